@@ -165,10 +165,14 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
         word for word in coverage.words if word.is_certain and all(row(term) is None for term in word.meant)
     ]
     absent.sort(key=lambda word: -coverage.weights[coverage.words.index(word)])
-    return {
-        word.shown: near_names(word.shown, dict.fromkeys(_spellings_of_variants(documents, word)), MAX_NEAR)
-        for word in absent[:MAX_WORDS]
-    }
+    return {word.shown: _near(documents, word) for word in absent[:MAX_WORDS]}
+
+
+def _near(documents: DocumentSet, word: Word) -> tuple[str, ...]:
+    """Return the words of documents that begin with a word, then those that are similar to it."""
+    spellings = dict.fromkeys(_spellings_of_variants(documents, word))
+    longer = (one for one in spellings if one.casefold().startswith(word.shown.casefold()))
+    return tuple(dict.fromkeys([*longer, *near_names(word.shown, spellings, MAX_NEAR)]))[:MAX_NEAR]
 
 
 def _spellings_of_variants(documents: DocumentSet, word: Word) -> Iterator[str]:

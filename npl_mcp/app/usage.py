@@ -6,6 +6,8 @@ shows only the caller's own calls.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +27,9 @@ MAX_WORDINGS = 3
 
 SOON = timedelta(minutes=2)
 """Maximum time between a question and another wording of it by the same caller."""
+
+_PART = re.compile(r" \[(?:depth|lines)=[^]]*\]$")
+"""End of the selector of a part of a section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,17 @@ def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
     caller, sight = identity(), app.sight
     owner = caller.name if caller is not None and sight.roots is not None else None
     return app.database.reading(calls.latest, CallFilter(sight.domains, owner, chosen), LATEST)
+
+
+def sent(app: App, file: str) -> Counter[str]:
+    """Return how often the latest answers had sections of a document, by selector with or without it."""
+    counts = Counter[str]()
+    for call in latest(app, "loaded"):
+        for selector in call.taken or ():
+            own = selector.removeprefix(f"{file}: ")
+            if own != selector or call.file == file:
+                counts[_PART.sub("", own)] += 1
+    return counts
 
 
 def unanswered(app: App) -> list[OpenQuestion]:

@@ -1,12 +1,14 @@
-"""Defects of the documents of a folder; all documents are read."""
+"""Defects of the documents of a folder. All documents are read, by several calls if they are many."""
 
 from __future__ import annotations
 
 import time
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from heapq import nsmallest
+from threading import Lock
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
@@ -18,6 +20,7 @@ from npl_index.ranking.analysis import terms
 from npl_index.ranking.indexing import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
+from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import limit_wait
 from npl_mcp.browsing.places import HURRY, title_of
 from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
@@ -39,6 +42,12 @@ _SEQUENCE, _SKETCH, _KEYS = 4, 32, 4
 _MAX_COMPARED = 50
 """Texts that are compared with a text because of one sequence."""
 
+MAX_TEXTS = 50_000
+"""Texts that are compared with others."""
+
+SECONDS = 2.0
+"""Time of a call to read documents; the next call continues."""
+
 CHECKS: Mapping[str, str] = {
     "broken": "Broken links",
     "same": "Same or nearly the same",
@@ -52,11 +61,6 @@ CHECKS: Mapping[str, str] = {
 
 COLUMNS = ("file", "line", "selector", "tokens", "note")
 """Columns of the table of defects."""
-
-_cached: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], tuple[Defect, ...]]] = (
-    WeakKeyDictionary()
-)
-"""Defects of current collections, so that a filter does not read the documents again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,8 @@ class HealthPage:
     :param total: number of defects that pass the filter.
     :param limit: maximum number of defects in a page.
     :param offset: number of defects before the page.
-    :param searched: number of documents that were read.
     :param documents: number of documents.
+    :param left: number of documents that are still to be read, or to be indexed before.
     """
 
     counts: Mapping[str, int]
@@ -101,8 +105,30 @@ class HealthPage:
     total: int
     limit: int
     offset: int
-    searched: int
     documents: int
+    left: int | None
+
+
+@dataclass
+class _Progress:
+    """The state of an examination.
+
+    :param done: number of documents that were read.
+    :param linked: documents to which others link.
+    :param sketches: sketches of texts, with their documents and sections.
+    :param by_key: texts by sequence.
+    """
+
+    done: int = 0
+    defects: list[Defect] = field(default_factory=list)
+    linked: set[int | None] = field(default_factory=set)
+    sketches: list[tuple[int, int, array[int]]] = field(default_factory=list)
+    by_key: dict[int, list[int]] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+
+_begun: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], _Progress]] = WeakKeyDictionary()
+"""Examinations of current collections; nothing in them keeps a collection."""
 
 
 async def examined(
@@ -114,22 +140,10 @@ async def examined(
     :raises DocumentNotFoundError: there is no such folder.
     :raises InvalidRequestError: there is no such column.
     """
-    began = time.monotonic()
-    requested = await limit_wait(app.gathered(ref), began, HURRY)
-    rest = around(app, requested.founds[0])
-    relations = Relations(app, await limit_wait(app.gathered(rest), began, HURRY))
-    own = set(map(relations.number_of, requested.founds))
-    part = [number for number in relations.documents if number in own]
-    if not part:
-        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
-    checks = _Checks(app, relations)
-    cached = _cached.setdefault(relations.gathered.collection, {})
-    if (found := cached.get((ref, app.sight))) is None:
-        found = (*checks.single(part), *checks.similar(part), *checks.orphaned(part))
-        cached[ref, app.sight] = found
-    counts = Counter(defect.check for defect in found)
+    defects, documents, left = await _defects(app, ref)
+    counts = Counter(defect.check for defect in defects)
     shown = check or next((name for name in CHECKS if counts[name]), "broken")
-    kept = arranged([defect for defect in found if defect.check == shown], COLUMNS, sort, words)
+    kept = arranged([defect for defect in defects if defect.check == shown], COLUMNS, sort, words)
     return HealthPage(
         counts={name: counts[name] for name in CHECKS},
         checks=CHECKS,
@@ -138,9 +152,29 @@ async def examined(
         total=len(kept),
         limit=limit,
         offset=offset,
-        searched=len(part),
-        documents=len(requested.founds) + requested.missing,
+        documents=documents,
+        left=left or None,
     )
+
+
+async def _defects(app: App, ref: DocumentRef) -> tuple[Sequence[Defect], int, int]:
+    """Return the defects that are known now, the number of documents, and of those still to be read."""
+    began = time.monotonic()
+    try:
+        requested = await limit_wait(app.gathered(ref), began, HURRY)
+        gathered = await limit_wait(app.gathered(around(app, requested.founds[0])), began, HURRY)
+    except NotIndexedError as error:
+        return (), error.files, error.files
+    if missing := max(requested.missing, gathered.missing):
+        return (), len(requested.founds), missing
+    relations = Relations(app, gathered)
+    own = {number for found in requested.founds if (number := relations.number_of(found)) is not None}
+    if not own:
+        raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
+    progress = _begun.setdefault(gathered.collection, {}).setdefault((ref, app.sight), _Progress())
+    with progress.lock:
+        _Checks(app, relations, progress, own).advance(time.monotonic() + SECONDS)
+    return progress.defects, len(own), len(relations.documents) - progress.done
 
 
 class _Checks:
@@ -148,71 +182,82 @@ class _Checks:
 
     :param app: view of the caller.
     :param relations: documents with their links.
+    :param progress: results of earlier calls, which are continued.
+    :param own: numbers of the documents to check; the others are read for their links.
     """
 
-    def __init__(self, app: App, relations: Relations) -> None:
-        self._relations = relations
+    def __init__(self, app: App, relations: Relations, progress: _Progress, own: Set[int]) -> None:
+        self._relations, self._progress, self._own = relations, progress, own
         collection = relations.gathered.collection
         self._counts: Callable[[int], TokenCounts] = app.counting(collection, app.clock("the folder"))
         self._clock: Deadline = app.clock("the folder")
 
-    def single(self, part: Sequence[int]) -> Iterator[Defect]:
-        """Yield the defects of single documents."""
-        for number in part:
+    def advance(self, until: float) -> None:
+        """Read a document at least, and more until a moment of ``time.monotonic()``."""
+        progress, documents = self._progress, self._relations.documents
+        while progress.done < len(documents):
             self._clock.check()
-            tree = self._relations.parsed(number).tree
-            for link, why in self._relations.broken(number):
-                target = link.path + (f"#{link.anchor}" if link.anchor else "")
-                yield self._at_line(number, "broken", f"{target}: {why}", link.line)
-            for line in tree.doubtful_fences:
-                yield self._at_line(number, "fences", "the code fence opened here is not closed", line)
-            if not tree.sections[0].whole_traits.word_count:
-                yield self._in_document(number, "empty", "no text")
-            elif title_of(tree) is None:
-                yield self._in_document(number, "untitled", "no heading and no title in front matter")
-            for section in tree.sections:
-                tokens = self._counts(number).last(section.index)
-                if tokens > MAX_SECTION_TOKENS:
-                    yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")
-                if section.level and not section.children and not _own_text(tree, section).strip():
-                    yield self._in_section(number, section.index, "empty", "a heading without text")
+            number = documents[progress.done]
+            progress.linked |= {target for _, _, target in self._relations.links(number)} - {number}
+            if number in self._own:
+                progress.defects += [*self._single(number), *self._similar(number)]
+            progress.done += 1
+            if progress.done == len(documents):
+                progress.defects += self._orphaned()
+            if time.monotonic() >= until:
+                return
 
-    def similar(self, part: Sequence[int]) -> Iterator[Defect]:
-        """Yield sections with the same text as another section, or nearly the same."""
-        sketches: list[tuple[int, int, frozenset[int]]] = []
-        by_key: dict[int, list[int]] = {}
-        for number in part:
-            self._clock.check()
-            tree = self._relations.parsed(number).tree
-            for section in tree.sections:
-                if section.own_traits.word_count < MIN_WORDS:
-                    continue
-                words = terms(_own_text(tree, section), keep_stop_words=True)
-                # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
-                least = nsmallest(_SKETCH, set(_sequences(words)))
-                sketch, keys = frozenset(least), least[:_KEYS]
-                other = _nearest(sketch, {at for key in keys for at in by_key.get(key, ())}, sketches)
-                if other is not None:
-                    share, at = other
-                    same = "the same as" if share == 1 else f"{share:.0%} the same as"
-                    twin = self._in_section(sketches[at][0], sketches[at][1], "", "")
-                    note = f"{same} {twin.selector}, line {twin.line}"
-                    yield self._in_section(number, section.index, "same", note)
-                for key in keys:
-                    if len(others := by_key.setdefault(key, [])) < _MAX_COMPARED:
-                        others.append(len(sketches))
-                sketches.append((number, section.index, sketch))
+    def _single(self, number: int) -> Iterator[Defect]:
+        """Yield the defects of a document alone."""
+        tree = self._relations.parsed(number).tree
+        for link, why in self._relations.broken(number):
+            target = link.path + (f"#{link.anchor}" if link.anchor else "")
+            yield self._at_line(number, "broken", f"{target}: {why}", link.line)
+        for line in tree.doubtful_fences:
+            yield self._at_line(number, "fences", "the code fence opened here is not closed", line)
+        if not tree.sections[0].whole_traits.word_count:
+            yield self._in_document(number, "empty", "no text")
+        elif title_of(tree) is None:
+            yield self._in_document(number, "untitled", "no heading and no title in front matter")
+        for section in tree.sections:
+            tokens = self._counts(number).last(section.index)
+            if tokens > MAX_SECTION_TOKENS:
+                yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")
+            if section.level and not section.children and not _own_text(tree, section).strip():
+                yield self._in_section(number, section.index, "empty", "a heading without text")
 
-    def orphaned(self, part: Sequence[int]) -> Iterator[Defect]:
+    def _similar(self, number: int) -> Iterator[Defect]:
+        """Yield sections with the same text as a section before, or nearly the same."""
+        sketches, by_key = self._progress.sketches, self._progress.by_key
+        tree = self._relations.parsed(number).tree
+        for section in tree.sections:
+            if section.own_traits.word_count < MIN_WORDS or len(sketches) == MAX_TEXTS:
+                continue
+            words = terms(_own_text(tree, section), keep_stop_words=True)
+            # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
+            sketch = array("L", nsmallest(_SKETCH, set(_sequences(words))))
+            keys = sketch[:_KEYS]
+            other = _nearest(sketch, {at for key in keys for at in by_key.get(key, ())}, sketches)
+            if other is not None:
+                share, at = other
+                same = "the same as" if share == 1 else f"{share:.0%} the same as"
+                twin = self._in_section(sketches[at][0], sketches[at][1], "", "")
+                yield self._in_section(
+                    number, section.index, "same", f"{same} {twin.selector}, line {twin.line}"
+                )
+            for key in keys:
+                if len(others := by_key.setdefault(key, [])) < _MAX_COMPARED:
+                    others.append(len(sketches))
+            sketches.append((number, section.index, sketch))
+
+    def _orphaned(self) -> Iterator[Defect]:
         """Yield documents without links from other documents, unless that is true of all of them."""
-        linked: set[int | None] = set()
-        for number in self._relations.documents:
-            linked |= {target for _, _, target in self._relations.links(number)} - {number}
-        names = ((number, self._relations.gathered.founds[number].path) for number in part)
+        founds = self._relations.gathered.founds
+        names = ((number, founds[number].path) for number in self._relations.documents if number in self._own)
         pages = [number for number, name in names if name.rpartition("/")[2] not in INDEX_FILES]
-        if not linked.isdisjoint(pages):
+        if not self._progress.linked.isdisjoint(pages):
             for number in pages:
-                if number not in linked:
+                if number not in self._progress.linked:
                     yield self._in_document(number, "orphaned", "no other document links here")
 
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
@@ -242,7 +287,7 @@ def _sequences(words: Sequence[str]) -> Iterator[int]:
 
 
 def _nearest(
-    sketch: frozenset[int], among: Iterable[int], sketches: Sequence[tuple[int, int, frozenset[int]]]
+    sketch: array[int], among: Iterable[int], sketches: Sequence[tuple[int, int, array[int]]]
 ) -> tuple[float, int] | None:
     """Return the similarity and the number of the most similar text; ``None`` without a similar one."""
     shares = [(_similarity(sketch, sketches[at][2]), -at) for at in among]
@@ -250,7 +295,7 @@ def _nearest(
     return (share, -at) if share >= MIN_SIMILARITY else None
 
 
-def _similarity(sketch: frozenset[int], other: frozenset[int]) -> float:
+def _similarity(sketch: array[int], other: array[int]) -> float:
     """Return an estimate of the Jaccard index of two texts from their sketches."""
-    both = nsmallest(_SKETCH, sketch | other)
+    both = nsmallest(_SKETCH, {*sketch, *other})
     return sum(key in sketch and key in other for key in both) / len(both)

@@ -121,8 +121,11 @@ def roots_of(app: App) -> Iterator[Crumb]:
             yield Crumb(root.label, f"{root.label}:")
 
 
-async def tops(app: App) -> AsyncIterator[FolderEntry]:
-    """Yield the roots with Markdown."""
+async def tops(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
+    """Yield the roots with Markdown.
+
+    :param whole: whether to yield the files below a root instead.
+    """
     for root in roots_of(app):
         try:
             gathered = await limit_wait(app.gathered(DocumentRef(file=root.address)), time.monotonic(), HURRY)
@@ -135,8 +138,13 @@ async def tops(app: App) -> AsyncIterator[FolderEntry]:
         async def parts(gathered: Gathered = gathered) -> Sequence[FolderEntry]:
             return measured(app, gathered)
 
-        entry = joined("root", root.name, root.address, await app.unchanging(parts))
-        yield replace(entry, missing_files=gathered.missing or None)
+        files = await app.unchanging(parts)
+        if whole:
+            for file in files:
+                yield file
+        else:
+            entry = joined("root", root.name, root.address, files)
+            yield replace(entry, missing_files=gathered.missing or None)
 
 
 def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:

@@ -15,9 +15,6 @@ from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.schemes import SCHEMES
 
-MAX_DOCUMENTS = 5_000
-"""Documents whose links are read in one call: a second or two without a cache."""
-
 MAX_CHECKED = 200
 """Targets outside of the listing that are looked up one by one."""
 
@@ -53,12 +50,12 @@ class Relations:
     """The links among the documents that a caller sees.
 
     :param app: view of the caller.
-    :param gathered: documents; the links of the first :data:`MAX_DOCUMENTS` are read.
+    :param gathered: documents.
     """
 
     def __init__(self, app: App, gathered: Gathered) -> None:
         self._app, self.gathered = app, gathered
-        self.documents = range(min(len(gathered.founds), MAX_DOCUMENTS))
+        self.documents = range(len(gathered.founds))
         self._checked: dict[str, bool] = {}
         self._anchors: dict[int, frozenset[str]] = {}
 

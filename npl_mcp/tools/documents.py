@@ -44,7 +44,7 @@ File = Annotated[str | None, "A Markdown file or a folder; default: all roots"]
 Offset = Annotated[int, Ge(0), "Rows to skip"]
 Limit = Annotated[int, Ge(1), "Maximum number of rows"]
 Sort = Annotated[str, "A column, with - before it for the reverse order"]
-Filter = Annotated[str, "Words in each row"]
+Filter = Annotated[str, "Words in each row; of a folder, in the paths and titles of all files below it"]
 
 COLUMNS = ("name", "title", "files", "sections", "tokens")
 """Columns of a folder's table."""
@@ -214,7 +214,7 @@ async def documents_look(
         return Look(folder=folder)
 
     if file is None:
-        every = [entry async for entry in places.tops(app)]
+        every = [entry async for entry in places.tops(app, bool(filter))]
         return page(places.joined("root", "", "", every), every)
     ref = DocumentRef(file)
 
@@ -227,7 +227,8 @@ async def documents_look(
             return page(empty, (), tuple(above))
         if not gathered.several:
             return Look(file=_file_view(gathered, selector, offset, limit))
-        every = tuple(places.entries(file, gathered, places.measured(app, gathered)))
+        files = places.measured(app, gathered)
+        every = files if filter else tuple(places.entries(file, gathered, files))
         *above, own = places.above(file, gathered.founds)
         whole = replace(
             places.joined("folder", own.name, file, every), missing_files=gathered.missing or None

@@ -98,7 +98,7 @@ def test_a_table_is_sorted_and_filtered(tab: Tab) -> None:
     expect(table.get_by_role("rowheader").first).to_contain_text("steps.md")
     tab.follow(table.get_by_role("link", name="Name"))
     expect(table.get_by_role("rowheader").first).to_contain_text("care.md")
-    box = page.get_by_label("Filter by name or title")
+    box = page.get_by_label("Filter all files below by path or title")
     box.press_sequentially("steps")
     if not tab.script:
         tab.follow(page.get_by_role("button", name="Filter"))

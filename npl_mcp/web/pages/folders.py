@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
+from npl_mcp.app.usage import sent
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
@@ -51,6 +52,10 @@ async def documents(visit: Visit) -> Data:
     look = await visit.call("documents_look", file=name, selector=selector, **part(visit, SHOWN))
     if "folder" in look:
         return {**look, "_table": Table(visit, COLUMNS, look["folder"])}
+    counts = await visit.run(partial(sent, file=look["file"]["address"]))
+    for row in look["file"]["outline"]:
+        names = (row["selector"], row["selector"].rpartition(" > ")[2])
+        row["sent"] = sum(counts[name] for name in dict.fromkeys(names))
     view = "source" if visit.text("view") == "source" else "text"
     sections = partial(_sections, look["file"], view, visit.number("line"))
     return {**look, "view": view, "_leads": _leads(look["file"]), "_sections": sections}

@@ -30,15 +30,15 @@ _OPERATOR = re.compile(r"""(?<!\S)(?:(kind|path):("[^"]*"|\S+)|-("[^"]+"|[^\W\d_
 
 
 async def search(visit: Visit) -> Data:
-    """Return a page of hits: exact words first, and one row per document."""
+    """Return a page of hits, one row per document; the last word of a query may be a beginning."""
     query, kinds = visit.text("q"), visit.texts("kind")
     words, named = conditions_of(query)
     shown: Data = {"query": query, "_titles": TITLES, "_kinds": [*kinds, *named["kind"]]}
     if not words:
         return {**shown, "items": [], "total": 0}
-    found = await visit.call(
+    find = partial(
+        visit.call,
         "search",
-        query=words,
         kinds=",".join(shown["_kinds"]) or None,
         path=named["path"] or None,
         without=named["without"] or None,
@@ -46,12 +46,19 @@ async def search(visit: Visit) -> Data:
         limit=visit.number("limit", SHOWN),
         offset=visit.number("offset"),
     )
+    found = await find(query=words)
+    last = words.split()[-1]
     near = found.get("near", {})
+    longer = [word for word in near.get(last, ()) if word.casefold().startswith(last.casefold())]
+    if longer:
+        words = f"{words.removesuffix(last)}{longer[0]}"
+        found = {**await find(query=words), "completed": longer[0]}
+        near = found.get("near", {})
     links = {}
     for word in found.get("absent", ()):
         others = {one.casefold(): one for one in near.get(word, ())}.values()
         links[word] = [(one, address("/search", q=query.replace(word, one))) for one in others]
-    return {**shown, **found, "_rows": partial(_rows, found["items"], words), "_near": links}
+    return {**shown, **found, "_rows": partial(_rows, found["items"], words, query), "_near": links}
 
 
 def conditions_of(query: str) -> tuple[str, dict[str, list[str]]]:
@@ -62,13 +69,14 @@ def conditions_of(query: str) -> tuple[str, dict[str, list[str]]]:
     return " ".join(_OPERATOR.sub(" ", query).split()), named
 
 
-def _rows(hits: Sequence[Mapping[str, Any]], words: str) -> list[Data]:
-    """Return rows of hits, each with the sections of one document; it runs outside the event loop."""
+def _rows(hits: Sequence[Mapping[str, Any]], words: str, query: str) -> list[Data]:
+    """Return rows of hits, each with the best sections of one document; it runs outside the event loop."""
     terms, exact = sought(words), pattern_of(phrases_of(words) or words_of(words))
     rows: dict[object, Data] = {}
     for number, hit in enumerate(hits):
         key = (hit["kind"], hit["file"]) if hit.get("selector") else number
-        row = rows.setdefault(key, {**hit, "exact": False, "hits": []})
+        more = address("/search", q=f'{query} path:"{hit.get("file")}"', kind=hit["kind"])
+        row = rows.setdefault(key, {**hit, "exact": False, "hits": [], "more": more})
         row["exact"] = row["exact"] or bool(exact.search(f"{hit['title']}\n{hit['text']}"))
         shown = {"title": marked(hit["title"], terms), "text": marked(hit["text"], terms), "href": leads(hit)}
         row["hits"].append({**hit, **shown})

@@ -48,6 +48,16 @@ def test_roots_are_those_of_the_caller(site: Site) -> None:
         assert site.get("docs", f"/documents/{path}").status in (404, 403), path
 
 
+def test_a_filter_sees_all_folders_of_the_caller(site: Site) -> None:
+    def files(who: str, path: str) -> list[str]:
+        folder = site.data(who, f"{path}.json?filter=.md&sort=name")["folder"]
+        return [one["address"] for one in folder["items"] if one["kind"] == "file"]
+
+    assert {"docs.md", "more.md"} <= {one.partition(":")[2] or one for one in files("all", "/documents")}
+    assert files("all", "/documents/more:") == ["more.md"]
+    assert "more.md" not in files("docs", "/documents")
+
+
 def test_links_lead_only_to_what_the_caller_sees(site: Site) -> None:
     """Hidden documents look absent."""
     path = "/documents/health.json?file=docs.md&check=broken"

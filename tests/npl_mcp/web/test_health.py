@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from npl_index.library.documents import DocumentRef
+from npl_mcp.app.app import App
+from npl_mcp.app.waiting import waited
+from npl_mcp.browsing import health
+from npl_mcp.config.settings import Settings
 from tests.npl_mcp.http.http_server import Running, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
@@ -74,6 +80,22 @@ SEEDED: dict[str, list[tuple[str, int]]] = {
 def test_each_defect_is_found_at_its_line(server: Running, check: str) -> None:
     expected = [*SEEDED[check], *([("front.md", 5)] if check == "orphaned" else [])]
     assert found(server, check) == sorted(expected)
+
+
+def test_a_folder_too_large_for_one_call_is_checked_by_several(
+    server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call reads a document at least, and says how many are left; the results are the same."""
+    monkeypatch.setattr(health, "SECONDS", 0.000_001)
+    expected = Visitor(server).json("/documents/health?file=docs:")["counts"]
+    app = App(Settings(cwd=tmp_path, home=tmp_path, roots=(server.folder / "docs",), cache_mode="memory"))
+    with closing(app):
+        left = [len(FILES)]
+        while left[-1]:
+            look = waited(health.examined(app, DocumentRef("docs:"), None, 0, 10, "", ""), 60)
+            left.append(look.left or 0)
+    assert set(range(len(FILES))) <= set(left)
+    assert look.counts == expected
 
 
 def test_a_similar_text_is_named_with_its_likeness(server: Running) -> None:

@@ -128,6 +128,12 @@ def test_what_was_not_searched_is_said(site: Site) -> None:
     assert b"Not searched" not in site.get("no-artifact", "/search?q=capstan").body
 
 
+def test_the_last_word_may_be_a_beginning(site: Site) -> None:
+    whole, begun = (site.data("all", f"/search.json?q=the+{word}") for word in ("capstan", "capst"))
+    assert begun["items"] == whole["items"]
+    assert begun["completed"].lower() == "capstan"
+
+
 def test_hits_lead_to_pages(site: Site) -> None:
     page = site.get("all", "/search?q=capstan").body.decode()
     hits = page.partition('<ul class="list hits"')[2]

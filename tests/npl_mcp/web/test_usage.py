@@ -76,6 +76,8 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     assert loaded["used"] == first["total_tokens"]
     assert loaded["context"] == "siphon edge 3 \ufffd <b>"
     assert (loaded.get("followed"), follower["followed"]) == (None, 1)
+    outline = visitors["all"].json("/documents/siphons.md")["file"]["outline"]
+    assert sum(one["sent"] for one in outline) >= 3
     assert {name: {one["who"] for one in seen(name)} for name in visitors} == {
         "all": {"prompts", "docs", "rooms"},
         "prompts": {"prompts", "docs"},
