@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import anyio
+
 T = TypeVar("T")
 
 PATIENCE = 180.0
@@ -19,3 +21,10 @@ def until(condition: Callable[[], T]) -> T:
         assert time.monotonic() < end, "the condition never held"
         time.sleep(0.02)
     return result
+
+
+async def soon(condition: Callable[[], object]) -> None:
+    """Let other tasks go on until a condition is true."""
+    with anyio.fail_after(PATIENCE):
+        while not condition():
+            await anyio.sleep(0.005)

@@ -16,6 +16,7 @@ from npl_mcp.app.lanes import LANES, WorkerLane, lane
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from tests.conftest import envelope
+from tests.until import soon
 
 
 class Gates:
@@ -40,9 +41,7 @@ class Gates:
             await self.until(wanted)
 
     async def until(self, begun: int) -> None:
-        with anyio.fail_after(60):
-            while len(self.begun) < begun:
-                await anyio.sleep(0.001)
+        await soon(lambda: len(self.begun) >= begun)
 
     def end(self) -> None:
         self._let_go.release(10_000)
@@ -143,9 +142,7 @@ def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) -> Non
                 await gates.until(LANES["heavy"])
                 for file in ("large.md", "."):
                     group.start_soon(load, file)
-                with anyio.fail_after(60):
-                    while waiting(lane("heavy")) < 2:
-                        await anyio.sleep(0.001)
+                await soon(lambda: waiting(lane("heavy")) >= 2)
                 await load("small.md")
                 assert done == ["small.md"] * 2
                 gates.end()

@@ -26,6 +26,7 @@ from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools, unlisted_tools
 from tests.conftest import cases, envelope
 from tests.npl_mcp.tools.test_waiting import LOG, LONG, ROOM
+from tests.until import soon
 
 FILES = 70
 SPECS = {spec.name: spec for spec in (*listed_tools(), *unlisted_tools())}
@@ -106,12 +107,10 @@ def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> N
         async with anyio.create_task_group() as group:
             for tool in DOCUMENTS:
                 group.start_soon(ask, tool)
-            while {tool for tool, _ in counted.ran} != set(DOCUMENTS):
-                await anyio.sleep(0.005)
+            await soon(lambda: {tool for tool, _ in counted.ran} == set(DOCUMENTS))
             assert counted.app.state.sets.built == 0
             os.close(handle)
-        while counted.app.state.sets.built < FILES:  # a search does not wait for all
-            await anyio.sleep(0.005)
+        await soon(lambda: counted.app.state.sets.built == FILES)  # a search does not wait for all
 
     counted.run(script)
     for tool, answer in answers.items():
@@ -136,8 +135,7 @@ def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> 
         await client.call_tool(LOG[0], {"session_id": "s1"})
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
-            while not counted.app.news.waiting:
-                await anyio.sleep(0.005)
+            await soon(lambda: counted.app.news.waiting)
             todo = {"room_id": 1, "persona": "ann", "description": "oil it", "assigned_to": "bo"}
             await client.call_tool("chat_create_todo", todo)
             await client.call_tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
@@ -175,11 +173,9 @@ def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Settings
         await client.call_tool(*ROOM)
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "chat_get_feed", {"room_id": 1, "since": 2, "wait": LONG})
-            while not counted.app.news.waiting:
-                await anyio.sleep(0.005)
+            await soon(lambda: counted.app.news.waiting)
             group.cancel_scope.cancel()
-        while counted.app.news.waiting:
-            await anyio.sleep(0.005)
+        await soon(lambda: not counted.app.news.waiting)
 
     counted.run(script)
     assert [name for name, _ in counted.ran] == [ROOM[0], "chat_get_feed"]

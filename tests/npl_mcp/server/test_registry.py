@@ -26,7 +26,7 @@ from npl_mcp.tools.contract.responses import encode
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import LISTED, listed_tools
 from tests.conftest import calls, cases, envelope, listed, with_client
-from tests.until import PATIENCE
+from tests.until import soon
 
 LIST_BUDGETS = cases("npl_mcp/server/registry")
 """Tokens the tools of each domain may cost every agent that connects."""
@@ -202,9 +202,7 @@ def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> 
     """The core reference is indexed without being asked for, and nothing is left running."""
 
     async def wait(client: Client[Any]) -> bool:
-        with anyio.fail_after(PATIENCE):
-            while not any(thread.name == "npl-warm-up" for thread in threading.enumerate()):
-                await anyio.sleep(0.01)
+        await soon(lambda: any(thread.name == "npl-warm-up" for thread in threading.enumerate()))
         return True
 
     assert with_client(settings, wait, warm_up=True)

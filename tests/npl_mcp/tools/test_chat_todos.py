@@ -15,6 +15,7 @@ from npl_mcp.config.settings import Settings
 from tests import engines
 from tests.conftest import Call, cases, envelope, with_client
 from tests.npl_mcp.tools.test_waiting import elsewhere
+from tests.until import soon
 
 TEAM = ["ann", "bo", "cy"]
 LONG = 30
@@ -304,8 +305,7 @@ def test_who_has_nothing_to_do_waits_for_it(settings: Settings) -> None:
             group.start_soon(work, "cy")
             await anyio.wait_all_tasks_blocked()
             first = (await do("chat_create_todo", room_id=1, persona="ann", description="one"))["event_id"]
-            while not claimed:
-                await anyio.sleep(0.005)
+            await soon(lambda: claimed)
             assert [event for _, event in claimed] == [first]
             await do("chat_create_todo", room_id=1, persona="ann", description="two")
         assert sorted(persona for persona, _ in claimed) == ["bo", "cy"]

@@ -20,6 +20,7 @@ from fastmcp import Client
 
 from npl_mcp.config.settings import Settings, corpus_folder
 from tests.conftest import envelope, with_client
+from tests.until import soon
 
 TOOL = "npl_update_section"
 ROOT = Path(__file__).resolve().parents[3]
@@ -692,8 +693,7 @@ def test_of_writers_at_once_none_loses_anything(writing: Settings) -> None:
     other = subprocess.Popen([sys.executable, "-c", APPENDING, str(writing.roots[0])], cwd=ROOT)
 
     async def work(_: Client[Any], edit: Edit) -> None:
-        while "process 0" not in file.read_text():
-            await anyio.sleep(0.01)
+        await soon(lambda: "process 0" in file.read_text())
 
         async def append(number: int) -> None:
             assert (await edit("note.md", "## A", f"call {number}", "append"))["success"]

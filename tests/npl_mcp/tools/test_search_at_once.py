@@ -26,6 +26,7 @@ from npl_mcp.tools.search import search
 from npl_mcp.web import calling
 from tests import engines
 from tests.conftest import Call, envelope
+from tests.until import soon
 
 SECONDS = 60
 MANY = 300
@@ -175,8 +176,7 @@ def test_a_search_ends_with_its_caller(
                     # A server that has answered what was sent after it has read the cancellation.
                     await client.call_tool(*OTHERS[0])
                 else:
-                    while len(left) < 2:
-                        await anyio.sleep(0.005)
+                    await soon(lambda: len(left) == 2)
                 gate.open.set()
                 assert envelope(await client.call_tool("search", asked))["data"]["total"] == 1
 

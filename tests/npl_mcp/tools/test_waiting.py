@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +23,7 @@ from npl_mcp.stores.chat.rooms import POSITIONS
 from tests.conftest import cases, envelope
 from tests.npl_mcp.http.http_server import JSON, META, connected, in_flight, request, serving
 from tests.npl_mcp.server.test_stdio import HELLO
-from tests.until import PATIENCE, until
+from tests.until import soon, until
 
 LONG = 60
 """Seconds; no test waits as long, unless something is wrong."""
@@ -54,9 +53,7 @@ class Desk:
 
     async def until(self, waiting: int) -> None:
         """Wait until the given number of calls waits."""
-        with anyio.fail_after(PATIENCE):
-            while self.app.news.waiting != waiting:
-                await anyio.sleep(0.005)
+        await soon(lambda: self.app.news.waiting == waiting)
 
 
 def at_desk(settings: Settings, script: Callable[[Desk], Awaitable[None]]) -> None:
@@ -178,8 +175,7 @@ def test_calls_that_wait_hold_no_thread_and_no_connection(settings: Settings) ->
             assert threading.active_count() <= threads + 10
             assert (await desk.do("chat_list_rooms", {}))["total"] == rooms
             await desk.do("chat_send_message", {"room_id": 3, "persona": "ann", "message": "m"})
-            while len(answers) < waiters // rooms:
-                await anyio.sleep(0.005)
+            await soon(lambda: len(answers) == waiters // rooms)
             assert desk.app.news.waiting == waiters - len(answers)
             group.cancel_scope.cancel()
         assert answers == [3] * (waiters // rooms)
@@ -208,8 +204,7 @@ def test_a_call_on_the_command_line_waits_where_it_is(settings: Settings) -> Non
         target=lambda: read.append(functions["worklog_read"](app, agent_id="r", wait=LONG))
     )
     thread.start()
-    while not app.news.waiting:
-        time.sleep(0.005)
+    until(lambda: app.news.waiting)
     functions["worklog_log"](app, agent_id="a", action="did", summary="s")
     thread.join()
     app.close()

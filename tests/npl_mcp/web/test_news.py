@@ -15,6 +15,7 @@ from npl_mcp.stores.access import add_token, revoke_token
 from tests import engines
 from tests.npl_mcp.web.news import told
 from tests.npl_mcp.web.pages import Pages, visited
+from tests.until import until
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +97,14 @@ def test_who_is_let_in_no_more_is_told_no_more(pages: Pages) -> None:
     stores = engines.stores(pages.server.folder / "data")
     try:
         pages.tokens["guest"] = stores.database.writing(add_token, "guest")
-        while pages.get("guest", "/rooms/1").status != 200:  # a token is known within a second
-            pass
+        until(lambda: pages.get("guest", "/rooms/1").status == 200)
         address = stream_of(pages, "guest", "/rooms/1")
         assert address is not None
         with told(pages, "guest", address) as news:
             pages.call("ann", "chat_send_message", room_id=1, message="to the guest as well")
             assert "to the guest as well" in news.next()[1]
             stores.database.writing(revoke_token, "guest")
-            while pages.get("guest", "/rooms/1").status == 200:
-                pass
+            until(lambda: pages.get("guest", "/rooms/1").status != 200)
             pages.call("ann", "chat_send_message", room_id=1, message="to the others")
             assert news.next()[0] == "failed"
     finally:
