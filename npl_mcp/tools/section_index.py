@@ -21,6 +21,7 @@ from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.file_view import may_write
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
 DEFAULT_BUDGET = 1_000
@@ -122,7 +123,7 @@ def section_index(
         warnings=outlined.warnings or None,
         partial=True if gathered.missing else None,
         missing_files=gathered.missing or None,
-        digest=_digest(gathered),
+        digest=_digest(app, ref, gathered),
     )
     folders = outlined.folders()
     parts = Sections(document) if document else folders
@@ -244,9 +245,11 @@ class Fields:
         return encode({**as_dict(node), "children": []}) + ","
 
 
-def _digest(gathered: Gathered) -> str | None:
+def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
     """Return the digest of a file whose sections may be changed; ``None`` for other documents."""
-    if gathered.several or not gathered.digests:
+    if not app.settings.write or gathered.several or not app.documents.is_file(ref):
+        return None
+    if not may_write(app.state.settings, gathered.founds[0].absolute):
         return None
     return digest_of(gathered.collection.documents[0].document.data)
 
