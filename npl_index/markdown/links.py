@@ -33,6 +33,10 @@ _OWN_ID = re.compile(
     r"\{[^{}#\n]{0,200}#([^\s{}]{1,200})(?:[ \t][^{}\n]{0,200})?\}|^\(([^()\n]{1,200})\)=$", re.MULTILINE
 )
 _LINK_MARKS = ("](", "]:", "[[")
+_OPENING = re.compile(r"\]\(")
+_TARGET = re.compile(  # with two levels of parentheses, before a title or the end of the link
+    r"[ \t]*(?:(<[^>]*>)|(?!<)((?:[^ \t()]|\((?:[^ \t()]|\([^ \t()]*\))*\))*)(?:[ \t]*\)|[ \t]+[\"'(].*\)))"
+)
 _NOTHING = "\ue000"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
@@ -169,27 +173,13 @@ def _targets(line: str, masked: str) -> Iterator[str]:
     if defined:
         yield unescapeAll(defined[1].removeprefix("<").removesuffix(">"))
         return
-    at = masked.find("](")
-    while at >= 0:
+    for begin in (opening.end() for opening in _OPENING.finditer(masked)):
         # The words of a link may begin in an earlier line, but not with an escaped bracket.
-        if "[" in masked[:at] or "[" not in line[:at]:
-            begin = at + 2 + len(masked[at + 2 :]) - len(masked[at + 2 :].lstrip(" \t"))
-            target = _target(masked[begin : begin + MAX_TARGET])
-            yield unescapeAll(line[begin : begin + len(target)]).removeprefix("<").removesuffix(">")
-        at = masked.find("](", at + 2)
-
-
-def _target(text: str) -> str:
-    """Return the target at the beginning of a text, with its angle brackets; ``""`` without one."""
-    if text.startswith("<"):
-        return text[: text.find(">") + 1]
-    depth = 0
-    for at, character in enumerate(text):
-        if character == "(":
-            depth += 1
-        elif character == ")":
-            depth -= 1
-        if depth < 0 or character in " \t":
-            rest = text[at:].lstrip(" \t")
-            return text[:at] if rest[:1] in ('"', "'", "(", ")") and ")" in rest else ""
-    return ""
+        if "[" in masked[: begin - 2] or "[" not in line[: begin - 2]:
+            target = _TARGET.match(masked, begin, begin + MAX_TARGET)
+            if target:
+                yield (
+                    unescapeAll(line[slice(*target.span(target.lastindex or 0))])
+                    .removeprefix("<")
+                    .removesuffix(">")
+                )
