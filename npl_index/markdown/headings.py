@@ -19,12 +19,14 @@ microseconds per character, and the words of a heading count in each of its subs
 _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
 _CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
-_ANCHOR = re.compile(r"\{:?\s*#[^\s{}][^{}]*\}\s*")
+_ANCHOR = re.compile(r"\{(?::?\s*#[^\s{}][^{}]*|/\*[^{}]*\*/)\}\s*")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
 def without_anchor(heading: str) -> str:
-    """Return a heading without its anchor, such as ``{#install}``, which is for generators of pages."""
+    """Return a heading without its anchor, such as ``{#install}`` or ``{/* #install */}``, which is for
+    generators of pages.
+    """
     start = heading.rfind("{")
     before = heading[: max(0, start)].rstrip()
     return before if before and _ANCHOR.fullmatch(heading, start) else heading

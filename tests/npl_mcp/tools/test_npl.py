@@ -438,15 +438,16 @@ def test_what_is_excluded_exists(call: Call) -> None:
     assert failed["error"].startswith("exclude: ")
 
 
-def test_anchors_of_headings_cost_nothing(call: Call, docs: Path) -> None:
+@pytest.mark.parametrize("anchor", ["{ #library-mode }", "{/* #library-mode */}", "{/*library-mode*/}"])
+def test_anchors_of_headings_cost_nothing(call: Call, docs: Path, anchor: str) -> None:
     """Marks for page generators are in the text alone; the heading as written selects, too."""
-    text = "# Build\n\n## Library Mode { #library-mode }\n\nBundle a library.\n\n## Modes {#m .x}\n\nOther.\n"
+    text = f"# Build\n\n## Library Mode {anchor}\n\nBundle a library.\n\n## Modes {{#m .x}}\n\nOther.\n"
     (docs / "build.md").write_text(text, encoding="utf-8")
     data = call("npl_load_tailored", context="bundle a library", file="build.md")["data"]
     row = data["sections"][0]
     assert (row["selector"], row["title"]) == ("build > ## Library Mode", "Library Mode")
-    assert "## Library Mode { #library-mode }\n" in data["content"]
-    for selector in ("build > ## Library Mode", "## Library Mode { #library-mode }"):
+    assert f"## Library Mode {anchor}\n" in data["content"]
+    for selector in ("build > ## Library Mode", f"## Library Mode {anchor}"):
         again = call("npl_load_tailored", selectors=[selector], file="build.md")["data"]
         assert [one["title"] for one in again["sections"]] == ["Library Mode"]
 
