@@ -33,6 +33,7 @@ class VersionedSection:
     :param text: its text, from the header to the last line that is not blank.
     :param start: offset of its first character.
     :param stop: offset after its last character.
+    :param location: path of its file, for display, if it is the source of an update.
     """
 
     name: str
@@ -40,18 +41,7 @@ class VersionedSection:
     text: str
     start: int
     stop: int
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The source of an update of a section.
-
-    :param section: the up-to-date section.
-    :param location: path of its file, for display.
-    """
-
-    section: VersionedSection
-    location: str
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +93,9 @@ class UpdateResult:
     unknown: tuple[str, ...] = ()
 
 
+Sections = Mapping[str, VersionedSection]
+
+
 def versioned_sections(text: str) -> dict[str, VersionedSection]:
     """Return the versioned sections of a text by name; among equal names the last section counts.
 
@@ -143,32 +136,27 @@ def _header_follows(text: str, at: int) -> bool:
     return rest is not None and match_npl_header(text, rest.end()) is not None
 
 
-def compare(
-    sources: Mapping[str, Source], installed: Mapping[str, VersionedSection]
-) -> tuple[VersionComparison, ...]:
+def compare(sources: Sections, installed: Sections) -> tuple[VersionComparison, ...]:
     """Compare the installed sections with their sources, by name."""
 
     def compared(name: str) -> VersionComparison:
         source, section = sources.get(name), installed.get(name)
-        latest, path = (source.section.version, source.location) if source else (None, None)
+        latest, path = (source.version, source.location) if source else (None, None)
         present = section.version if section else None
-        return VersionComparison(name, latest, present, path, _version_status(source, section))
+        return VersionComparison(name, latest, present, path, _version_status(latest, present))
 
     return tuple(map(compared, sorted({*sources, *installed})))
 
 
-def _version_status(source: Source | None, installed: VersionedSection | None) -> str:
-    if source is None:
-        return "extra"
-    if installed is None:
-        return "missing"
+def _version_status(latest: str | None, installed: str | None) -> str:
+    if latest is None or installed is None:
+        return "extra" if latest is None else "missing"
     lowest = version_key(NO_VERSION) or ((), ())
-    latest = version_key(source.section.version) or lowest
-    present = version_key(installed.version) or lowest
-    return "current" if latest == present else "outdated" if latest > present else "newer"
+    new, old = version_key(latest) or lowest, version_key(installed) or lowest
+    return "current" if new == old else "outdated" if new > old else "newer"
 
 
-def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> UpdateResult:
+def renew(text: str, sources: Sections, names: Iterable[str]) -> UpdateResult:
     """Replace sections with their sources, and add missing sections; all other text stays.
 
     :param text: with line feeds as line ends.
@@ -182,15 +170,13 @@ def renew(text: str, sources: Mapping[str, Source], names: Iterable[str]) -> Upd
     replaced = [name for name in present if name in sources]
     added = [name for name in requested if name in sources and name not in installed]
     for name in reversed(replaced):
-        text = text[: installed[name].start] + sources[name].section.text + text[installed[name].stop :]
+        text = text[: installed[name].start] + sources[name].text + text[installed[name].stop :]
     if added:
-        text = append(text.rstrip(), [sources[name].section.text for name in added])
-    versions = {name: section.version for name, section in installed.items()}
+        text = append(text.rstrip(), [sources[name].text for name in added])
+    changes = [Change(name, installed[name].version, sources[name].version) for name in replaced]
     return UpdateResult(
         text=text,
-        changes=tuple(
-            Change(name, versions.get(name), sources[name].section.version) for name in (*replaced, *added)
-        ),
+        changes=(*changes, *(Change(name, None, sources[name].version) for name in added)),
         lost=tuple(name for name in present if name not in sources),
         unknown=tuple(name for name in requested if name not in installed and name not in sources),
     )

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
+from posixpath import commonprefix
 from typing import NamedTuple
 
 from markdown_it.common.utils import normalizeReference
@@ -139,18 +140,17 @@ class Surroundings:
         """Return the lines of nothing but marks whose partners stand outside of some lines."""
         marks, pairs = self._marks
         by_line: dict[int, list[int]] = defaultdict(list)
+        inside = frozenset(range(first, stop))
         for number, mark in enumerate(marks):
-            if first <= mark.line < stop:
+            if mark.line in inside:
                 by_line[mark.line].append(number)
         found = set()
         for line, numbers in by_line.items():
             text = self.lines[line]
             for number in numbers[:_MAX_MARKS]:
                 text = text.replace(marks[number].shown, "", 1)
-            outside = (
-                number in pairs and not first <= marks[pairs[number]].line < stop for number in numbers
-            )
-            if not text.strip() and all(outside):
+            partners = [marks[pairs[number]].line for number in numbers if number in pairs]
+            if not text.strip() and len(partners) == len(numbers) and inside.isdisjoint(partners):
                 found.add(line)
         return frozenset(found)
 
@@ -198,12 +198,8 @@ class Surroundings:
         :raises InvalidRequestError: a mark would lose or change its partner, or a label its definition.
         """
         old_lines, new_lines = self.lines, new.lines
-        first, most = 0, min(len(old_lines), len(new_lines))
-        while first < most and old_lines[first] == new_lines[first]:
-            first += 1
-        behind = 0
-        while behind < most - first and old_lines[-1 - behind] == new_lines[-1 - behind]:
-            behind += 1
+        first = len(commonprefix([old_lines, new_lines]))
+        behind = len(commonprefix([old_lines[first:][::-1], new_lines[first:][::-1]]))
         gone, added = range(first, len(old_lines) - behind), range(first, len(new_lines) - behind)
         before, after = self._partners(gone), new._partners(added)
         for one, other in zip(before, after, strict=False):
@@ -224,8 +220,8 @@ class Surroundings:
 
     def _block(self, line: int) -> Token | None:
         """Return the outermost block of a line."""
-        blocks = (token for token in self._blocks.tokens if not token.level and token.map)
-        return next((token for token in blocks if token.map and token.map[0] <= line < token.map[1]), None)
+        blocks = (token for token in self._blocks.tokens if not token.level)
+        return next((token for token in blocks if token.map and line in range(*token.map)), None)
 
     def _is_tight(self, block: Token) -> bool:
         """Return whether a list has no blank lines between its items and their blocks."""
@@ -248,16 +244,10 @@ class Surroundings:
     def _partners(self, inside: range) -> list[tuple[_Mark, str, object]]:
         """Return the marks outside of some lines, each with its name and the number of its partner there."""
         marks, pairs = self._marks
-        numbers = [number for number, mark in enumerate(marks) if mark.line not in inside]
+        numbers = (number for number, mark in enumerate(marks) if mark.line not in inside)
         places = {number: place for place, number in enumerate(numbers)}
-        return [
-            (
-                marks[number],
-                marks[number].name,
-                places.get(pairs[number], "inside") if number in pairs else None,
-            )
-            for number in numbers
-        ]
+        partners = {one: places.get(other, "inside") for one, other in pairs.items()}
+        return [(marks[number], marks[number].name, partners.get(number)) for number in places]
 
 
 def _marks(text: str) -> Iterator[_Mark]:

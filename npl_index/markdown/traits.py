@@ -106,16 +106,10 @@ class TraitFilter:
         if not isinstance(conditions, Mapping):
             raise invalid_filter(f"filter must be an object of conditions, not {brief(conditions)}")
         values: dict[str, Any] = {}
-        written: dict[str, str] = {}
         for key, value in conditions.items():
             name = condition_of(key)
             if name is None:
                 raise invalid_filter(f"filter has no condition {brief(key)}; known: {', '.join(CONDITIONS)}")
-            if name in written:
-                raise invalid_filter(
-                    f"filter gives {name} twice, as {brief(written[name])} and as {brief(key)}"
-                )
-            written[name] = key
             if value is not None:
                 values[name] = _boolean(key, value) if name in FLAGS else _integer(key, name, value)
         low, high = values.get("min_word_count", 0), values.get("max_word_count")

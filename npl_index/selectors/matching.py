@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
@@ -178,43 +178,30 @@ class Scope:
 
     def called(self, pool: Sequence[Place], name: str) -> list[Place]:
         """Return the sections with a name: as visible, or else as written, or else compared loosely."""
-        called = set(self._register.called(fold(heading_label(name))))
-        pool = [node for node in pool if node[1] == 0 or node in called]
-        for matches in self._comparisons(name):
-            self.clock.check()
-            found = [node for node in pool if matches(node)]
-            if found:
-                return self._best(found)
-        return []
+        wanted = heading_label(name)
+        folded, document = fold(wanted), fold_document(name)
+        called = set(self._register.called(folded))
+        documents = [node for node in pool if node[1] == 0]
+        sections = [node for node in pool if node[1] and node in called]
+        self.clock.check()
+        found = [node for node in documents if name in self.names[node[0]]]
+        found += [node for node in sections if heading_label(self.section(node).name) == wanted]
+        # Most headings are read as they are written, and have been compared then.
+        found = found or [node for node in sections if self._written(node) == wanted]
+        found = found or [
+            *(node for node in documents if document in self.folded_names[node[0]]),
+            *(node for node in sections if self.folded(node) == folded),
+        ]
+        return self._best(sorted(found))
+
+    def _written(self, node: Place) -> str:
+        section = self.section(node)
+        return "" if section.heading == section.name else heading_label(section.heading)
 
     def beginning(self, pool: Sequence[Place], name: str) -> list[Place]:
         """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
         return self._best([node for node in pool if start and self.folded(node).startswith(start)])
-
-    def _comparisons(self, name: str) -> tuple[Callable[[Place], bool], ...]:
-        """Return ways to compare, the strictest first."""
-        wanted = heading_label(name)
-        folded, document = fold(wanted), fold_document(name)
-
-        def as_seen(node: Place) -> bool:
-            if node[1] == 0:
-                return name in self.names[node[0]]
-            return heading_label(self.section(node).name) == wanted
-
-        def as_written(node: Place) -> bool:
-            if node[1] == 0:
-                return False
-            section = self.section(node)
-            # Most headings are read as they are written, and have been compared then.
-            return section.heading != section.name and heading_label(section.heading) == wanted
-
-        def loosely(node: Place) -> bool:
-            if node[1] == 0:
-                return document in self.folded_names[node[0]]
-            return self.folded(node) == folded
-
-        return as_seen, as_written, loosely
 
     def _best(self, nodes: Sequence[Place]) -> list[Place]:
         """Keep the documents, else the versioned sections, else the headings."""

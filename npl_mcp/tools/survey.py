@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from npl_index.errors import InvalidRequestError, NPLError
@@ -172,18 +172,18 @@ def survey_versions(
     )
 
 
-def _sources(app: Files) -> dict[str, versioned.Source]:
+def _sources(app: Files) -> dict[str, versioned.VersionedSection]:
     """Return the versioned sections of all prompts by name; for equal names the first place counts."""
     kind = app.library.catalog.kind("prompt")
     items = app.own.find_items(kind, "*")
     order = {place.root.label: number for number, place in reversed(list(enumerate(kind.places)))}
-    sources: dict[str, versioned.Source] = {}
+    sources: dict[str, versioned.VersionedSection] = {}
     for name in sorted(items, key=lambda name: (order[items[name].label], name)):
         place = _location(app, items[name].absolute)
         with suppress(NPLError):  # an unreadable prompt updates nothing
             text = text_of(app.library.read(items[name]))
             for section in versioned.versioned_sections(text).values():
-                sources.setdefault(section.name, versioned.Source(section, place))
+                sources.setdefault(section.name, replace(section, location=place))
     return sources
 
 

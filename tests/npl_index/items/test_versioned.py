@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.items.headers import version_of
-from npl_index.items.versioned import Source, append, compare, renew, versioned_sections
+from npl_index.items.versioned import VersionedSection, append, compare, renew, versioned_sections
 from tests.conftest import cases
 
 
@@ -16,9 +18,9 @@ def section(name: str, version: str | None = "1.0.0", body: str = "Text.") -> st
     return f"npl-instructions:\n   name: {name}\n{line}---\n\n{body}"
 
 
-def sources(*texts: str) -> dict[str, Source]:
+def sources(*texts: str) -> dict[str, VersionedSection]:
     return {
-        name: Source(found, f"{name}.md")
+        name: replace(found, location=f"{name}.md")
         for text in texts
         for name, found in versioned_sections(text).items()
     }

@@ -115,7 +115,6 @@ def test_all_given_conditions_must_hold(
         ({"heading_level": 0}, ["'heading_level'", "from 1 to 6", "not 0"]),
         ({"heading_level": 7}, ["'heading_level'", "from 1 to 6", "not 7"]),
         ({"min_word_count": 5, "max_word_count": 4}, ["min_word_count 5", "max_word_count 4"]),
-        ({"has_table": True, "has-tables": True}, ["twice", "'has_table'", "'has-tables'"]),
         (["has_code"], ["object of conditions", "a list"]),
         ("has_code", ["object of conditions", "'has_code'"]),
     ],

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError, NPLError, SectionNotFoundError
-from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, parse_sections
+from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, nest, parse_sections
 from npl_index.markdown.traits import Traits
 from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
 from npl_index.selectors.selection import Selected, select
@@ -109,21 +109,11 @@ NOWHERE = Span(0, 0)
 def build(name: str, nodes: Sequence[tuple[int, str]]) -> SectionTree:
     """Build a tree of headings no Markdown can hold: of (level, name), level 0 for versioned sections."""
     levels, names = [0, *(level for level, _ in nodes)], [name, *(text for _, text in nodes)]
-    parents: list[int | None] = [None]
-    children: list[list[int]] = [[] for _ in levels]
-    path = [0]
-    for index, level in enumerate(levels[1:], 1):
-        while len(path) > 1 and levels[path[-1]] >= level:
-            path.pop()
-        parents.append(path[-1])
-        children[path[-1]].append(index)
-        path.append(index)
-    spans = (NOWHERE,) * 5
+    parents, children, _ = nest(levels)
+    related = ((parents[i] if i else None, tuple(children[i])) for i in range(len(levels)))
     sections = tuple(
-        Section(
-            i, level, names[i], names[i], None, *spans, parents[i], tuple(children[i]), Traits(), Traits()
-        )
-        for i, level in enumerate(levels)
+        Section(i, levels[i], names[i], names[i], None, *(NOWHERE,) * 5, *near, Traits(), Traits())
+        for i, near in enumerate(related)
     )
     title = 1 if levels.count(1) == 1 and levels[1] == 1 else None
     return SectionTree(name, sections, DocumentText(lambda: ""), "", "commonmark", title)
