@@ -17,7 +17,8 @@ from rank_bm25 import BM25Okapi
 from timing import document
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.tailoring import TailorRequest, tailor
+from npl_index.answer.forms import Json
+from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import dump_sections, index_document, restore_sections
@@ -50,7 +51,7 @@ WARM = {
     ],
     "keywords": lambda: [extract_keywords(context) for context in CONTEXTS],
     "rank": lambda: [rank(INDEXED.collection, Query(keywords)) for keywords in KEYWORDS],
-    "tailor": lambda: [tailor(request, DOCUMENTS) for request in REQUESTS],
+    "tailor": lambda: [write(request, DOCUMENTS, Json()) for request in REQUESTS],
 }
 COLD = {
     "markdown-it-py (peer)": lambda: MarkdownIt("commonmark").enable("table").parse(LONG.data.decode()),

@@ -42,9 +42,7 @@ MAX_LINES = 2
 """Maximum pointers with a matching line; with the verdict *absent*, a line would look like an answer."""
 
 FURTHER_TEXT = 450
-SURE = 0.5
-"""Tokens of text up to which further passages follow the first, plus tokens beyond the default budget; for a
-section with this score, :data:`~npl_index.answer.cutting.WHOLE`."""
+"""Tokens of text up to which further passages follow the first, plus tokens beyond the default budget."""
 
 MAX_READ = 1_500
 """Maximum tokens of selected sections in an answer to a question without a budget; of one section
@@ -240,8 +238,7 @@ class Packing:
             room = left - self._names
             unit = waiting.popleft()
             is_extra = len(waiting) < self._found.extra
-            text = WHOLE if unit.score >= SURE else FURTHER_TEXT
-            further = 0 if is_extra else max(0, text - sum(one.tokens for one in self.kept))
+            further = 0 if is_extra else max(0, FURTHER_TEXT - sum(one.tokens for one in self.kept))
             if self.kept and self._whole is not None:
                 room = min(room, beyond + further)
             if not is_open or (room <= 0 and self.kept):
@@ -389,22 +386,18 @@ class Packing:
             dropped = self._with_ranges(dropped)
         units = [*dropped, *self.rests, *wanted.others]
         first = [unit for unit in units if not owed.isdisjoint(unit.parts) or wanted.holds_best(unit)]
-        then = [unit for unit in units if unit not in first]
+        most = MAX_CHOSEN_NAMED if wanted.chosen else wanted.pointers
         named: list[tuple[AnswerUnit, Pointer]] = []
-        if not self.kept and (units := [*first, *then]):
-            # An answer without passages has at least one pointer.
-            named.append((units[0], self._least(units[0])))
-        for number, unit in enumerate((*first, *then)):
-            most = MAX_CHOSEN_NAMED if wanted.chosen else wanted.pointers
-            if number >= len(first) and len(named) >= most:
+        for number, unit in enumerate([*first, *(unit for unit in units if unit not in first)]):
+            is_optional, one = number >= len(first), pointer(self._documents, unit)
+            if is_optional and len(named) >= most:
                 break
-            one = pointer(self._documents, unit)
-            if named and unit is named[0][0]:
-                continue
-            if self._ledger.pay(self._ledger.cost(self._form.pointer, one)):
+            if not number and not self.kept:
+                # An answer without passages has at least one pointer.
+                named.append((unit, self._least(unit)))
+            elif self._ledger.pay(self._ledger.cost(self._form.pointer, one)):
                 named.append((unit, one))
-                continue
-            if number >= len(first):
+            elif is_optional:
                 break
         named.sort(key=lambda one: -one[0].score)
         for at, (unit, one) in enumerate(named[: MAX_LINES if wanted.units else 0]):

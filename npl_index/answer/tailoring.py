@@ -11,7 +11,7 @@ from itertools import islice
 
 from npl_index.answer.cutting import PIECE, WHOLE
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
-from npl_index.answer.forms import Form, Json, Markdown, partial_note
+from npl_index.answer.forms import Form, Markdown, partial_note
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
 from npl_index.answer.suggestions import Companions, suggest
@@ -143,22 +143,6 @@ class TailorRequest:
         return cls(context or "", wanted, compiled, excluded, budget, depth, explain, among, reading)
 
 
-def tailor(
-    request: TailorRequest,
-    documents: DocumentSet,
-    *,
-    weights: Weights = DEFAULT_WEIGHTS,
-    companions: Companions | None = None,
-) -> Tailored:
-    """Answer a request; the budget limits the answer as JSON.
-
-    :param weights: weights of the parts of a score.
-    :param companions: record of sections that earlier calls requested together; this call is added.
-    :raises SectionNotFoundError: no selector matches.
-    """
-    return write(request, documents, Json(), weights=weights, companions=companions).value
-
-
 @dataclass(frozen=True, slots=True)
 class Answered(Written[Tailored]):
     """An answer with its parts.
@@ -179,9 +163,12 @@ def write(
     weights: Weights = DEFAULT_WEIGHTS,
     companions: Companions | None = None,
 ) -> Answered:
-    """Answer a request like :func:`tailor`, in a form.
+    """Answer a request.
 
     :param form: form of the text, which the budget limits.
+    :param weights: weights of the parts of a score.
+    :param companions: record of sections that earlier calls requested together; this call is added.
+    :raises SectionNotFoundError: no selector matches.
     """
     companions = companions or Companions()
     with documents.collection.reading():

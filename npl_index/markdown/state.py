@@ -103,6 +103,14 @@ class BlockState(StateBlock):
     :param npl: apply NPL's rules for fences, see :func:`npl_index.markdown.leaves.fence`.
     :param complete: also record all other blocks, openings of containers, and table rows.
     :param deadline: time limit of the parsing.
+    :ivar npl_fences: whether CommonMark would parse a fence differently.
+    :ivar cut_fence: whether a fence after the marker of a list or definition ended, unclosed, with the item.
+    :ivar doubtful_fences: first lines of fences without a proper end.
+    :ivar open_fence: whether the document ended inside a fence.
+    :ivar open_html: first line of an HTML block, such as a comment, at the end of the document, and the
+        pattern of its end.
+    :ivar definition: first line of the current link definition.
+    :ivar foreign_terms: lines before a definition that begin another block, if known.
     """
 
     _bs_count: list[int]
@@ -120,26 +128,12 @@ class BlockState(StateBlock):
         self._deadline = deadline
         self._unrecorded = Token("", "", 0)
         super().__init__("", md, {}, [])
-        self.src = source
-        self.npl = npl
-        self.complete = complete
-        self._headings = 0
-        self.npl_fences = False
-        """Whether CommonMark would parse a fence differently."""
-        self.cut_fence = False
-        """Whether a fence after the marker of a list or definition ended, unclosed, with the item."""
+        self.src, self.npl, self.complete = source, npl, complete
+        self._headings = self.definition = 0
+        self.npl_fences = self.cut_fence = self.open_fence = False
         self.doubtful_fences: list[int] = []
-        """First lines of fences without a proper end."""
-        self.open_fence = False
-        """Whether the document ended inside a fence."""
         self.open_html: tuple[int, str] | None = None
-        """First line of an HTML block, such as a comment, at the end of the document, and the pattern of its
-        end.
-        """
-        self.definition = 0
-        """First line of the current link definition."""
         self.foreign_terms: list[int] | None = None
-        """Lines before a definition that begin another block, if known."""
         self._mark_lines(line_starts)
 
     def _mark_lines(self, line_starts: array[int]) -> None:

@@ -13,6 +13,9 @@ import pytest
 import tiktoken
 
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.forms import Json
+from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.values import Tailored
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.tokens.counting import TokenCounter
@@ -43,6 +46,11 @@ def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) 
         counts=counts.__getitem__,
         count_with=lambda: counter,
     )
+
+
+def tailor(request: TailorRequest, documents: DocumentSet) -> Tailored:
+    """Answer a request; the budget limits the answer as JSON."""
+    return write(request, documents, Json()).value
 
 
 def exact_counter() -> TokenCounter:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.frames import Stretch
-from npl_index.answer.tailoring import TailorRequest, tailor
+from npl_index.answer.tailoring import TailorRequest
 from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.tokens.estimated import estimator
-from tests.npl_index.conftest import Meter, document_set, exact_counter
+from tests.npl_index.conftest import Meter, document_set, exact_counter, tailor
 
 BLOCKS = [
     "A paragraph about soil, of which there are many in a long section.\n\n",

@@ -9,8 +9,8 @@ import pytest
 
 from npl_index.answer.forms import Markdown
 from npl_index.answer.marks import mark, tag_for
-from npl_index.answer.tailoring import TailorRequest, tailor, write
-from tests.npl_index.conftest import document_set, exact_counter
+from npl_index.answer.tailoring import TailorRequest, write
+from tests.npl_index.conftest import document_set, exact_counter, tailor
 
 PLAIN = {"a.md": "# A\n\nwater roses\n", "b.md": "# B\n\nwater beans\n"}
 FORGERIES = {

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.suggestions import MAX_SUGGESTIONS
-from npl_index.answer.tailoring import TailorRequest, tailor, write
+from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.errors import (
@@ -31,7 +31,7 @@ from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import count_sections
 from tests.conftest import every
-from tests.npl_index.conftest import Meter, document_set, exact_counter
+from tests.npl_index.conftest import Meter, document_set, exact_counter, tailor
 
 TREE = {
     "a.md": "# A\n\nIntro of a.\n\n## One\n\nalpha beta\n\n### Deep\n\ngamma\n\n## Two\n\ndelta epsilon\n",
