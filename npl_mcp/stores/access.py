@@ -74,13 +74,11 @@ class TokenEntry:
     :param identity: identity of its owner.
     :param created_at: time of its creation, UTC, ISO 8601.
     :param revoked_at: time of its revocation, UTC, ISO 8601.
-    :param libraries: libraries that the token was limited to in an earlier version; ``None`` without a limit.
     """
 
     identity: Identity
     created_at: str
     revoked_at: str | None
-    libraries: tuple[str, ...] | None
 
     @property
     def state(self) -> str:
@@ -171,9 +169,9 @@ def _entry(row: Row, moment: str) -> TokenEntry:
         text = row[column]
         return None if text is None else tuple(json_of(text, f"a row of access_token, column {column}"))
 
-    domains, roots, libraries = values("domains"), values("roots"), values("libraries")
-    if libraries is not None and roots is None:
-        roots = ()  # libraries were all that the token was for, so it sees no documents without them
+    domains, roots = values("domains"), values("roots")
+    if row["libraries"] is not None and roots is None:
+        roots = ()  # an earlier version limited the token to libraries, so it sees no documents without them
     sight = Sight(None if domains is None else frozenset(domains), roots)
     expires_at, ends = row["expires_at"], None
     if expires_at is not None:
@@ -182,4 +180,4 @@ def _entry(row: Row, moment: str) -> TokenEntry:
         except ValueError:
             raise damaged("a row of access_token, column expires_at, holds no time") from None
     identity = Identity(row["name"], sight, bool(row["read_only"]), expires_at, ends)
-    return TokenEntry(identity, row["created_at"], row["revoked_at"], libraries)
+    return TokenEntry(identity, row["created_at"], row["revoked_at"])

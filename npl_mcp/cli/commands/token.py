@@ -104,7 +104,6 @@ def _row(entry: TokenEntry) -> dict[str, Any]:
         "read_only": identity.read_only,
         "domains": None if sight.domains is None else sorted(sight.domains),
         "roots": sight.roots,
-        "libraries": entry.libraries,
     }
 
 
@@ -113,6 +112,4 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     access = "read" if row["read_only"] else "read, write"
     domains = "all" if row["domains"] is None else ",".join(row["domains"])
     documents = "all" if row["roots"] is None else ", ".join(row["roots"]) or "none"
-    if row["libraries"]:
-        documents += f" (was limited to {', '.join(f'lib:{name}' for name in row['libraries'])})"
     return row["name"], row["state"], row["expires"] or "never", access, domains, documents

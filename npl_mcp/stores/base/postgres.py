@@ -114,10 +114,13 @@ _FULL = "the server has no connection left"
 
 # By the SQLSTATE, or by the text of an error without one.
 _REASONS = (
-    Reason("^state 55P03", "it was locked by another program for too long; try again", kind=engine.BusyError),
-    Reason("^state 40", "another writer changed the same rows; try again", kind=engine.BusyError),
+    # Without a SQLSTATE: the connection was refused or lost.
+    Reason("clients already|connection slots|(too many|no more) connections", _FULL, _MORE, engine.FullError),
+    Reason("pg_hba", "the server refuses connections from here"),
     Reason(
-        "^state 57014", "the server ended a statement that took too long; try again", kind=engine.BusyError
+        "^state (55P03|40|57014)",
+        "it was locked by another program for too long; try again",
+        kind=engine.BusyError,
     ),
     Reason("^state 53100", "the server's disk is full", "make room there, then try again"),
     Reason("^state 53300", _FULL, _MORE, engine.FullError),
@@ -126,22 +129,14 @@ _REASONS = (
     Reason("^state 08", "the connection was lost", _AGAIN),
     Reason("^state 25P03", "the call was idle for too long", "try again"),
     Reason("^state 25006", "it is read-only"),
-    Reason("^state 28", "the server refuses the user of NPL_DATABASE_URL"),
-    Reason("^state 3D", "the server has no database of that name"),
+    Reason("^state 28|password|authentication|role", "the server refuses the user of NPL_DATABASE_URL"),
+    Reason("^state 3D|does not exist", "the server has no database of that name"),
     Reason("^state 42501", "the user of NPL_DATABASE_URL may not do that"),
     Reason("^state 42P07", _FOREIGN, _OWN),
-    Reason("^state 42P01", "tables are missing; stop all servers, then restore a backup"),
-    Reason("^state XX00[12]", "it is damaged; stop all servers, then restore a backup"),
+    Reason("^state (42P01|XX00[12])", "it is damaged; stop all servers, then restore a backup"),
     # Includes disk errors other than a full disk, such as an exhausted quota.
     Reason("^state (XX|58)", "the server failed", _LOG),
-    Reason("^state 23", "it refused a row that contradicts others", kind=engine.RefusedError),
-    Reason("^state 22", "it refused a row that contradicts its columns", kind=engine.RefusedError),
-    # Without a SQLSTATE: the connection was refused or lost.
-    Reason("clients already|connection slots|(too many|no more) connections", _FULL, _MORE, engine.FullError),
-    Reason("password|authentication", "the server refuses the user or the password of NPL_DATABASE_URL"),
-    Reason("pg_hba", "the server refuses connections from here"),
-    Reason("role", "the server does not know the user of NPL_DATABASE_URL"),
-    Reason("does not exist", "the server has no database of that name"),
+    Reason("^state 2[23]", "it refused a row that contradicts others", kind=engine.RefusedError),
     Reason("^(?!state )", "PostgreSQL cannot be reached, or the connection was lost", _AGAIN),
 )
 

@@ -106,12 +106,10 @@ def read(
     :returns: a page; its total counts all matching notifications.
     :raises RecordNotFoundError: the persona is unknown in all rooms, so a wait would never end.
     """
-    which = "persona = :persona" + (" AND read_at IS NULL" if unread_only else "")
-    order = "DESC" if since is None else "ASC"
-    values: dict[str, Any] = {"persona": persona}
+    order, values = "DESC" if since is None else "ASC", {"persona": persona, "since": since}
+    which = "notification.persona = :persona" + (" AND read_at IS NULL" if unread_only else "")
     if since:
-        which += " AND id > :since"
-        values["since"] = since
+        which += " AND notification.id > :since"
         total = tx.value(f"SELECT count(*) FROM notification WHERE {which}", **values)
     else:
         column = "unread" if unread_only else "total"
@@ -123,11 +121,8 @@ def read(
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"
         f" event.persona AS event_persona, event.timestamp, event.data, {feed.TODO_STATE}"
-        f" FROM (SELECT id FROM notification WHERE {which} ORDER BY id {order} LIMIT :limit OFFSET :offset)"
-        " AS page JOIN notification ON notification.id = page.id"
-        " JOIN event ON event.id = notification.event_id"
-        f" {feed.WITH_TODO}"
-        f" ORDER BY page.id {order}"
+        f" FROM notification JOIN event ON event.id = notification.event_id {feed.WITH_TODO}"
+        f" WHERE {which} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
     )
     rows = tx.some(sql, limit=page.limit, offset=page.offset, moment=tx.now, **values)
     items = tuple(filled(Notification, row, event_data=feed.present_data(row)) for row in rows)

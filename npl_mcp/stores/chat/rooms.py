@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from npl_index.library.references import near_names
 from npl_mcp.stores import session
@@ -216,9 +217,7 @@ def details(tx: Transaction, room_id: int) -> Room:
     :raises RoomNotFoundError: the room does not exist.
     """
     require_room(tx, room_id)
-    return filled(
-        Room, tx.one(f"{_SELECT} WHERE room.id = :room", room=room_id), members=members(tx, room_id)
-    )
+    return _rooms(tx, "= :room", room=room_id)[0]
 
 
 def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
@@ -236,13 +235,21 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
         )
     source += f" room.archived_at IS {'NOT ' if archived else ''}NULL"
     source += " ORDER BY id DESC LIMIT :limit OFFSET :offset"
-    sql = f"{_SELECT} WHERE room.id IN ({source}) ORDER BY room.id DESC"
-    rows = tx.all(sql, limit=page.limit, offset=page.offset, persona=persona)
+    rooms = _rooms(tx, f"IN ({source})", limit=page.limit, offset=page.offset, persona=persona)
+    return page.page(rooms, tx.total(name))
+
+
+def _rooms(tx: Transaction, which: str, **values: Any) -> list[Room]:
+    """Return the rooms with some ids, newest first.
+
+    :param which: the condition after the id.
+    """
+    rows = tx.all(f"{_SELECT} WHERE room.id {which} ORDER BY room.id DESC", **values)
     members: dict[int, list[str]] = {row["id"]: [] for row in rows}
     sql = "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position"
     for row in tx.all(sql, rooms=list(members)):
         members[row["room_id"]].append(row["persona"])
-    return page.page((filled(Room, row, members=tuple(members[row["id"]])) for row in rows), tx.total(name))
+    return [filled(Room, row, members=tuple(members[row["id"]])) for row in rows]
 
 
 _SELECT = """

@@ -126,9 +126,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert alice == ["alice", "valid", "never", "read", "npl,session,artifact,review,worklog,chat", "all"]
     assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}"]
     read = json.loads(run(capsys, folder, "list", "--json")[1])
-    assert [(one["name"], one["read_only"], one["roots"], one["libraries"]) for one in read] == [
-        ("alice", True, None, None),
-        ("bob", False, [str(Path("docs").absolute())], None),
+    assert [(one["name"], one["read_only"], one["roots"]) for one in read] == [
+        ("alice", True, None),
+        ("bob", False, [str(Path("docs").absolute())]),
     ]
     assert run(capsys, folder, "revoke", "bob") == (0, "revoked: bob\n")
     assert "revoked" in run(capsys, folder, "list")[1].splitlines()[2]

@@ -263,7 +263,7 @@ def test_a_database_of_others_is_refused_and_not_touched(
 REFUSED = {
     "postgresql://nobody@127.0.0.1:1/x": "cannot be reached",
     "postgresql://nobody@/none?host={host}": "no database of that name",
-    "postgresql://who@/postgres?host={host}": "does not know the user",
+    "postgresql://who@/postgres?host={host}": "refuses the user",
     "postgresql://nobody@/password?host={host}": "no database of that name",
     "postgresql://nobody@/x?host=/none/role-password": "cannot be reached",
     "postgresql://nobody:secret@[": "cannot be read",
