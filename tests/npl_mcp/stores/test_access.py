@@ -123,7 +123,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert second.strip() not in listed
     head, alice, bob = (re.split(r"  +", line) for line in listed.splitlines())
     assert head == ["name", "state", "expires", "access", "domains", "documents"]
-    assert alice == ["alice", "valid", "never", "read", "npl,session,artifact,review,worklog,chat", "all"]
+    assert alice == ["alice", "valid", "never", "read", "artifact,chat,npl,review,session,worklog", "all"]
     assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}"]
     read = json.loads(run(capsys, folder, "list", "--json")[1])
     assert [(one["name"], one["read_only"], one["roots"]) for one in read] == [
