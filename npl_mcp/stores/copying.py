@@ -38,8 +38,7 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
                     rows += len(page)
             for table in tables:
                 if table.numbered:
-                    number = source.database.engine.last_number(here, table)
-                    target.database.engine.set_last_number(there, table, number)
+                    target.database.engine.go_on_numbering(there, table)
                 _compare(here, there, table)
         return rows, there.value("SELECT count(*) FROM revision")
 

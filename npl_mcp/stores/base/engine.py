@@ -283,11 +283,8 @@ class Engine(Protocol):
     def tables(self, transaction: Any) -> list[StoreTable]:
         """Return all tables of the stores."""
 
-    def last_number(self, transaction: Any, table: StoreTable) -> int:
-        """Return the highest number that a row of a numbered table has had."""
-
-    def set_last_number(self, transaction: Any, table: StoreTable, number: int) -> None:
-        """Set the highest number of a numbered table; the next row gets the number after it."""
+    def go_on_numbering(self, transaction: Any, table: StoreTable) -> None:
+        """Number the next row of a table after the highest number that a copied row has."""
 
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[tuple[str, str, Row]]:
         """Yield every row of every table, with the name of the table and the row's key.

@@ -321,16 +321,10 @@ class PostgresEngine(engine.Engine):
         """Return all tables of the stores."""
         return [engine.StoreTable(**row) for row in transaction.all(_TABLES)]
 
-    def last_number(self, transaction: Any, table: engine.StoreTable) -> int:
-        """Return the highest number that a row of a numbered table has had."""
-        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
-        found: int = transaction.value(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {name}")
-        return found
-
-    def set_last_number(self, transaction: Any, table: engine.StoreTable, number: int) -> None:
-        """Set the highest number of a numbered table; the next row gets the number after it."""
-        name = transaction.value(_SEQUENCE, table=table.name, key=table.key[0])
-        transaction.value("SELECT setval(:name, :number, false)", name=name, number=number + 1)
+    def go_on_numbering(self, transaction: Any, table: engine.StoreTable) -> None:
+        """Set the sequence of a numbered table to the highest number."""
+        key, name = table.key[0], table.name
+        transaction.value(f"SELECT setval(pg_get_serial_sequence('{name}', '{key}'), max({key})) FROM {name}")
 
     def commits(self) -> engine.Commits:
         """Return a watcher of commits."""
@@ -424,5 +418,3 @@ SELECT relname AS name,
         AND pg_get_serial_sequence(relname, attname) IS NOT NULL) AS numbered
 FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
 WHERE contype = 'p' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
-
-_SEQUENCE = "SELECT pg_get_serial_sequence(:table, :key)"

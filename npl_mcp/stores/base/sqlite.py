@@ -289,15 +289,8 @@ class SqliteEngine(engine.Engine):
             for row in transaction.all(sql)
         ]
 
-    def last_number(self, transaction: Any, table: engine.StoreTable) -> int:
-        """Return the highest number that a row of a numbered table has had."""
-        return transaction.value("SELECT seq FROM sqlite_sequence WHERE name = :name", name=table.name) or 0
-
-    def set_last_number(self, transaction: Any, table: engine.StoreTable, number: int) -> None:
-        """Set the highest number of a numbered table; the next row gets the number after it."""
-        transaction.run("DELETE FROM sqlite_sequence WHERE name = :name", name=table.name)
-        sql = "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"
-        transaction.run(sql, name=table.name, seq=number)
+    def go_on_numbering(self, transaction: Any, table: engine.StoreTable) -> None:
+        """Do nothing: SQLite notes the highest number of any row."""
 
     def rows(self, read: Callable[[], AbstractContextManager[Any]]) -> Iterator[tuple[str, str, engine.Row]]:
         """Yield every row of every table by its number, because a key may be damaged.
