@@ -131,28 +131,17 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
     message = desk.say(den, "hello")
     todo = desk.do("create_todo", room_id=den, persona="alice", description="x")["event_id"]
     elsewhere = desk.say(attic, "hello")
-    artifact = desk.artifact()
     here = {"room_id": den, "persona": "alice"}
     lost = {"room_id": 99, "persona": "alice"}
     stranger = {"room_id": den, "persona": "alicia"}
     refusals: list[tuple[str, dict[str, Any], str, str]] = [
         ("send_message", {**lost, "message": "x"}, "ROOM_NOT_FOUND", "chat_list_rooms"),
-        ("share_artifact", {**lost, "artifact_id": artifact}, "ROOM_NOT_FOUND", "room 99"),
-        ("create_todo", {**lost, "description": "x"}, "ROOM_NOT_FOUND", "room 99"),
         ("get_feed", {"room_id": 99}, "ROOM_NOT_FOUND", "chat_list_rooms"),
         ("send_message", {**stranger, "message": "x"}, "PERMISSION_DENIED", "near: 'alice'"),
         ("send_message", {**stranger, "persona": "zoe", "message": "x"}, "PERMISSION_DENIED", "'carol'"),
         ("send_message", {**here, "persona": "Alice", "message": "x"}, "PERMISSION_DENIED", "'alice'"),
-        ("share_artifact", {**stranger, "artifact_id": artifact}, "PERMISSION_DENIED", "room 1"),
-        ("create_todo", {**stranger, "description": "x"}, "PERMISSION_DENIED", "room 1"),
         ("react", {"event_id": message, "persona": "zoe", "emoji": "+1"}, "PERMISSION_DENIED", "room 1"),
         ("create_todo", {**here, "description": "x", "assigned_to": "zoe"}, "PERMISSION_DENIED", "'zoe'"),
-        (
-            "update_todo",
-            {"event_id": todo, "persona": "zoe", "status": "done"},
-            "PERMISSION_DENIED",
-            "'zoe'",
-        ),
         (
             "update_todo",
             {"event_id": todo, "persona": "bob", "status": "done", "assigned_to": "zoe"},
@@ -161,10 +150,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
         ),
         ("send_message", {**here, "message": "x", "reply_to_id": elsewhere}, "NOT_FOUND", "room 2"),
         ("send_message", {**here, "message": "x", "reply_to_id": 9999}, "NOT_FOUND", "event 9999"),
-        ("react", {"event_id": 9999, "persona": "alice", "emoji": "+1"}, "NOT_FOUND", "event 9999"),
         ("share_artifact", {**here, "artifact_id": 12345}, "ARTIFACT_NOT_FOUND", "12345"),
-        ("share_artifact", {**here, "artifact_id": artifact, "revision": 7}, "NOT_FOUND", "7"),
-        ("update_todo", {"event_id": 9999, "persona": "bob", "status": "done"}, "NOT_FOUND", "9999"),
         (
             "update_todo",
             {"event_id": message, "persona": "bob", "status": "done"},
@@ -177,7 +163,6 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
             "INVALID_PARAMETER",
             "pending, in_progress, done, cancelled",
         ),
-        ("mark_read", {"notification_id": 9999}, "NOT_FOUND", "9999"),
         (
             "react",
             {"event_id": todo, "persona": "alice", "emoji": "x" * 33},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -14,7 +12,6 @@ from fastmcp import Client
 from npl_mcp.config.settings import Settings
 from tests import engines
 from tests.conftest import Call, cases, envelope, with_client
-from tests.npl_mcp.tools.test_waiting import elsewhere
 from tests.until import soon
 
 TEAM = ["ann", "bo", "cy"]
@@ -244,45 +241,6 @@ def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
     assert den("chat_update_todo", event_id=one, persona="bo", status="pending")["success"]
     assert den("chat_update_todo", event_id=one, persona="bo", status="done")["success"]
     assert den("chat_update_todo", event_id=one, persona="ann", status="done")["success"]
-
-
-def test_of_many_who_claim_each_todo_goes_to_one(settings: Settings) -> None:
-    """Clients of this server and another process on the same folder claim at once until nothing is left."""
-    todos, claimers = 60, 12
-
-    async def script(client: Client[Any]) -> None:
-        async def do(tool: str, **arguments: Any) -> Any:
-            answer = envelope(await client.call_tool(tool, arguments, raise_on_error=False))
-            assert answer["success"], answer
-            return answer["data"]
-
-        claimed: list[int] = []
-
-        async def work(persona: str) -> None:
-            while (made := await do("chat_claim_todo", persona=persona, room_id=1))["claimed"]:
-                claimed.append(made["todo"]["event_id"])
-                await do("chat_update_todo", event_id=claimed[-1], persona=persona, status="done")
-
-        await do("chat_create_room", name="den", members=[f"p{number}" for number in range(claimers + 1)])
-        for number in range(todos):
-            await do("chat_create_todo", room_id=1, persona="p0", description=f"t{number}")
-        other = elsewhere(settings, "chat_claim_todo", {"persona": f"p{claimers}", "room_id": 1})
-        with subprocess.Popen(other) as process:
-            async with anyio.create_task_group() as group:
-                for number in range(claimers):
-                    group.start_soon(work, f"p{number}")
-            assert await anyio.to_thread.run_sync(process.wait) == 0
-        lists = [
-            (await do("chat_list_todos", room_id=1, filter=which, limit=1_000))["items"]
-            for which in ("open", "done")
-        ]
-        everything = sorted((*lists[0], *lists[1]), key=lambda one: one["event_id"])
-        assert max(Counter(claimed).values()) == 1
-        theirs = [one["event_id"] for one in everything if one["assigned_to"] == f"p{claimers}"]
-        assert sorted(claimed + theirs) == [one["event_id"] for one in everything]
-        assert len(everything) == todos
-
-    with_client(settings, script)
 
 
 def test_who_has_nothing_to_do_waits_for_it(settings: Settings) -> None:
