@@ -34,8 +34,6 @@ class Network:
         self._passed = 0
         self._plan: tuple[int, bool, Fault] | None = None
         self._lines: dict[socket.socket, socket.socket] = {}
-        self._listeners: set[socket.socket] = set()
-        self._are_deaf = False
         self._listening = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -61,17 +59,6 @@ class Network:
             lines = list(self._lines.items())
         for line in lines:
             _end(*line)
-
-    def hold_those_who_listen(self) -> None:
-        """Let nothing reach clients that have asked to be told of commits, until :meth:`release`."""
-        with self._changed:
-            self._are_deaf = True
-
-    def release(self) -> None:
-        """Let what was held reach the clients."""
-        with self._changed:
-            self._are_deaf = False
-            self._changed.notify_all()
 
     def plan(self, requests: int, fault: Fault, *, done: bool) -> None:
         """Let a fault happen once some requests have passed.
@@ -129,7 +116,6 @@ class Network:
         back.join()
         with self._changed:
             del self._lines[client]
-            self._listeners.discard(client)
         client.close()
         server.close()
 
@@ -137,8 +123,6 @@ class Network:
         with suppress(OSError):
             while data := client.recv(_CHUNK):
                 with self._changed:
-                    if b"LISTEN" in data:
-                        self._listeners.add(client)
                     self._passed += 1
                     self._happen(client, server, done=False)
                 self._wait_until_it_moves()
@@ -149,14 +133,10 @@ class Network:
         with suppress(OSError):
             while data := server.recv(_CHUNK):
                 with self._changed:
-                    self._changed.wait_for(lambda: not self._is_deaf(client))
                     self._happen(client, server, done=True)
                 self._wait_until_it_moves()
                 client.sendall(data)
         _end(client, server)
-
-    def _is_deaf(self, client: socket.socket) -> bool:
-        return self._are_deaf and client in self._listeners and not self._closed
 
     def _happen(self, client: socket.socket, server: socket.socket, *, done: bool) -> None:
         """Let what was planned happen, if this is the moment."""

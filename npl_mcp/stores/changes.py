@@ -8,19 +8,20 @@ a commit, one query reads the positions of all topics.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from npl_mcp.stores.base.database import Database, Transaction
+from npl_mcp.stores.base.engine import Commits
 from npl_mcp.stores.base.errors import DatabaseError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-PAUSE = 0.01
-"""Seconds between two polls: a third of the time limit for waking a reader. The remainder is for its answer.
-"""
+PAUSE = 0.02
+"""Seconds between two polls: two thirds of the time limit for waking a reader. The rest is for its answer."""
 
 _IDLE = 10.0
 _AFTER_A_FAILURE = 0.5
@@ -99,11 +100,12 @@ class Changes:
         self._wake(list(self._waiting))
 
     def _run(self) -> None:
-        commits = self._database.engine.commits()
+        commits = Commits(self._database.engine)
         try:
             while self._is_wanted():
+                time.sleep(PAUSE)
                 try:
-                    if commits.wait(PAUSE) or self._unseen:
+                    if commits.is_news() or self._unseen:
                         self._look()
                 except DatabaseError:
                     # The woken callers get the error when they retry. The pause limits the rate of retries.

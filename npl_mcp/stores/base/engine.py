@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -108,30 +107,6 @@ def pages(read: Callable[[], AbstractContextManager[Any]], table: StoreTable) ->
         last = {f"last_{name}": page[-1][name] for name in table.key}
 
 
-class Commits(ABC):
-    """Watcher of commits of this process and others; used by one thread.
-
-    :param engine: the engine that connects to the database.
-    """
-
-    def __init__(self, engine: Any) -> None:
-        self.engine = engine
-        self.raw: Any = None
-
-    @abstractmethod
-    def wait(self, seconds: float) -> bool:
-        """Wait; return whether a commit happened, or may have happened, since the last call.
-
-        :raises DatabaseError: the database cannot be used.
-        """
-
-    def close(self) -> None:
-        """Close the connection; the next wait opens another one."""
-        raw, self.raw = self.raw, None
-        if raw is not None:
-            raw.close()
-
-
 class Reason(NamedTuple):
     """A reason of errors of a driver.
 
@@ -177,6 +152,9 @@ class Engine(Protocol):
 
     name: str = ""
     """Identifier of this database, for a part of a file's name."""
+
+    state: str
+    """The query whose result differs after each commit."""
 
     def driver(self) -> Any:
         """Return the driver's module."""
@@ -298,9 +276,6 @@ class Engine(Protocol):
                 for row in page:
                     yield table.name, ", ".join(f"{name} {row[name]}" for name in table.key), row
 
-    def commits(self) -> Commits:
-        """Return a watcher of commits."""
-
     def copy(self, target: Path) -> bool:  # noqa: ARG002
         """Copy the database to a file of SQLite while it is in use.
 
@@ -308,3 +283,40 @@ class Engine(Protocol):
         :returns: whether there is a copy: only some engines support it.
         """
         return False
+
+
+class Commits:
+    """Watcher of commits of this process and others; used by one thread.
+
+    :param engine: the engine that connects to the database.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._raw: Any = None
+        self._mark: object = None
+        self._state: Any = None
+
+    def is_news(self) -> bool:
+        """Return whether a commit happened, or may have happened, since the last call.
+
+        :raises DatabaseError: the database cannot be used.
+        """
+        engine, before = self._engine, self._state
+        try:
+            with engine.translated():
+                if (mark := engine.mark()) != self._mark:
+                    self.close()  # the connection would continue to watch a replaced file
+                if self._raw is None and engine.exists():
+                    self._raw, self._mark = engine.connect(CallDeadline(), read_only=True), mark
+                self._state = self._raw and self._raw.execute(engine.state).fetchone()
+        except DatabaseError:
+            self.close()
+            raise
+        return bool(self._state != before)
+
+    def close(self) -> None:
+        """Close the connection; the next look opens another one."""
+        raw, self._raw, self._state = self._raw, None, None
+        if raw is not None:
+            raw.close()

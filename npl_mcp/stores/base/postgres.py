@@ -5,8 +5,7 @@ writer. So no other write can come between a store's reads and its writes, and i
 visibility. Readers see one snapshot and never wait for writers. A rollback may skip an id.
 
 A pooler such as PgBouncer may give each transaction another connection to the server. So each transaction
-repeats its settings. With a pooler, statements are not prepared, and watchers of commits poll, because a
-connection cannot listen.
+repeats its settings. With a pooler, statements are not prepared.
 """
 
 from __future__ import annotations
@@ -32,9 +31,6 @@ from npl_mcp.stores.base.postgres_pool import PostgresPool
 WRITERS = 0x4E504C44  # "NPLD"
 """Key of the writers' advisory lock; its scope is one database."""
 
-COMMITTED = "npl_committed"
-"""Channel of the notifications about commits."""
-
 OLDEST_SERVER = 14
 IDLE_SECONDS = 5
 """Maximum idle seconds of a transaction: a process that hangs in one holds up all writers, which wait twice
@@ -48,9 +44,6 @@ turn, may take as long as the call."""
 
 ANSWER_SECONDS = 1
 """Seconds for the server's answer that a turn did not come."""
-
-DOUBT_SECONDS = 5
-"""Seconds of silence after which the connection with notifications of commits is tested."""
 
 LONG_SECONDS = 60
 """Maximum seconds of a statement that reads or changes all rows, in a check or a migration."""
@@ -92,9 +85,6 @@ def _connection_class() -> Any:
 
         patience: float | None = None
         """Maximum seconds of silence; ``None`` for :data:`SILENCE_SECONDS`."""
-
-        is_pooled = False
-        """Whether each transaction may run on another connection to the server."""
 
         def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
             if timeout is None:
@@ -149,6 +139,7 @@ class PostgresEngine(engine.Engine):
     """
 
     dialect = "postgres"
+    state = "SELECT pg_current_snapshot()::text"
     reasons = _REASONS
 
     failure: DatabaseError | None = None
@@ -206,7 +197,7 @@ class PostgresEngine(engine.Engine):
             # A pooler identifies itself with its own name.
             (greeted,) = raw.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
             if greeted != raw.info.backend_pid:
-                raw.is_pooled, raw.prepare_threshold = True, None
+                raw.prepare_threshold = None
         except BaseException:
             raw.close()
             raise
@@ -216,11 +207,11 @@ class PostgresEngine(engine.Engine):
         """Return connections that stay open between transactions."""
         return PostgresPool(self, most)
 
-    def is_alive(self, raw: Any, seconds: float = 0) -> bool:
+    def is_alive(self, raw: Any) -> bool:
         """Return whether the server is silent; on an idle connection it only announces its end."""
         with selectors.DefaultSelector() as selector:
             selector.register(raw.fileno(), selectors.EVENT_READ)
-            return not selector.select(seconds)
+            return not selector.select(0)
 
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is sound and in no transaction."""
@@ -243,8 +234,7 @@ class PostgresEngine(engine.Engine):
             f" SET LOCAL lock_timeout = {deadline.milliseconds}"
         )
         if not read_only:
-            # Listeners are notified at the commit.
-            begun += f"; SELECT pg_advisory_xact_lock({WRITERS}); NOTIFY {COMMITTED}"
+            begun += f"; SELECT pg_advisory_xact_lock({WRITERS})"
         raw.patience = deadline.seconds + ANSWER_SECONDS
         version = "NULL" if schema is None else "(SELECT version_num FROM alembic_version)"
         cursor = raw.execute(f"{begun}; SELECT {_NOW}, {version}", prepare=False)
@@ -325,48 +315,6 @@ class PostgresEngine(engine.Engine):
         """Set the sequence of a numbered table to the highest number."""
         key, name = table.key[0], table.name
         transaction.value(f"SELECT setval(pg_get_serial_sequence('{name}', '{key}'), max({key})) FROM {name}")
-
-    def commits(self) -> engine.Commits:
-        """Return a watcher of commits."""
-        return _Commits(self)
-
-
-class _Commits(engine.Commits):
-    _heard = 0.0
-    _seen: str | None = None
-
-    def wait(self, seconds: float) -> bool:
-        try:
-            with self.engine.translated():
-                return self._is_news(seconds)
-        except DatabaseError:
-            self.close()
-            raise
-
-    def _is_news(self, seconds: float) -> bool:
-        now = time.monotonic()
-        if self.raw is None:
-            self.raw = self.engine.connect(engine.CallDeadline(), read_only=True)
-            if not self.raw.is_pooled:
-                self.raw.execute(f"LISTEN {COMMITTED}")
-        elif self.raw.is_pooled:
-            return self._asked(seconds)
-        elif now - self._heard > DOUBT_SECONDS:
-            # A silently lost connection is as quiet as one without notifications.
-            self.raw.execute("SELECT 1")
-        elif self.engine.is_alive(self.raw, seconds):
-            return False  # the driver needs several times the processor time for this check
-        else:
-            list(self.raw.notifies(timeout=0))
-        self._heard = now
-        return True  # after the first two calls, earlier commits are unknown
-
-    def _asked(self, seconds: float) -> bool:
-        """Poll for finished transactions after a pause, including our own."""
-        time.sleep(seconds)
-        before = self._seen
-        (self._seen,) = self.raw.execute("SELECT pg_current_snapshot()::text").fetchone()
-        return self._seen != before
 
 
 _COMMENT = re.compile(r"npl, from schema (\w{1,32}) on")

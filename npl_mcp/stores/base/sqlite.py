@@ -79,6 +79,7 @@ class SqliteEngine(engine.Engine):
     """
 
     dialect = "sqlite"
+    state = "PRAGMA data_version"
     reasons = _REASONS
 
     def __init__(self, path: Path, copies: Path, *, check: bool = True) -> None:
@@ -305,10 +306,6 @@ class SqliteEngine(engine.Engine):
                 for row in page:
                     yield table.name, f"row {row['rowid']}", row
 
-    def commits(self) -> engine.Commits:
-        """Return a watcher of commits."""
-        return _SqliteCommits(self)
-
     def copy(self, target: Path) -> bool:
         """Copy the database while it is in use."""
         copy(self.path, target)
@@ -368,29 +365,6 @@ class _Pool:
             idle, self._idle = self._idle, None
         for raw in idle or ():
             raw.close()
-
-
-class _SqliteCommits(engine.Commits):
-    _file: tuple[int, int, bool] | None = None
-    _version: int | None = None
-
-    def wait(self, seconds: float) -> bool:
-        time.sleep(seconds)
-        with self.engine.translated():
-            file = self.engine.mark()
-            if file != self._file:
-                # Otherwise the connection would continue to watch a replaced file.
-                self.close()
-            if self.raw is None and file is not None:
-                self.raw, self._file = self.engine.connect(engine.CallDeadline(), read_only=True), file
-            before = self._version
-            if self.raw is not None:
-                self._version = self.raw.execute("PRAGMA data_version").fetchone()[0]
-        return self._version != before
-
-    def close(self) -> None:
-        super().close()
-        self._file = self._version = None
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from npl_mcp.app.app import App
-from npl_mcp.stores.base import postgres
 from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.changes import Topic
@@ -20,14 +19,12 @@ from tests import engines
 from tests.npl_mcp.stores.test_faults import WRITES, ask, fill
 from tests.npl_mcp.stores.writer import settings_in
 from tests.pooler import Pooler, pooler
+from tests.until import PATIENCE
 
 pytestmark = pytest.mark.engine("postgres")
 
 OFTEN = 12
 """More often than the driver executes a statement before it prepares it."""
-
-SOON = postgres.DOUBT_SECONDS - 1
-"""Before anybody looks who has heard nothing."""
 
 
 @pytest.fixture
@@ -58,7 +55,7 @@ def test_what_works_without_a_pooler_works_with_one(address: str, tmp_path: Path
 
 
 def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
-    """Although no connection can listen behind it; also the second time, when all connections are open."""
+    """Also the second time, when all connections are open."""
     settings = replace(settings_in(tmp_path), database_url=address)
     one, other = App(settings), App(replace(settings, data_dir=tmp_path / "other"))
     fill(one)
@@ -67,7 +64,7 @@ def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
         woken = one.news.expect(topic, one.news.position(topic))
         said = ask(other, "chat_send_message", room_id=1, persona="bob", message=f"m{number}")
         assert said["success"], said
-        woken.result(SOON)
+        woken.result(PATIENCE)
     one.close()
     other.close()
 
