@@ -1,4 +1,4 @@
-"""Validation of arguments: maximum entries, and lenient types.
+"""Validation of arguments: maximum entries, lenient types, and the checks of tools.
 
 Pydantic checks types; sizes are checked first, because many wrong entries would cause as many problems.
 Validation is lenient where clients are known to differ: integers may come as ``3.0`` or ``"3"``, booleans as
@@ -15,11 +15,11 @@ from operator import or_
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from npl_mcp.server.messages import MAX_VALUES, excess
-from npl_mcp.tools.contract.parameters import CommaList
+from npl_mcp.tools.contract.parameters import Check, CommaList
 
 MAX_ENTRIES = 1_000
 """Maximum entries of a list or keys of an object that a tool examines one by one."""
@@ -38,26 +38,29 @@ def from_text(text: str, kind: type) -> object:
 _BEGINS: Mapping[type, str] = {list: "[", dict: "{"}
 
 
-def strict(annotation: Any) -> Any:
+def strict(annotation: Any, name: str) -> Any:
     """Return an annotation that distinguishes numbers from booleans, and accepts lists and objects as JSON in
     a text.
 
-    A text next to the type describes it in the schema, and a mapping becomes part of the schema.
+    A text next to the type describes it in the schema, and a mapping becomes part of the schema. A check runs
+    on values of the right type.
+
+    :param name: name of the parameter.
     """
     if isinstance(annotation, type) and annotation in _GUARDS:
         return Annotated[annotation, _GUARDS[annotation]]
     kind, inner = get_origin(annotation), get_args(annotation)
     if kind is Annotated:
-        result = strict(inner[0])
+        result = strict(inner[0], name)
         for part in inner[1:]:
-            result = Annotated[result, _field(part)]
+            result = Annotated[result, _field(part, name)]
         return result
     if kind in (Union, UnionType):
-        return reduce(or_, map(strict, inner))
+        return reduce(or_, (strict(part, name) for part in inner))
     if kind not in (list, dict):
         return annotation
     most = MAX_VALUES if Any in inner else MAX_ENTRIES
-    parts = list[strict(inner[0])] if kind is list else annotation  # type: ignore[misc]
+    parts = list[strict(inner[0], name)] if kind is list else annotation  # type: ignore[misc]
     return Annotated[parts, BeforeValidator(partial(_read, kind, most))]
 
 
@@ -69,7 +72,9 @@ def _read(kind: type, most: int, value: object) -> object:
     return value
 
 
-def _field(part: object) -> object:
+def _field(part: object, name: str) -> object:
+    if isinstance(part, Check):
+        return AfterValidator(lambda value: part(value, name))
     if isinstance(part, str):
         return Field(description=part)
     if part is CommaList:

@@ -168,7 +168,7 @@ class BoundTool(Tool):
         return result
 
     async def _work(self, app: App, checked: dict[str, Any]) -> Any:
-        data = self._spec(app, **checked)
+        data: Any = self._spec.function(app, **checked)
         return await data if inspect.iscoroutine(data) else data
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +261,9 @@ def _arguments(
     signature = inspect.signature(function, eval_str=True)
     declared = list(signature.parameters.values())[1:]
     parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=strict(parameter.annotation))
+        parameter.replace(
+            kind=inspect.Parameter.KEYWORD_ONLY, annotation=strict(parameter.annotation, parameter.name)
+        )
         for parameter in declared
     ]
     collect.__name__ = collect.__qualname__ = function.__name__

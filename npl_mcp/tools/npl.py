@@ -33,10 +33,10 @@ from npl_mcp.app.section_edits import EditedSection, Operation, update_section
 from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing.places import HURRY
 from npl_mcp.stores.base.values import filled
-from npl_mcp.tools.contract.naming import question_in
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.naming import question_in
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 
 MAX_READ = 5_000

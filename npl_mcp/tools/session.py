@@ -21,9 +21,9 @@ from npl_mcp.stores.review.reviews import listed as reviews_of
 from npl_mcp.stores.session import ArtifactEntry, Room, Session
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called
-from npl_mcp.tools.contract.naming import NamedDocument, documents_named
 from npl_mcp.tools.contract.parameters import Check, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.naming import NamedDocument, documents_named
 
 Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, session.STATUSES)]
 
