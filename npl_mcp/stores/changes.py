@@ -61,8 +61,7 @@ class Changes:
 
     def position(self, topic: Topic) -> Position:
         """Return the current position of a topic; ``None`` if it has no entries."""
-        with self._database.read() as tx:
-            return _positions(tx, [topic]).get(topic)
+        return self._database.reading(_positions, [topic]).get(topic)
 
     def expect(self, topic: Topic, seen: Position) -> Future[None]:
         """Return a future that is set when the position of a topic differs from a known one; cancel it to
@@ -129,8 +128,7 @@ class Changes:
         with self._changed:
             self._unseen = False
             waiting = dict(self._waiting)
-        with self._database.read() as tx:
-            positions = _positions(tx, {topic for topic, _ in waiting.values()})
+        positions = self._database.reading(_positions, {topic for topic, _ in waiting.values()})
         self._wake([future for future, (topic, seen) in waiting.items() if positions.get(topic) != seen])
 
     def _wake(self, futures: Iterable[Future[None]]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER, FILE = 0o700, 0o600
@@ -32,35 +33,24 @@ def private_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=FOLDER)
     if os.name != "posix":
         return
-    opened = _close_to_others(str(folder), folder.stat())
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(OURS):
-                _mend(entry, deep=opened)
+    was_open = _close_to_others(folder.resolve())
+    for path in folder.iterdir():
+        if path.name.startswith(OURS) and not path.is_symlink():
+            for inside in (path, *path.rglob("*")) if was_open else (path,):
+                _close_to_others(inside)
 
 
-def _mend(entry: os.DirEntry[str], *, deep: bool) -> None:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # a temporary file of another process
-        return
-    deep = _close_to_others(entry.path, status) or deep
-    if deep and stat.S_ISDIR(status.st_mode):
-        with os.scandir(entry.path) as entries:
-            for inside in entries:
-                _mend(inside, deep=True)
-
-
-def _close_to_others(path: str, status: os.stat_result) -> bool:
+def _close_to_others(path: Path) -> bool:
     """Remove the permissions of other users, and return whether there were any.
 
     By name, and never by opening the file: closing it would drop the locks that SQLite holds on it.
     """
-    kind = status.st_mode
-    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) or not kind & _OTHERS or status.st_uid != os.geteuid():
-        return False
-    try:
-        os.chmod(path, stat.S_IMODE(kind) & ~_OTHERS)  # noqa: PTH101
-    except OSError:  # such as a read-only file system, which is no reason to refuse reading
-        return False
-    return True
+    # Another process may remove a temporary file; a read-only file system is no reason to refuse reading.
+    with suppress(OSError):
+        status = path.lstat()
+        kind = status.st_mode
+        is_ours = (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) and status.st_uid == os.geteuid()
+        if is_ours and kind & _OTHERS:
+            path.chmod(stat.S_IMODE(kind) & ~_OTHERS)
+            return True
+    return False
