@@ -38,7 +38,7 @@ class Event:
     timestamp: str
     data: Mapping[str, Any]
     reply_to_id: int | None
-    reactions: Mapping[str, tuple[str, ...]] | None
+    reactions: Mapping[str, Sequence[str]] | None
 
 
 def parse_since(since: int | str, name: str) -> int | str:
@@ -156,30 +156,13 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     )
     if order.endswith("DESC"):
         rows.reverse()
-    reactions = _reactions(tx, where, values)
+    reactions: dict[int, dict[str, list[str]]] = {}
+    sql = "SELECT event_id, emoji, persona FROM reaction WHERE event_id IN :ids ORDER BY reaction_event_id"
+    for row in tx.all(sql, ids=[row["id"] for row in rows]):
+        reactions.setdefault(row["event_id"], {}).setdefault(row["emoji"], []).append(row["persona"])
     return tuple(
         filled(Event, row, data=present_data(row), reactions=reactions.get(row["id"])) for row in rows
     )
-
-
-def _reactions(
-    tx: Transaction, where: str, values: Mapping[str, Any]
-) -> dict[int, dict[str, tuple[str, ...]]]:
-    """Return the personas that reacted to the events of a condition, by event and emoji.
-
-    :param values: the parameters of the condition.
-    """
-    rows = tx.all(
-        "SELECT reaction.event_id, reaction.emoji, reaction.persona"
-        f" FROM event JOIN reaction ON reaction.event_id = event.id WHERE {where}"
-        " ORDER BY reaction.reaction_event_id",
-        **values,
-    )
-    grouped: dict[int, dict[str, tuple[str, ...]]] = {}
-    for row in rows:
-        of_event = grouped.setdefault(row["event_id"], {})
-        of_event[row["emoji"]] = (*of_event.get(row["emoji"], ()), row["persona"])
-    return grouped
 
 
 EXPIRED = "coalesce(todo.lease_until <= :moment, FALSE)"

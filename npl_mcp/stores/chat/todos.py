@@ -60,7 +60,7 @@ class Todo(InRoom):
     status: str
     assigned_to: str | None
     lease_until: str | None
-    blocked_by: tuple[int, ...] | None
+    blocked_by: Sequence[int] | None
     notification: Delivered | None = None
 
 
@@ -157,8 +157,7 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Todo:
         raise ConflictError(problem, hint="chat_list_todos shows what is open")
     if before["assigned_to"] not in (None, persona):
         raise _claimed(event_id, before)
-    waits = _blockers(tx, [event_id]).get(event_id)
-    if waits:
+    if waits := _blockers(tx, [event_id]).get(event_id):
         names = ", ".join(map(str, waits[:5]))
         raise NotYetError(f"todo {event_id} waits for todo {names}", hint="claim that first")
     until = later(tx.now, timedelta(seconds=seconds))
@@ -344,17 +343,15 @@ SELECT 1 FROM before WHERE id = :todo
 """
 
 
-def _blockers(tx: Transaction, ids: list[int]) -> dict[int, tuple[int, ...]]:
+def _blockers(tx: Transaction, ids: Sequence[int]) -> dict[int, list[int]]:
     """Return the open todos that block each todo."""
     sql = (
-        "SELECT todo_blocker.todo_id, todo_blocker.blocker_id FROM todo_blocker"
-        " JOIN todo ON todo.event_id = todo_blocker.blocker_id"
-        f" WHERE todo_blocker.todo_id IN :ids AND todo.status IN {_OPEN}"
-        " ORDER BY todo_blocker.todo_id, todo_blocker.blocker_id"
+        "SELECT todo_id, blocker_id FROM todo_blocker JOIN todo ON todo.event_id = blocker_id"
+        f" WHERE todo_id IN :ids AND todo.status IN {_OPEN} ORDER BY blocker_id"
     )
-    blockers: dict[int, tuple[int, ...]] = {}
+    blockers: dict[int, list[int]] = {}
     for row in tx.all(sql, ids=ids):
-        blockers[row["todo_id"]] = (*blockers.get(row["todo_id"], ()), row["blocker_id"])
+        blockers.setdefault(row["todo_id"], []).append(row["blocker_id"])
     return blockers
 
 
