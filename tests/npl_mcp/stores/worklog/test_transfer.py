@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -259,27 +258,6 @@ def test_every_line_of_an_old_log_is_kept_once_in_order(store: Worklogs, project
     assert (entries[1].data, entries[1].tags, entries[3].refs) == ({"k": 1}, ["x"], {"files": ["a"]})
 
 
-@pytest.mark.parametrize(
-    ("agent", "session", "expected"),
-    [
-        ("r-1", "plain", [2]),
-        ("r-1", "2025-11-03", [3, 4, 5]),
-        ("r-2", "2025-11-03", [5]),
-        ("r-3", "2025-11-03", [1, 2, 3, 4, 5]),
-        ("broken", "2025-11-03", [1, 2, 3, 4, 5]),
-        ("r-1", "archive/done", [1, 2]),
-    ],
-)
-def test_reading_goes_on_where_the_old_cursor_was(
-    store: Worklogs, project: Path, agent: str, session: str, expected: list[int]
-) -> None:
-    """Where numbers stood twice an entry may come again, but none is missed."""
-    old_folder(project)
-    store.import_folder(str(project))
-    read = store.read(str(project), agent, session_id=session)
-    assert [entry.seq for entry in read.items] == expected
-
-
 def test_a_folder_can_be_taken_in_again(store: Worklogs, project: Path) -> None:
     """Only what is not known yet, and the answer counts it."""
     old_folder(project)
@@ -294,24 +272,6 @@ def test_a_folder_can_be_taken_in_again(store: Worklogs, project: Path) -> None:
     assert store.import_folder(str(project)) == Imported(sessions=1, entries=1)
     with pytest.raises(SessionNotFoundError):
         store.status(str(project))
-
-
-def test_a_folder_is_taken_in_once_by_many(project: Path, tmp_path: Path) -> None:
-    """Several servers that import a folder at once import each session once."""
-    old_folder(project)
-    stores = [Worklogs(engines.database(tmp_path / "data")) for _ in range(4)]
-    found: list[int] = []
-
-    def use(store: Worklogs) -> None:
-        found.append(store.import_folder(str(project)).sessions)
-
-    workers = [threading.Thread(target=use, args=(store,)) for store in stores]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert sum(found) == 3
-    assert sum(one.entry_count for one in stores[0].sessions(str(project), archived=True).sessions) == 9
 
 
 def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_path: Path) -> None:
@@ -404,18 +364,6 @@ def old_log(project: Path, *lines: str) -> Path:
     (folder / "meta.json").write_text(json.dumps(meta))
     (folder / "worklog.jsonl").write_text("\n".join(lines))
     return folder
-
-
-def test_a_folder_that_may_only_be_read_is_imported(database: Database, project: Path) -> None:
-    """Nothing is written there, and targets of links outside it are not imported."""
-    folder = old_log(project, written(1, "x"))
-    for path in (folder, folder.parent, folder.parent.parent):
-        path.chmod(0o555)
-    try:
-        assert Worklogs(database).import_folder(str(project)).entries == 1
-    finally:
-        for path in (folder.parent.parent, folder.parent, folder):
-            path.chmod(0o755)
 
 
 def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Path) -> None:
