@@ -45,6 +45,7 @@ from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.contract.parameters import meant, unlisted
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode, size, value_type, within
 from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.domains import domain_of
 from npl_mcp.tools.search import Hits
 
 ToolCall = MiddlewareContext[CallToolRequestParams]
@@ -119,7 +120,7 @@ class BoundTool(Tool):
             traceback of it.
         """
         call = CURRENT.get() or Call(self.name, Caller(), arguments)
-        call.tool, call.known, call.domains = self.name, True, domains_needed(self._spec)
+        call.tool, call.known, call.domains = self.name, True, domains_needed(domain_of(self._spec))
         patience, answer = Patience(self._app.settings.patience), self._answer(call, arguments)
         kind: str = self._spec.lane
         ENDING.set(check_cancelled)

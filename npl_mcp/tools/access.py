@@ -62,21 +62,19 @@ def actors(function: Callable[..., object]) -> tuple[str, ...]:
     return tuple(name for name in ACTORS if name in names and (function.__name__, name) not in FILTERS)
 
 
+def domains_needed(domain: str | None) -> tuple[str, ...]:
+    """Return a domain with those that it needs."""
+    return () if domain is None else (domain, *NEEDS.get(domain, ()))
+
+
 def sees_domain(domain: str | None, sight: Sight) -> bool:
     """Return whether a caller may see a domain and the domains it needs."""
-    return all(map(sight.has_domain, (domain, *NEEDS.get(domain or "", ()))))
+    return all(map(sight.has_domain, domains_needed(domain)))
 
 
 def sees(spec: ToolSpec, sight: Sight) -> bool:
     """Return whether a caller may see a tool."""
     return sees_domain(domain_of(spec), sight)
-
-
-@cache
-def domains_needed(spec: ToolSpec) -> tuple[str, ...]:
-    """Return the domains that a caller must see to see a tool."""
-    domain = domain_of(spec)
-    return () if domain is None else (domain, *NEEDS.get(domain, ()))
 
 
 def is_for(spec: ToolSpec, identity: Identity | None) -> bool:
