@@ -17,9 +17,6 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import conditions, filled
 
 STATUSES = ("active", "completed", "archived")
-SHOWN = 200
-"""Maximum rooms, and maximum artifacts, in one answer; the session's counts include all."""
-
 PAGE = 20
 _ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH = 8
@@ -49,54 +46,6 @@ class Session:
     room_count: int
     artifact_count: int
     web_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """A room.
-
-    :param id: id of the room.
-    :param name: name of the room.
-    :param created_at: time of its creation, UTC, ISO 8601.
-    :param description: description of the room.
-    :param session_id: id of its session.
-    :param event_count: number of its events.
-    :param member_count: number of its members.
-    :param members: personas in the order of joining; absent among the rooms of a session.
-    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
-    """
-
-    id: int
-    name: str
-    created_at: str
-    description: str | None
-    session_id: str | None
-    event_count: int
-    member_count: int
-    members: tuple[str, ...] | None = None
-    archived_at: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactEntry:
-    """An artifact in a list.
-
-    :param id: id of the artifact.
-    :param name: name of the artifact.
-    :param type: type of the artifact.
-    :param created_at: time of its creation, UTC, ISO 8601.
-    :param current_revision_id: row id of the highest revision.
-    :param current_revision: number of the highest revision.
-    :param revision_count: number of its revisions.
-    """
-
-    id: int
-    name: str
-    type: str
-    created_at: str
-    current_revision_id: int
-    current_revision: int
-    revision_count: int
 
 
 def find(tx: Transaction, session_id: str) -> Row:
@@ -162,16 +111,9 @@ def create(tx: Transaction, session_id: str | None, title: str | None) -> Sessio
     return filled(Session, _insert(tx, session_id, title))
 
 
-def content(tx: Transaction, session_id: str) -> tuple[Session, tuple[Room, ...], tuple[ArtifactEntry, ...]]:
-    """Return a session, its rooms and its artifacts, newest first, at most :data:`SHOWN` of each."""
-    row = find(tx, session_id)
-    rooms = tx.all(_ROOMS, number=row["number"], most=SHOWN)
-    artifacts = tx.all(_ARTIFACTS, number=row["number"], most=SHOWN)
-    return (
-        filled(Session, row),
-        tuple(Room(session_id=row["id"], **room) for room in rooms),
-        tuple(ArtifactEntry(**artifact) for artifact in artifacts),
-    )
+def get(tx: Transaction, session_id: str) -> Session:
+    """Return a session."""
+    return filled(Session, find(tx, session_id))
 
 
 def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
@@ -201,22 +143,6 @@ def update(tx: Transaction, session_id: str, title: str | None, status: str | No
         tx.add_total(-1, f"session:{before['status']}")
         tx.add_total(1, f"session:{after['status']}")
     return filled(Session, after)
-
-
-_ROOMS = """
-SELECT id, name, created_at, description, event_count, member_count
-FROM room WHERE session_number = :number ORDER BY id DESC LIMIT :most
-"""
-
-_ARTIFACTS = """
-SELECT artifact.id, artifact.name, artifact.type, artifact.created_at, artifact.revision_count,
-    revision.id AS current_revision_id, revision.revision_num AS current_revision
-FROM session_artifact AS link
-JOIN artifact ON artifact.id = link.artifact_id
-JOIN revision ON revision.artifact_id = artifact.id
-    AND revision.revision_num = artifact.revision_count - 1
-WHERE link.session_number = :number ORDER BY link.artifact_id DESC LIMIT :most
-"""
 
 
 def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:

@@ -13,17 +13,24 @@ from typing import Annotated
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
 from npl_mcp.stores import session
+from npl_mcp.stores.artifact.artifacts import ArtifactEntry
+from npl_mcp.stores.artifact.artifacts import of_session as artifacts_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.chat.rooms import Room
+from npl_mcp.stores.chat.rooms import of_session as rooms_of
 from npl_mcp.stores.review.results import ReviewEntry
 from npl_mcp.stores.review.reviews import listed as reviews_of
-from npl_mcp.stores.session import ArtifactEntry, Room, Session
+from npl_mcp.stores.session import Session
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called
 from npl_mcp.tools.contract.parameters import Check, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.naming import NamedDocument, documents_named
+
+SHOWN = 200
+"""Maximum rooms, artifacts and reviews in one answer; the session's counts include all."""
 
 Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, session.STATUSES)]
 
@@ -94,8 +101,9 @@ def session_get(app: App, session_id: Name) -> SessionView:
     :raises SessionNotFoundError: there is no such session.
     """
     with app.database.read() as tx:
-        about, rooms, artifacts = session.content(tx, session_id)
-        reviews = reviews_of(tx, Slice(session.SHOWN, 0), session_id=about.id).items
+        about = session.get(tx, session_id)
+        rooms, artifacts = rooms_of(tx, about.id, SHOWN), artifacts_of(tx, about.id, SHOWN)
+        reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=about.id).items
         log = called(tx, app.project, about.id)
     documents = documents_named(app, f"{about.title}\n{log and log.task}")
     return SessionView(about, rooms, artifacts, reviews, log, _web_url(app, about.id), documents)

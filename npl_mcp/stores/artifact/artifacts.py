@@ -15,8 +15,7 @@ from npl_mcp.stores.artifact.descriptions import check_filename
 from npl_mcp.stores.base import errors
 from npl_mcp.stores.base.database import Row, Transaction, damaged, digest_of
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import columns
-from npl_mcp.stores.session import ArtifactEntry as ArtifactEntry
+from npl_mcp.stores.base.values import columns, filled
 
 FIRST_PURPOSE = "Initial version"
 
@@ -66,6 +65,28 @@ class RevisionOrigin(RevisionName):
     created_by: str | None
     created_at: str
     purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEntry:
+    """An artifact in a list.
+
+    :param id: id of the artifact.
+    :param name: name of the artifact.
+    :param type: type of the artifact.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param current_revision_id: row id of the highest revision.
+    :param current_revision: number of the highest revision.
+    :param revision_count: number of its revisions.
+    """
+
+    id: int
+    name: str
+    type: str
+    created_at: str
+    current_revision_id: int
+    current_revision: int
+    revision_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +267,14 @@ def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[Artifac
 
     :param archived: whether to return the archived artifacts instead of the others.
     """
-    sql = _LIST.format(archived="NOT NULL" if archived else "NULL")
+    sql = _LIST.format(where=f"archived_at IS {'NOT ' if archived else ''}NULL")
     return tx.page(ArtifactEntry, sql, tx.total(_TOTALS[archived]), part)
+
+
+def of_session(tx: Transaction, session_id: str, most: int) -> tuple[ArtifactEntry, ...]:
+    """Return the newest artifacts that are linked to a session."""
+    rows = tx.all(_LIST.format(where=_LINKED), session=session_id, limit=most, offset=0)
+    return tuple(filled(ArtifactEntry, row) for row in rows)
 
 
 def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntry]:
@@ -266,11 +293,15 @@ _LIST = """
 SELECT page.id, page.name, page.type, page.created_at, page.revision_count,
     revision.id AS current_revision_id, revision.revision_num AS current_revision
 FROM (
-    SELECT * FROM artifact WHERE archived_at IS {archived} ORDER BY id DESC LIMIT :limit OFFSET :offset
+    SELECT * FROM artifact WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset
 ) AS page
 JOIN revision ON revision.artifact_id = page.id AND revision.revision_num = page.revision_count - 1
 ORDER BY page.id DESC
 """
+
+_LINKED = """
+id IN (SELECT artifact_id FROM session_artifact JOIN session ON session.number = session_number
+    WHERE session.id = :session)"""
 
 _HISTORY = f"""
 SELECT {columns(RevisionEntry)}

@@ -17,7 +17,6 @@ from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
-from npl_mcp.stores.session import Room as Room
 
 MAX_MEMBERS = 1_000
 MAX_ROOMS = 100
@@ -35,6 +34,32 @@ _ARCHIVED_TOTAL = "archived-room"
 
 POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :keys"
 """The position of a room; see :class:`~npl_mcp.stores.changes.Topic`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room.
+
+    :param id: id of the room.
+    :param name: name of the room.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param description: description of the room.
+    :param session_id: id of its session.
+    :param event_count: number of its events.
+    :param member_count: number of its members.
+    :param members: personas in the order of joining; absent among the rooms of a session.
+    :param archived_at: time of archiving, after which the room accepts no events; absent for an open room.
+    """
+
+    id: int
+    name: str
+    created_at: str
+    description: str | None
+    session_id: str | None
+    event_count: int
+    member_count: int
+    members: tuple[str, ...] | None = None
+    archived_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +262,12 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
     source += " ORDER BY id DESC LIMIT :limit OFFSET :offset"
     rooms = _rooms(tx, f"IN ({source})", limit=page.limit, offset=page.offset, persona=persona)
     return page.page(rooms, tx.total(name))
+
+
+def of_session(tx: Transaction, session_id: str, most: int) -> tuple[Room, ...]:
+    """Return the newest rooms of a session, without the names of their members."""
+    sql = f"{_SELECT} WHERE session.id = :session ORDER BY room.id DESC LIMIT :most"
+    return tuple(filled(Room, row) for row in tx.all(sql, session=session_id, most=most))
 
 
 def _rooms(tx: Transaction, which: str, **values: Any) -> list[Room]:
