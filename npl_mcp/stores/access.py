@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
 
-from npl_index.library.references import near_names
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
@@ -138,7 +137,7 @@ def revoke_token(tx: Transaction, name: str) -> None:
     """
     sql = "UPDATE access_token SET revoked_at = coalesce(revoked_at, :now) WHERE name = :name"
     if not tx.run(sql, now=tx.now, name=name):
-        near = near_names(name[:64], [row["name"] for row in tx.all("SELECT name FROM access_token")])
+        near = tx.near(name, "SELECT name FROM access_token")
         raise RecordNotFoundError(f"there is no token of {name[:64]!r}", near=near)
 
 

@@ -7,10 +7,8 @@ together or not at all.
 from __future__ import annotations
 
 import secrets
-import string
 from dataclasses import dataclass
 
-from npl_index.library.references import near_names
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
@@ -18,8 +16,6 @@ from npl_mcp.stores.base.values import conditions, filled
 
 STATUSES = ("active", "completed", "archived")
 PAGE = 20
-_ALPHABET = string.ascii_lowercase + string.digits
-_ID_LENGTH = 8
 _COMPARED = 500
 _COLUMNS = "number, id, title, created_at, updated_at, status, room_count, artifact_count"
 
@@ -55,9 +51,8 @@ def find(tx: Transaction, session_id: str) -> Row:
     """
     row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
     if row is None:
-        newest = tx.all("SELECT id FROM session ORDER BY number DESC LIMIT :most", most=_COMPARED)
-        problem = f"there is no session {session_id!r}"
-        raise SessionNotFoundError(problem, near=near_names(session_id, (row["id"] for row in newest)))
+        near = tx.near(session_id, f"SELECT id FROM session ORDER BY number DESC LIMIT {_COMPARED}")
+        raise SessionNotFoundError(f"there is no session {session_id!r}", near=near)
     return row
 
 
@@ -148,7 +143,7 @@ def update(tx: Transaction, session_id: str, title: str | None, status: str | No
 def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
     row: Row | None = None
     while row is None:
-        session_id = wanted or "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
+        session_id = wanted or secrets.token_hex(4)
         row = tx.insert(
             "session", _COLUMNS, "id", id=session_id, title=title, created_at=tx.now, updated_at=tx.now
         )

@@ -22,6 +22,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from npl_index.library.references import near_names
 from npl_mcp.stores.base.engine import (
     READERS,
     BusyError,
@@ -94,6 +95,10 @@ class Transaction:
         """Return the first column of the first row, or ``None``; also for ``INSERT … RETURNING id``."""
         row = self.one(sql, **values)
         return None if row is None else next(iter(row.values()))
+
+    def near(self, name: str, sql: str, /, **values: Any) -> tuple[str, ...]:
+        """Return the names in the first column of the rows that are near a wrong one."""
+        return near_names(name[:64], [next(iter(row.values())) for row in self._rows(sql, values)])
 
     def contents(self, table: str, digests: Iterable[str]) -> dict[str, bytes]:
         """Return the undamaged contents of a table by their digests.

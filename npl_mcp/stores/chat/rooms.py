@@ -359,8 +359,7 @@ def require_known(tx: Transaction, persona: str) -> None:
     sql = "SELECT 1 FROM member WHERE persona = :who UNION ALL SELECT 1 FROM mailbox WHERE persona = :who"
     if tx.value(sql, who=persona) is not None:
         return
-    rows = tx.all("SELECT DISTINCT persona FROM member ORDER BY persona LIMIT :most", most=_LOOKED_AT)
-    near = near_names(persona, [row["persona"] for row in rows], _NEAR)
+    near = tx.near(persona, f"SELECT DISTINCT persona FROM member ORDER BY persona LIMIT {_LOOKED_AT}")
     raise errors.RecordNotFoundError(f"{persona!r} is in no room; chat_update_room lets it join", near=near)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import count as count_from
 from typing import Any
 
-from npl_index.library.references import near_names
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.values import columns, filled, values_of
@@ -158,9 +157,8 @@ def find(tx: Transaction, project: str, name: str) -> Row:
         sql = f"{SESSION} WHERE project = :project AND archived_as = :name"
         row = tx.one(sql, project=project, name=archived[1] if archived else name)
     if row is None:
-        sql = "SELECT id FROM worklog_session WHERE project = :project ORDER BY number DESC LIMIT 1000"
-        known = tx.all(sql, project=project)
-        near = near_names(name, dict.fromkeys(row["id"] for row in known))
+        sql = "SELECT DISTINCT id FROM worklog_session WHERE project = :project LIMIT 1000"
+        near = tx.near(name, sql, project=project)
         raise SessionNotFoundError(f"Session not found: {name[:128]}", near=near)
     return row
 

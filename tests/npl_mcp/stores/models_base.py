@@ -130,6 +130,7 @@ class Sessions:
             session_id=room.session,
             event_count=len(room.events),
             member_count=len(room.members),
+            archived_at=WHEN if room.archived else None,
         )
 
     def _open_session(self, session_id: str | None) -> None:

@@ -108,7 +108,7 @@ class Rooms(Artifacts):
     ) -> Answer:
         part = cut(limit, offset, 50, 100)
         shown = [
-            given(**self._room_entry(number), members=room.members, archived_at=WHEN if archived else None)
+            {**self._room_entry(number), "members": room.members}
             for number, room in reversed(list(enumerate(self.rooms, 1)))
             if room.archived is archived and (persona is None or persona in room.members)
         ]
