@@ -29,8 +29,7 @@ from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import DamagedRevisionError
 from npl_mcp.app.waiting import limit_wait
 from npl_mcp.stores.searching import KINDS as ROWS
-from npl_mcp.stores.searching import MAX_MATCHES, Match, matching
-from npl_mcp.stores.searching import newest as newest_rows
+from npl_mcp.stores.searching import MAX_MATCHES, Match
 
 KINDS: Mapping[str, str] = {
     "document": "npl",
@@ -187,7 +186,7 @@ def _matching_rows(app: App, kind: str, words: Sequence[str]) -> list[Match]:
     # A search must not create a data folder.
     if kind not in ROWS or not words or not app.database.engine.exists():
         return []
-    return app.database.reading(matching, kind, words, app.project)
+    return app.database.reading(ROWS[kind].matching, words, app.project)
 
 
 def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
@@ -447,6 +446,7 @@ def newest(app: App, kinds: Sequence[str], limit: int) -> Iterator[SearchHit]:
     """
     if not app.database.engine.exists():
         return
-    for kind, matches in app.database.reading(newest_rows, app.project, limit).items():
+    for kind in ("message", "worklog"):
         if kind in kinds:
+            matches = app.database.reading(ROWS[kind].newest, limit, app.project)
             yield from (_row_hit(kind, match, ()) for match in matches)

@@ -37,8 +37,8 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """Search of rows of one kind.
+class RowKind:
+    """Rows of one kind that are searched: of open rooms, unarchived artifacts, worklogs of ``:project``.
 
     :param index: the index of their words: a table of SQLite, a function of PostgreSQL.
     :param columns: the columns to read.
@@ -61,9 +61,9 @@ class _Kind:
     text_of: Callable[[Row], str]
     recent: str = "1 = 1"
 
-    def holding(self, tx: Transaction, words: Sequence[str], **given: object) -> list[Match]:
+    def matching(self, tx: Transaction, words: Sequence[str], project: str) -> list[Match]:
         """Return rows that contain words: those with the most words first, then the newest."""
-        parts = []
+        parts, given = [], {"project": project}
         doubtful = [word for word in words if not word.isalnum()]
         queries = {word: query for word in words if (query := _query(word))}
         for at, (word, query) in enumerate(queries.items()):
@@ -83,13 +83,13 @@ class _Kind:
         matches = [self.match(row, doubtful, int(row["held"])) for row in tx.all(sql, **given)]
         return sorted((match for match in matches if match.held), key=lambda match: -match.held)
 
-    def newest(self, tx: Transaction, limit: int, **given: object) -> list[Match]:
+    def newest(self, tx: Transaction, limit: int, project: str) -> list[Match]:
         """Return the newest rows."""
         sql = (
             f"SELECT {self.columns}, {self.words} AS words FROM {self.tables} WHERE {self.where}"
             f" AND {self.recent} ORDER BY {self.order} LIMIT :limit"
         )
-        return [self.match(row, ()) for row in tx.all(sql, limit=limit, **given)]
+        return [self.match(row, ()) for row in tx.all(sql, limit=limit, project=project)]
 
     def match(self, row: Row, doubtful: Sequence[str], sure: int = 0) -> Match:
         """Return the match of a row with some phrases and identifiers, besides a number of words."""
@@ -97,23 +97,6 @@ class _Kind:
         own = frozenset(searched_terms(text)) if doubtful else frozenset()
         held = sum(holds(text, word) if " " in word else own.issuperset(terms(word)) for word in doubtful)
         return Match(row, row.get("summary", text), sure + held)
-
-
-def matching(tx: Transaction, kind: str, words: Sequence[str], project: str) -> list[Match]:
-    """Return the rows of a kind that contain words: of open rooms, unarchived artifacts and worklogs.
-
-    :param kind: one of :data:`KINDS`.
-    :param project: the project of the worklogs.
-    """
-    return KINDS[kind].holding(tx, words, project=project)
-
-
-def newest(tx: Transaction, project: str, limit: int) -> dict[str, list[Match]]:
-    """Return the newest messages and worklog entries.
-
-    :param limit: the maximum of each kind.
-    """
-    return {kind: KINDS[kind].newest(tx, limit, project=project) for kind in ("message", "worklog")}
 
 
 def _query(word: str) -> str:
@@ -135,7 +118,7 @@ def _said(row: Row) -> str:
     return " ".join(text for text in said if isinstance(text, str))
 
 
-_MESSAGES = _Kind(
+_MESSAGES = RowKind(
     index="event_words",
     columns='event.id AS event_id, room_id, room.name AS title, persona AS "by", timestamp AS at',
     words="data",
@@ -147,7 +130,7 @@ _MESSAGES = _Kind(
     recent="event.id > (SELECT coalesce(max(id), 0) FROM event) - 100000",
 )
 
-_ENTRIES = _Kind(
+_ENTRIES = RowKind(
     index="worklog_entry_words",
     columns='session.id AS session_id, seq, ts AS at, agent_id AS "by", action AS title, summary',
     words="action || ' ' || summary || ' ' || coalesce(tags, '')",
@@ -158,7 +141,7 @@ _ENTRIES = _Kind(
     text_of=_words,
 )
 
-_ARTIFACTS = _Kind(
+_ARTIFACTS = RowKind(
     index="revision_words",
     columns="artifact.id AS artifact_id, name AS title, revision_num AS revision, revision.created_at AS at,"
     " filename || ': ' || purpose AS summary",
@@ -170,5 +153,5 @@ _ARTIFACTS = _Kind(
     text_of=_words,
 )
 
-KINDS: Mapping[str, _Kind] = {"message": _MESSAGES, "worklog": _ENTRIES, "artifact": _ARTIFACTS}
+KINDS: Mapping[str, RowKind] = {"message": _MESSAGES, "worklog": _ENTRIES, "artifact": _ARTIFACTS}
 """The kinds of rows that a search finds."""

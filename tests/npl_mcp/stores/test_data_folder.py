@@ -16,7 +16,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import check
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.searching import matching
+from npl_mcp.stores.searching import KINDS
 from npl_mcp.stores.worklog.transfer import import_folder
 from npl_mcp.tools.contract.responses import Reply, as_dict
 from npl_mcp.tools.domains import listed_tools
@@ -105,7 +105,7 @@ def test_older_rows_are_searched(place: Path) -> None:
     with opened(place) as app:
         words = {"message": "the plan", "artifact": "numbers", "worklog": "once"}
         (message,), (artifact,), (entry,) = (
-            app.database.reading(matching, kind, [word], app.project) for kind, word in words.items()
+            app.database.reading(KINDS[kind].matching, [word], app.project) for kind, word in words.items()
         )
     assert message.text.startswith("@bob and @carol: look at the plan")
     assert (artifact.row["artifact_id"], entry.text) == (2, "Once more")

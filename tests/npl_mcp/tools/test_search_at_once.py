@@ -13,13 +13,14 @@ import pytest
 from fastmcp import Client
 
 from npl_index.index.entries import MAX_BATCH_FILES as FILES
-from npl_mcp.app import searching, sources
+from npl_mcp.app import sources
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import Caller
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.searching import KINDS, RowKind
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
 from npl_mcp.tools.search import search
@@ -95,16 +96,16 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 
 
 def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., Any]:
-    """Return the look-up of rows that waits at messages; ``looked`` gets the other kinds with rows."""
-    matching = searching.matching
+    """Return the look-up of rows that waits at messages; ``looked`` gets the indexes of others."""
+    matching = RowKind.matching
     held = gate.holding(matching)
 
-    def look(tx: Transaction, kind: str, *given: Any) -> Any:
-        if kind == "message":
-            return held(tx, kind, *given)
+    def look(kind: RowKind, tx: Transaction, *given: Any) -> Any:
+        if kind is KINDS["message"]:
+            return held(kind, tx, *given)
         if looked is not None:
-            looked.append(kind)
-        return matching(tx, kind, *given)
+            looked.append(kind.index)
+        return matching(kind, tx, *given)
 
     return look
 
@@ -113,7 +114,7 @@ def test_searches_hold_up_no_other_call(
     stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as may run at one time are held where they look through messages."""
-    monkeypatch.setattr(searching, "matching", at_messages(gate))
+    monkeypatch.setattr(RowKind, "matching", at_messages(gate))
 
     async def run() -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []
@@ -141,7 +142,7 @@ def test_a_search_ends_with_its_caller(
 ) -> None:
     """It reads nothing more, and its place is free."""
     looked: list[str] = []
-    monkeypatch.setattr(searching, "matching", at_messages(gate, looked))
+    monkeypatch.setattr(RowKind, "matching", at_messages(gate, looked))
     asked = {"query": "capstan", "kinds": "message,worklog"}
 
     left: list[bool] = []
@@ -181,7 +182,7 @@ def test_a_search_ends_with_its_caller(
                 assert envelope(await client.call_tool("search", asked))["data"]["total"] == 1
 
     anyio.run(run)
-    assert looked == ["worklog"]
+    assert looked == ["worklog_entry_words"]
 
 
 def large(settings: Settings) -> int:
