@@ -175,6 +175,9 @@ class Transaction:
                 yield dict(zip(names, row, strict=True))
 
 
+InTransaction = Callable[Concatenate[Transaction, P], T]
+
+
 def digest_of(data: bytes) -> str:
     """Return the digest of a stored content or a document."""
     return blake2b(data, digest_size=16).hexdigest()
@@ -265,16 +268,12 @@ class Database:
         joined = self._in_call()
         return self.alone(1) if joined is None or joined.begun is None else nullcontext(joined.begun)
 
-    def reading(
-        self, query: Callable[Concatenate[Transaction, P], T], *given: P.args, **named: P.kwargs
-    ) -> T:
+    def reading(self, query: InTransaction[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Return the result of a query in a read-only transaction."""
         with self.read() as transaction:
             return query(transaction, *given, **named)
 
-    def writing(
-        self, change: Callable[Concatenate[Transaction, P], T], *given: P.args, **named: P.kwargs
-    ) -> T:
+    def writing(self, change: InTransaction[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Return the result of a change in a transaction that may write."""
         with self.write() as transaction:
             return change(transaction, *given, **named)
