@@ -52,6 +52,7 @@ class Identity:
     :param sight: visible data.
     :param read_only: whether the caller may only read.
     :param expires_at: end of the token, UTC, ISO 8601.
+    :param revoked_at: time of its revocation, UTC, ISO 8601.
     :param ends: end of the token by the monotonic clock of this process, in seconds.
     """
 
@@ -59,30 +60,17 @@ class Identity:
     sight: Sight = EVERYTHING
     read_only: bool = False
     expires_at: str | None = None
+    revoked_at: str | None = None
     ends: float | None = field(default=None, compare=False)
 
     def is_valid(self) -> bool:
         """Return whether the token has not expired yet."""
         return self.ends is None or time.monotonic() < self.ends
 
-
-@dataclass(frozen=True, slots=True)
-class TokenEntry:
-    """A token in a list.
-
-    :param identity: identity of its owner.
-    :param created_at: time of its creation, UTC, ISO 8601.
-    :param revoked_at: time of its revocation, UTC, ISO 8601.
-    """
-
-    identity: Identity
-    created_at: str
-    revoked_at: str | None
-
     @property
     def state(self) -> str:
         """State of the token: valid, expired or revoked."""
-        return "revoked" if self.revoked_at else "valid" if self.identity.is_valid() else "expired"
+        return "revoked" if self.revoked_at else "valid" if self.is_valid() else "expired"
 
 
 def digest_of(token: str | bytes) -> str:
@@ -110,7 +98,7 @@ def add_token(
     token = f"{PREFIX}{secrets.token_urlsafe(_BYTES)}"
     # Mentions ignore the case of names.
     for row in tx.all(f"{_SELECT} WHERE lower(name) = lower(:name)", name=clean):
-        if _entry(row, tx.now).state == "valid":
+        if _identity(row, tx.now).state == "valid":
             problem = f"{row['name']!r} already has a token"
             raise AlreadyExistsError(problem, hint="revoke it, or choose another name")
     tx.run("DELETE FROM access_token WHERE lower(name) = lower(:name)", name=clean)
@@ -125,9 +113,9 @@ def add_token(
     return token
 
 
-def tokens(tx: Transaction) -> tuple[TokenEntry, ...]:
-    """Return all tokens, by name."""
-    return tuple(_entry(row, tx.now) for row in tx.all(f"{_SELECT} ORDER BY name"))
+def tokens(tx: Transaction) -> tuple[Identity, ...]:
+    """Return the identities of all tokens, by name."""
+    return tuple(_identity(row, tx.now) for row in tx.all(f"{_SELECT} ORDER BY name"))
 
 
 def revoke_token(tx: Transaction, name: str) -> None:
@@ -150,11 +138,11 @@ def identities(tx: Transaction) -> Mapping[str, Identity] | None:
     rows = tx.all(_SELECT)
     if not rows:
         return None
-    return {row["digest"]: _entry(row, tx.now).identity for row in rows if row["revoked_at"] is None}
+    return {row["digest"]: _identity(row, tx.now) for row in rows if row["revoked_at"] is None}
 
 
 _SELECT = """
-SELECT name, digest, domains, read_only, roots, libraries, created_at, expires_at, revoked_at
+SELECT name, digest, domains, read_only, roots, libraries, expires_at, revoked_at
 FROM access_token
 """
 
@@ -163,7 +151,7 @@ def _written(values: Sequence[str] | None) -> str | None:
     return None if values is None else json.dumps(list(values))
 
 
-def _entry(row: Row, moment: str) -> TokenEntry:
+def _identity(row: Row, moment: str) -> Identity:
     def values(column: str) -> tuple[str, ...] | None:
         text = row[column]
         return None if text is None else tuple(json_of(text, f"a row of access_token, column {column}"))
@@ -178,5 +166,4 @@ def _entry(row: Row, moment: str) -> TokenEntry:
             ends = time.monotonic() + (moment_of(expires_at) - moment_of(moment)).total_seconds()
         except ValueError:
             raise damaged("a row of access_token, column expires_at, holds no time") from None
-    identity = Identity(row["name"], sight, bool(row["read_only"]), expires_at, ends)
-    return TokenEntry(identity, row["created_at"], row["revoked_at"])
+    return Identity(row["name"], sight, bool(row["read_only"]), expires_at, row["revoked_at"], ends)

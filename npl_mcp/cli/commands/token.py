@@ -15,7 +15,7 @@ from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, rep
 from npl_mcp.cli.terminal.display import CommandResult, table
 from npl_mcp.config.kinds import path, words
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import Sight, TokenEntry, add_token, revoke_token, tokens
+from npl_mcp.stores.access import Identity, Sight, add_token, revoke_token, tokens
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import domains_named
 
@@ -58,7 +58,7 @@ def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
 def _list_tokens(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """List the tokens with their owners and permissions."""
     with stores_of(settings) as stores:
-        rows = [_row(entry) for entry in stores.unchecked.reading(tokens)]
+        rows = [_row(identity) for identity in stores.unchecked.reading(tokens)]
     head = ("name", "state", "expires", "access", "domains", "documents")
     text = table([head, *map(_cells, rows)]) if rows else "there are no tokens"
     return CommandResult(text, rows)
@@ -94,12 +94,12 @@ def _lifetime(text: str | None) -> timedelta | None:
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
-def _row(entry: TokenEntry) -> dict[str, Any]:
+def _row(identity: Identity) -> dict[str, Any]:
     """Return the fields of a token as JSON; ``null`` means unlimited."""
-    identity, sight = entry.identity, entry.identity.sight
+    sight = identity.sight
     return {
         "name": identity.name,
-        "state": entry.state,
+        "state": identity.state,
         "expires": identity.expires_at,
         "read_only": identity.read_only,
         "domains": None if sight.domains is None else sorted(sight.domains),

@@ -570,15 +570,13 @@ def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -
     """The end is exact, although the server remembers; a revoked token ends within the stated time."""
     site.tokens["brief"] = site.database.writing(add_token, "brief", lifetime=timedelta(seconds=SECONDS + 2))
     site.tokens["gone"] = site.database.writing(add_token, "gone")
-    ends = next(
-        one.identity.expires_at for one in site.database.reading(tokens) if one.identity.name == "brief"
-    )
+    ends = next(one.expires_at for one in site.database.reading(tokens) if one.name == "brief")
     until(lambda: site.call("brief", "session_list").status == 200 or now() >= ends)
     until(lambda: site.call("gone", "session_list").status == 200)
     site.database.writing(revoke_token, "gone")
     until(lambda: site.call("brief", "session_list").status == 401)
-    entry = next(one for one in site.database.reading(tokens) if one.identity.name == "brief")
-    assert (entry.state, entry.identity.expires_at) == ("expired", ends)
+    entry = next(one for one in site.database.reading(tokens) if one.name == "brief")
+    assert (entry.state, entry.expires_at) == ("expired", ends)
     until(lambda: site.call("gone", "session_list").status == 401)
 
 

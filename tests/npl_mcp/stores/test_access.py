@@ -16,6 +16,7 @@ from npl_mcp.__main__ import main
 from npl_mcp.stores.access import Sight, add_token, digest_of, identities, revoke_token, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
+from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 
@@ -54,10 +55,10 @@ def test_a_token_says_what_it_was_made_with(database: Database) -> None:
     sight = Sight(frozenset({"npl", "chat"}), ("/a", "/b"))
     database.writing(add_token, "alice", sight, read_only=True, lifetime=timedelta(days=1))
     entry = database.reading(tokens)[0]
-    assert (entry.identity.name, entry.identity.sight) == ("alice", sight)
-    assert (entry.identity.read_only, entry.state) == (True, "valid")
-    assert entry.identity.expires_at is not None
-    assert entry.identity.expires_at > entry.created_at
+    assert (entry.name, entry.sight) == ("alice", sight)
+    assert (entry.read_only, entry.state) == (True, "valid")
+    assert entry.expires_at is not None
+    assert entry.expires_at > now()
 
 
 def test_names_that_cannot_be_told_apart_have_one_token(database: Database) -> None:
