@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.stores.artifact.descriptions import check_filename
+from npl_mcp.stores.artifact.files import check_filename
 from npl_mcp.stores.base.database import Database, Row, digest_of, json_of
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.review.annotation import parse_location

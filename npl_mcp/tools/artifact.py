@@ -14,9 +14,8 @@ from typing import Annotated
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
 from npl_mcp.stores.artifact import artifacts as store
-from npl_mcp.stores.artifact import descriptions
+from npl_mcp.stores.artifact import files
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
-from npl_mcp.stores.artifact.files import written
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
@@ -24,7 +23,7 @@ from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.parameters import Check, Name, RowId, Text, Unlisted, Whole
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
-FileName = Annotated[str, Check(descriptions.check_filename)]
+FileName = Annotated[str, Check(files.check_filename)]
 Purpose = Annotated[str, Check(checks.line, store.PURPOSE)]
 
 
@@ -108,10 +107,10 @@ def artifact_create(
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session is archived.
     """
-    data = descriptions.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = _about(filename, created_by, purpose)
     row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
-    return filled(store.StoredRevision, row | written(app.stores.artifact_folder, row, data))
+    return filled(store.StoredRevision, row | files.written(app.stores.artifact_folder, row, data))
 
 
 def artifact_add_revision(
@@ -138,10 +137,10 @@ def artifact_add_revision(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises ClosedError: the artifact is archived.
     """
-    data = descriptions.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = _about(filename, created_by, purpose) | {"notes": notes}
     row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
-    return filled(store.StoredRevision, row | written(app.stores.artifact_folder, row, data))
+    return filled(store.StoredRevision, row | files.written(app.stores.artifact_folder, row, data))
 
 
 def _about(filename: str, created_by: str | None, purpose: str | None) -> dict[str, str | None]:
@@ -164,10 +163,10 @@ def artifact_get(
     :raises RecordNotFoundError: it has no such revision.
     """
     row, content = app.database.reading(store.content, artifact_id, revision)
-    plain = descriptions.as_text(content) if text else None
+    plain = files.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
-    row |= written(app.stores.artifact_folder, row, content)
-    metadata = descriptions.description(row)
+    row |= files.written(app.stores.artifact_folder, row, content)
+    metadata = files.description(row)
     return filled(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
 
 
@@ -220,12 +219,12 @@ def artifact_look(
     """
     page = Slice.parse(limit, offset, MAX_PAGE)
     row, content = app.database.reading(store.content, artifact_id, revision)
-    whole = descriptions.as_text(content)
+    whole = files.as_text(content)
     shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)
     return filled(
         RevisionView,
         row,
-        media_type=descriptions.picture_type(content),
+        media_type=files.picture_type(content),
         text=None if whole is None or text is None else whole[: max(0, text)],
         lines=None if shown is None else tuple(cut_line(line.rstrip("\r\n")) for line in shown),
         total=count_lines(whole or ""),
@@ -248,7 +247,7 @@ def artifact_compare(
     texts: list[str] = []
     for name, number in (("old", old), ("new", new)):
         row, content = app.database.reading(store.content, artifact_id, number)
-        text = descriptions.as_text(content)
+        text = files.as_text(content)
         if text is None:
             raise InvalidRequestError(
                 f"revision {number} is not text", parameter=name, hint="only texts can be compared"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.descriptions import check_filename
+from npl_mcp.stores.artifact.files import check_filename
 from npl_mcp.stores.base import errors
 from npl_mcp.stores.base.database import Row, Transaction, damaged, digest_of
 from npl_mcp.stores.base.paging import Page, Slice

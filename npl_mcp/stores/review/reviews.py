@@ -15,7 +15,7 @@ from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.artifact.artifacts import require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
-from npl_mcp.stores.artifact.descriptions import as_text
+from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from npl_mcp.stores.artifact.descriptions import picture_type
+from npl_mcp.stores.artifact.files import picture_type
 from npl_mcp.web.differences import rows_of
 from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.routing import TEAM, Action, Data, Download, WebPage
