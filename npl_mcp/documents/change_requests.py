@@ -348,7 +348,7 @@ class ChangeRequests:
 def doubled(tickets: Sequence[Ticket]) -> errors.ConflictError:
     """Return the error for several files with the same code."""
     key = ChangeKey(None, tickets[0].number).of(tickets[0].code)
-    names = checks.some([printable(ticket.name) for ticket in tickets])
+    names = checks.shortened([printable(ticket.name) for ticket in tickets])
     hint = "keep one of them; change the code in the front matter of the others, or remove them"
     return errors.ConflictError(f"{len(tickets)} files have the code {key}: {names}", hint=hint)
 

@@ -48,7 +48,7 @@ def _check_known(name: str, wanted: frozenset[str], used: Iterable[str]) -> None
     """
     known = dict.fromkeys((*DEFINED[name], *sorted(used)))
     if unknown := wanted.difference(map(_folded, known)):
-        hint = f"use one or several of {checks.some(list(known))}: {_example(name)}"
+        hint = f"use one or several of {checks.shortened(list(known))}: {_example(name)}"
         raise checks.invalid("filters", f"has {min(unknown)!r}, which is not a known {name}", hint)
 
 

@@ -352,7 +352,7 @@ def chat_events(
     """
     with app.database.read() as tx:
         rooms.require_room(tx, room_id)
-        return feed.some(tx, room_id, event_ids)
+        return feed.by_ids(tx, room_id, event_ids)
 
 
 def chat_thread(

@@ -69,7 +69,7 @@ def question_in(app: App, context: str | None) -> str | None:
     if (todo := _TODO.fullmatch(name)) and app.sight.has_domain("chat"):
         with app.database.read() as tx:
             number = int(todo[1])
-            (event,) = feed.some(tx, rooms.room_of(tx, number), [number])
+            (event,) = feed.by_ids(tx, rooms.room_of(tx, number), [number])
         return str(event.data.get("description") or event.data.get("message") or name)
     if re.fullmatch(r"cr:[A-Z][A-Z0-9]*-\d+", name):
         tree = app.gather(DocumentRef(file=name)).collection.documents[0].tree

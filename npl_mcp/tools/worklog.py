@@ -73,15 +73,8 @@ def worklog_log(
     :raises ClosedError: the session takes no more entries.
     """
     # After their checks, data, tags and refs are JSON texts, the form in the database.
-    values = {
-        "agent_id": agent_id,
-        "agent_type": agent_type or "unknown",
-        "action": action,
-        "summary": summary,
-        "data": data,
-        "tags": tags,
-        "refs": refs,
-    }
+    values: dict[str, Any] = {"agent_id": agent_id, "agent_type": agent_type or "unknown", "action": action}
+    values |= {"summary": summary, "data": data, "tags": tags, "refs": refs}
     return app.database.writing(store.log, app.project, session_id, values, app.agent)
 
 

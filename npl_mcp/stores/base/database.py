@@ -71,7 +71,7 @@ class Transaction:
         """Return all rows, by column name."""
         return list(self._rows(sql, values))
 
-    def some(self, sql: str, /, **values: Any) -> list[Row]:
+    def first_rows(self, sql: str, /, **values: Any) -> list[Row]:
         """Return the first rows, by column name: at most :data:`PAGE_CHARACTERS` of text, at least one row.
 
         Later rows are not read.
@@ -141,7 +141,7 @@ class Transaction:
         :param sql: a query for the entries of ``:limit`` and ``:offset``.
         :param total: the number of entries in the whole list.
         """
-        rows = self.some(sql, limit=part.limit, offset=part.offset, **values)
+        rows = self.first_rows(sql, limit=part.limit, offset=part.offset, **values)
         return part.page((filled(kind, row) for row in rows), total)
 
     def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]], /) -> None:

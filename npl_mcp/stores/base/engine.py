@@ -161,6 +161,7 @@ class Engine(Protocol):
 
     def exists(self) -> bool:
         """Return whether the database exists; nothing is created."""
+        return True
 
     def is_needed(self) -> bool:
         """Return whether files exist that only the database describes."""

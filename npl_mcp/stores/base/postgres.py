@@ -159,10 +159,6 @@ class PostgresEngine(engine.Engine):
         """Return the driver's module."""
         return driver()
 
-    def exists(self) -> bool:
-        """Return ``True``: an address implies a database."""
-        return True
-
     def connect(self, deadline: engine.CallDeadline, *, read_only: bool) -> Any:  # noqa: ARG002
         """Open a connection; wait for a free one of the server."""
         while True:
@@ -241,8 +237,8 @@ class PostgresEngine(engine.Engine):
         while cursor.nextset():
             pass
         raw.patience = None
-        moment, found = cursor.fetchone()
-        if found != schema:
+        moment, number = cursor.fetchone()
+        if number != schema:
             raise engine.MigratedError("the database was migrated by another server; try again")
         return str(moment)
 
@@ -279,8 +275,8 @@ class PostgresEngine(engine.Engine):
 
         :raises DatabaseError: another program stores its version there.
         """
-        found = "SELECT to_regclass('alembic_version')::oid, obj_description(to_regclass('alembic_version'))"
-        table, comment = raw.execute(found).fetchone()
+        sql = "SELECT to_regclass('alembic_version')::oid, obj_description(to_regclass('alembic_version'))"
+        table, comment = raw.execute(sql).fetchone()
         if table is None:
             return None
         ours = _COMMENT.fullmatch(comment or "")
@@ -339,9 +335,9 @@ def _translated(sql: str, lists: tuple[str, ...]) -> str:
     for name in lists:
         sql = re.sub(rf"IN :{name}\b", f"= ANY(:{name})", sql)
 
-    def written(found: re.Match[str]) -> str:
-        name = found["name"]
-        return found[0].replace("%", "%%") if name is None else f"%({name})s"
+    def written(part: re.Match[str]) -> str:
+        name = part["name"]
+        return part[0].replace("%", "%%") if name is None else f"%({name})s"
 
     return _PARTS.sub(written, sql)
 

@@ -41,8 +41,8 @@ def weakness() -> str | None:
 
     Defective versions can damage a database in WAL mode (https://sqlite.org/wal.html#walresetbug).
     """
-    found = driver().sqlite_version_info
-    if found >= (3, 51, 3) or (3, 50, 7) <= found < (3, 51) or (3, 44, 6) <= found < (3, 45):
+    version = driver().sqlite_version_info
+    if version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45):
         return None
     return f"two programs that write at once can damage the database with SQLite {driver().sqlite_version}"
 
@@ -102,8 +102,8 @@ class SqliteEngine(engine.Engine):
         are lost. So each transaction first verifies that its connections belong to the current file.
         """
         with suppress(OSError):
-            found = self.path.stat()
-            return found.st_dev, found.st_ino, found.st_size > 0
+            state = self.path.stat()
+            return state.st_dev, state.st_ino, state.st_size > 0
         return None
 
     def is_needed(self) -> bool:
@@ -201,8 +201,8 @@ class SqliteEngine(engine.Engine):
 
     def schema(self, raw: Any) -> engine.Schema | None:
         """Return the schema of the file; ``None`` if it is empty."""
-        found = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
-        if not raw.execute(found).fetchone()[0]:
+        sql = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
+        if not raw.execute(sql).fetchone()[0]:
             return None
         row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
         number = "" if row is None else str(row[0])
@@ -215,9 +215,9 @@ class SqliteEngine(engine.Engine):
         """
         if not self._checks:
             return
-        found = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise DatabaseError(f"the database is damaged: {found}", hint=RESTORE)
+        problem = raw.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if problem != "ok":
+            raise DatabaseError(f"the database is damaged: {problem}", hint=RESTORE)
 
     @contextmanager
     def migration(self, deadline: engine.CallDeadline) -> Iterator[Any]:
@@ -227,8 +227,8 @@ class SqliteEngine(engine.Engine):
         delete the rows that refer to it.
         """
         with closing(self.connect(deadline, read_only=False)) as raw:
-            if (found := self.schema(raw)) is not None:
-                copy(self.path, self.path.with_suffix(f".{found.number}.bak"))
+            if (schema := self.schema(raw)) is not None:
+                copy(self.path, self.path.with_suffix(f".{schema.number}.bak"))
             raw.execute("PRAGMA foreign_keys = OFF")
             raw.create_function("kept_file", 5, self._kept_file)
             raw.execute("BEGIN IMMEDIATE")
@@ -261,8 +261,8 @@ class SqliteEngine(engine.Engine):
 
     def problems(self, transaction: Any) -> list[str]:
         """Return problems of structure and references."""
-        found = [row["integrity_check"] for row in transaction.all("PRAGMA integrity_check")]
-        return [text for text in found if text != "ok"] + [
+        texts = [row["integrity_check"] for row in transaction.all("PRAGMA integrity_check")]
+        return [text for text in texts if text != "ok"] + [
             f"a row of {row['table']} refers to a missing row of {row['parent']}"
             for row in transaction.all("PRAGMA foreign_key_check")
         ]

@@ -103,7 +103,7 @@ def _seen(tx: Transaction, room_id: int, since: int | str) -> int:
 _RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"
 
 
-def some(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
+def by_ids(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
     """Return the events of a room with some ids, in order; ids of other rooms and unknown ids are skipped.
 
     :param ids: the ids of the events.
@@ -148,7 +148,7 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
         order.
     :param values: the parameters of the condition.
     """
-    rows = tx.some(
+    rows = tx.first_rows(
         "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
         f" event.reply_to_id, {TODO_STATE} FROM event {WITH_TODO} WHERE {where} ORDER BY {order}",
         moment=tx.now,

@@ -124,7 +124,7 @@ def read(
         f" FROM notification JOIN event ON event.id = notification.event_id {feed.WITH_TODO}"
         f" WHERE {which} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
     )
-    rows = tx.some(sql, limit=page.limit, offset=page.offset, moment=tx.now, **values)
+    rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, moment=tx.now, **values)
     items = tuple(filled(Notification, row, event_data=feed.present_data(row)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return page.page(items, total, cursor)

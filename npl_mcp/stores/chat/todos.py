@@ -141,8 +141,8 @@ def update(
     doer = assigned_to or before["assigned_to"] or late
     if before["lease_until"] and status == "pending" and assigned_to is None:
         doer = None  # the claim is released
-    held = status == "in_progress" and doer == before["assigned_to"]
-    return _change(tx, before, persona, status, doer, before["lease_until"] if held else None)
+    keeps = status == "in_progress" and doer == before["assigned_to"]
+    return _change(tx, before, persona, status, doer, before["lease_until"] if keeps else None)
 
 
 def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Todo:
@@ -226,7 +226,7 @@ def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, 
     total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
     by = "event.id" if which == "done" else "+event.id"
     sql = f"{_SELECT} {_FROM} WHERE {where} ORDER BY {by} LIMIT :limit OFFSET :offset"
-    return page.page(_listed(tx, tx.some(sql, limit=page.limit, offset=page.offset, **values)), total)
+    return page.page(_listed(tx, tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)), total)
 
 
 def _where(room_id: int | None, which: str) -> str:
@@ -312,7 +312,7 @@ def _change(
     if doer != before["holder"] and before["holder"] is not None:
         concerned.append(before["holder"])  # the assignee, or the holder of an expired claim
     # At most one notification per event and persona.
-    others = dict.fromkeys(one for one in concerned if one not in (persona, *assigned))
+    others = dict.fromkeys(name for name in concerned if name not in (persona, *assigned))
     sent += inbox.deliver(tx, event, "todo_update", list(others))
     return TodoUpdate(event.id, event_id, room_id, persona, status, doer, sent)
 

@@ -206,7 +206,7 @@ def placed(database: Database, artifact_id: int, revision_id: int) -> results.Pl
     with database.read() as tx:
         number = _revision(tx, artifact_id, revision_id)["revision_num"]
         total = tx.value(_REMARKS_COUNT, revision=revision_id)
-        items = tuple(map(_remark, tx.some(_REMARKS, revision=revision_id, most=MAX_PAGE)))
+        items = tuple(map(_remark, tx.first_rows(_REMARKS, revision=revision_id, most=MAX_PAGE)))
         earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=MAX_PAGE)
         content = artifacts.content(tx, artifact_id, number)[1]
     carried = tuple(_carried(database, artifact_id, content, list(map(_remark, earlier))))

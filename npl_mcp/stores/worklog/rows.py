@@ -316,7 +316,7 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
         f"SELECT {ENTRY} FROM worklog_entry"
         " WHERE session_number = :number AND seq >= :first ORDER BY seq LIMIT :most"
     )
-    return list(map(entry, tx.some(sql, number=number, first=first, most=most)))
+    return list(map(entry, tx.first_rows(sql, number=number, first=first, most=most)))
 
 
 def every_entry(tx: Transaction, number: int) -> Iterator[Entry]:
