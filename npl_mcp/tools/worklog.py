@@ -41,7 +41,6 @@ def worklog_init(
     :param session_id: id of the session; by default today's date (UTC).
     :param task: purpose of the session.
     :returns: a worklog session.
-    :raises AlreadyExistsError: the id differs from an existing one only in case.
     :raises ClosedError: the session is closed.
     """
     return app.database.writing(store.init, app.project, session_id, task, app.agent)

@@ -237,9 +237,8 @@ PROGRAM = Program(
     examples=_EXAMPLES,
     exits="""\
 Exit codes: 0 success; 1 no such session, or --data is not JSON; 2 invalid command line or value; 65 the
-session is closed; 69 no server answers; 70 a bug; 73 the id differs from an existing one only in case; 74 the
-database or a file cannot be used; 76 the server's reply was lost: check before you retry; 77 not allowed;
-130 interrupted; 141 the output was closed.
+session is closed; 69 no server answers; 70 a bug; 74 the database or a file cannot be used; 76 the server's
+reply was lost: check before you retry; 77 not allowed; 130 interrupted; 141 the output was closed.
 """,
 )
 

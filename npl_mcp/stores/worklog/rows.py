@@ -12,7 +12,7 @@ from itertools import count as count_from
 from typing import Any
 
 from npl_mcp.stores.base.database import Row, Transaction, json_of
-from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
+from npl_mcp.stores.base.errors import ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.values import columns, filled, values_of
 
 ARCHIVE = "archive"
@@ -131,7 +131,7 @@ def live(tx: Transaction, project: str, session_id: str) -> Row | None:
 def open_id(tx: Transaction, project: str, name: str) -> str:
     """Return a name for a session; if closed sessions use it, with the next suffix ``-2``, ``-3``, …."""
     sql = (
-        "SELECT lower(id) AS id FROM worklog_session WHERE project = :project AND archived_as IS NULL"
+        "SELECT id FROM worklog_session WHERE project = :project AND archived_as IS NULL"
         " AND status = 'closed' AND id >= :name AND id < :beyond"
     )
     # "." comes after "-", so this range has the name itself, and all names that continue it with a hyphen.
@@ -171,13 +171,6 @@ def chosen(tx: Transaction, project: str, session_id: str | None, *agents: str) 
     row = current(tx, project, *agents) if session_id is None else find(tx, project, session_id)
     if row is None:
         raise SessionNotFoundError("No active session", hint="start one with worklog init, or name one")
-    return row
-
-
-def by_number(tx: Transaction, number: int) -> Row:
-    """Return a session by its row's number."""
-    row = tx.one(f"{SESSION} WHERE number = :number", number=number)
-    assert row is not None, "sessions are never removed"
     return row
 
 
@@ -223,21 +216,6 @@ def require_open(row: Row) -> None:
         raise ClosedError(f"Session {row['id']} is {state}", hint="start another with worklog init")
 
 
-def create(tx: Transaction, project: str, session_id: str, task: str | None) -> Row:
-    """Create a session.
-
-    :raises AlreadyExistsError: another id differs only in case; some file systems would mix up their folders.
-    """
-    sql = (
-        "SELECT id FROM worklog_session"
-        " WHERE project = :project AND archived_as IS NULL AND lower(id) = lower(:id)"
-    )
-    twin = tx.one(sql, project=project, id=session_id)
-    if twin is not None:
-        raise AlreadyExistsError(f"there is a session {twin['id']!r}", hint="use that, or another id")
-    return insert(tx, project, WorklogSession(session_id, "active", tx.now, task))
-
-
 def insert(tx: Transaction, project: str, session: WorklogSession) -> Row:
     """Store a session without entries."""
     names = ("created", "closed", "archived_as", "task", "status")
@@ -265,15 +243,8 @@ def start(tx: Transaction, project: str, number: int, agent: str) -> None:
 
 def set_current(tx: Transaction, project: str, number: int | None, *agents: str) -> None:
     """Set the current session of agents; the empty name sets or clears the shared one of a project."""
-    names = {f"agent_{at}": agent for at, agent in enumerate(filter(None, agents))}
-    if names:
-        rows = ", ".join(f"(:project, :{name}, :number)" for name in names)
-        sql = (
-            f"INSERT INTO worklog_current (project, agent, number) VALUES {rows}"
-            " ON CONFLICT (project, agent) DO UPDATE SET number = excluded.number"
-            " WHERE worklog_current.number != excluded.number"
-        )
-        tx.run(sql, project=project, number=number, **names)
+    for agent in filter(None, agents):
+        tx.upsert("worklog_current", "project, agent", project=project, agent=agent, number=number)
     if "" in agents:
         tx.upsert("worklog_project", "project", project=project, current=number)
 
@@ -298,16 +269,17 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
     return int(seq)
 
 
-def archive(tx: Transaction, project: str, number: int) -> None:
+def archive(tx: Transaction, project: str, row: Row) -> None:
     """Assign a name in the archive to a closed session without one."""
-    row = by_number(tx, number)
-    if row["archived_as"] is not None:
-        return
-    sql = "SELECT archived_as FROM worklog_session WHERE project = :project AND archived_as >= :name"
-    name = row["id"]
-    archived = tx.all(f"{sql} AND archived_as < :beyond", project=project, name=name, beyond=f"{name}.")
-    name = _free(name, {other["archived_as"] for other in archived})
-    tx.run("UPDATE worklog_session SET archived_as = :name WHERE number = :number", name=name, number=number)
+    if row["archived_as"] is None:
+        sql = (
+            "SELECT archived_as FROM worklog_session"
+            " WHERE project = :project AND archived_as >= :name AND archived_as < :beyond"
+        )
+        archived = tx.all(sql, project=project, name=row["id"], beyond=f"{row['id']}.")
+        name = _free(row["id"], {other["archived_as"] for other in archived})
+        sql = "UPDATE worklog_session SET archived_as = :name WHERE number = :number"
+        tx.run(sql, name=name, number=row["number"])
 
 
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:

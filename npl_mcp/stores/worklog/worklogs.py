@@ -77,7 +77,7 @@ def init(
     """
     wanted = session_id or rows.open_id(tx, project, tx.now[:10])
     before = rows.live(tx, project, wanted)
-    row = before or rows.create(tx, project, wanted, task)
+    row = before or rows.insert(tx, project, WorklogSession(wanted, "active", tx.now, task))
     rows.require_open(row)
     rows.start(tx, project, row["number"], agent)
     return replace(rows.described(tx, project, [row], agent)[0], new=before is None)
@@ -97,7 +97,8 @@ def log(
     row = rows.latest(tx, project, agent, name) if session_id is None else None
     if row is None and session_id is None and (agent or not rows.is_used(tx, project)):
         today, opened = tx.now[:10], True
-        row = rows.live(tx, project, today) or rows.create(tx, project, today, None)
+        row = rows.live(tx, project, today)
+        row = row or rows.insert(tx, project, WorklogSession(today, "active", tx.now))
     row = row or rows.chosen(tx, project, session_id)
     rows.require_open(row)
     if opened:
@@ -181,17 +182,19 @@ def close(
     :param session_id: the id of the session; by default the current one.
     :param archive: whether to move it to the archive as well; its id can then be reused.
     """
-    number = rows.chosen(tx, project, session_id, agent)["number"]
+    row = rows.chosen(tx, project, session_id, agent)
+    number = row["number"]
     sql = (
         "UPDATE worklog_session SET status = 'closed', closed = :closed"
         " WHERE number = :number AND status = 'active'"
     )
     tx.run(sql, closed=tx.now, number=number)
     if archive:
-        rows.archive(tx, project, number)
+        rows.archive(tx, project, row)
     if (shared := rows.latest(tx, project)) is not None and shared["number"] == number:
         rows.set_current(tx, project, None, "")
-    return rows.described(tx, project, [rows.by_number(tx, number)], agent)[0]
+    closed = tx.all(f"{rows.SESSION} WHERE number = :number", number=number)
+    return rows.described(tx, project, closed, agent)[0]
 
 
 def new_id(session_id: str, parameter: str) -> str:

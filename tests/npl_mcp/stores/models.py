@@ -59,8 +59,6 @@ class Worklogs(Rooms):
     def worklog_init(self, session_id: str, task: str | None = None) -> Answer:
         found = self._live(session_id)
         if found is None:
-            if any(one.archived_as is None and one.id.lower() == session_id.lower() for one in self.worklogs):
-                raise Refused("ALREADY_EXISTS")
             self.worklogs.append(Worklog(session_id, task))
         elif found.status != "active":
             raise Refused("OPERATION_FAILED")
