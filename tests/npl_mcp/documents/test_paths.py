@@ -37,18 +37,6 @@ def test_the_title_is_meant_only_where_nothing_else_is() -> None:
         SHOWN.find("import", "X-001")
 
 
-@pytest.mark.parametrize(
-    "wanted", ["Notes", "Notes [2]", "o", "Steps / Notes", "## 9. Goals", "Gaols", "###"]
-)
-def test_candidates_work_as_they_are(wanted: str) -> None:
-    """Each leads to a section, and no two to the same."""
-    with pytest.raises(SectionNotFoundError) as caught:
-        SHOWN.find(wanted, "X-001")
-    found = [SHOWN.find(path, "X-001") for path in caught.value.near]
-    assert len(found) == len(set(found)) > 0
-    assert all(path in str(caught.value) for path in caught.value.near)
-
-
 headings = st.lists(
     st.tuples(
         st.integers(1, 4),
@@ -68,15 +56,6 @@ def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
     for index, address in shown.addresses.items():
         assert shown.find(address, "X-001", whole=True) == index
         assert shown.find(shown.shown(index), "X-001", whole=True) == index
-
-
-@pytest.mark.parametrize("wanted", ["Goals and", "caf", "Setext", "api / err", "Scope / Notes [2]"])
-def test_what_will_be_replaced_is_named_whole(wanted: str) -> None:
-    """A part of a name finds nothing then, and the answer has the paths of those that hold it."""
-    meant = SHOWN.find(wanted, "X-001")
-    with pytest.raises(SectionNotFoundError, match="append it to the section above") as caught:
-        SHOWN.find(wanted, "X-001", whole=True)
-    assert SHOWN.addresses[meant] in caught.value.near
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:

@@ -255,25 +255,6 @@ def test_a_duplicate_is_read_and_written_by_its_path(ended: tuple[Workspace, str
     assert without_stamp(workspace.file.read_bytes()) == without_stamp(wanted)
 
 
-def test_equal_headings_below_one_are_told_apart_by_number(
-    connect: Connect, settings: Settings, tmp_path: Path
-) -> None:
-    """Where no path can do it."""
-    text = SECOND.replace("### Sub B", "### Sub A")
-    workspace = Workspace(connect, settings, tmp_path / "proj", text=text)
-    first, second = "## 1. Description / ### Sub A [1]", "## 1. Description / ### Sub A [2]"
-    assert [workspace.section(first), workspace.section(second)] == ["aaa", "bbb"]
-    code, error = workspace.fail(
-        "manage_cr_sections", key="2", operation="get", section="## 1. Description / ### Sub A"
-    )
-    assert code == "NOT_FOUND"
-    assert first in error
-    assert second in error
-    workspace.edit("replace", second, "BBB")
-    assert workspace.file.read_text(encoding="utf-8").count("BBB") == 1
-    assert workspace.section(first) == "aaa"
-
-
 @pytest.mark.parametrize(
     ("text", "wanted", "heading", "contents"),
     [
@@ -307,14 +288,6 @@ def test_a_part_of_a_name_is_read_but_not_replaced(workspace: Workspace) -> None
     assert "# Second / ## 3. Acceptance Criteria" in error
     assert "append" in error
     workspace.edit("append", "Criteria", "- [ ] two")
-
-
-def test_a_name_that_leads_nowhere_is_answered_with_those_there_are(workspace: Workspace) -> None:
-    """All of them where they are few."""
-    code, error = workspace.fail("manage_cr_sections", key="2", operation="get", section="Nope")
-    assert code == "NOT_FOUND"
-    assert "not found" in error
-    assert "# Second / ## 2. Rationale" in error
 
 
 @pytest.mark.parametrize(
@@ -486,12 +459,6 @@ def test_content_takes_the_templates_place(workspace: Workspace) -> None:
     assert (found["phaseEpic"], found["assignee"]) == ("Phase 2: Import", "me@example.com")
     assert (found["relatedTickets"], found["dependsOn"]) == ("TST-002", "TST-002")
     assert found["impactAreas"] == "Backend, API"
-
-
-def test_a_comment_in_code_that_begins_the_content_stays(workspace: Workspace) -> None:
-    """It is no title."""
-    made = workspace.ask("create_cr", type="Research", data={"title": "T", "content": "```\n# comment\n```"})
-    assert "```\n# comment\n```\n" in (workspace.folder / made["path"]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
