@@ -132,6 +132,24 @@ def ranked(app: App, question: str) -> tuple[Sequence[Found], list[int]]:
     return waited(app.unchanging(answer), app.settings.patience)
 
 
+def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
+    """Return the sections that selectors of a question select, as selectors that an audit has.
+
+    :raises NPLError: the documents cannot be read.
+    """
+
+    async def read() -> dict[str, list[str]]:
+        documents = await app.gathered(ref)
+        sections = {}
+        with documents.collection.reading():
+            for text in selectors:
+                places = [(one.tree, one.head) for one in _right(documents, Question("", (text,)))[0]]
+                sections[text] = [documents.selector(place, own=True, by_path=True) for place in places]
+        return sections
+
+    return waited(app.unchanging(read), app.settings.patience)
+
+
 class Asked(NamedTuple):
     """An outcome with its texts.
 

@@ -47,7 +47,7 @@ def test_the_answer_is_on_the_first_screen(
 def test_a_question_is_asked(tab: Tab) -> None:
     """Cards stand best first, each with its words; the other view has the answer as sent."""
     page = tab.open("/ask")
-    page.get_by_label("Context").fill("turn the barrels of gold")
+    page.get_by_label("Question or task").fill("turn the barrels of gold")
     page.get_by_label("Files").fill("cellar")
     tab.follow(page.get_by_role("button", name="Ask", exact=True))
     expect(page.locator(".sum").first).to_contain_text("of 700 tokens")
@@ -87,13 +87,13 @@ def test_the_budget_is_moved_in_place(scripted: Tab) -> None:
     page.reload()
     expect(page.get_by_label("Right: Filling").first).to_be_checked()
     page.go_back()
-    expect(page.get_by_label("Context")).to_be_empty()
+    expect(page.get_by_label("Question or task")).to_be_empty()
 
 
 def test_blocks_lead_to_their_cards(tab: Tab) -> None:
     """Taken blocks are filled and omitted ones hollow, up to the line of the budget."""
     page = tab.open(f"{QUESTION}&section={quote('cellar/barrels.md > ## Filling')}")
-    taken, left = page.locator(".ruler rect.taken").first, page.locator(".ruler rect:not(.taken)").first
+    taken, left = page.locator(".ruler rect.taken").first, page.locator(".ruler a rect:not(.taken)").first
     fill = "one => getComputedStyle(one).fill"
     if tab.script:
         assert left.evaluate(fill) == "rgb(255, 255, 255)" != taken.evaluate(fill)
@@ -111,7 +111,7 @@ def test_any_budget_is_typed(tab: Tab) -> None:
     budget(page).fill("0")
     budget(page).press("Enter")
     expect(page.locator(".sum")).not_to_contain_text(" of ")
-    ticked = page.get_by_role("group", name="Ticked elsewhere").get_by_role("checkbox")
+    ticked = page.get_by_role("group", name="Right, not in this list").get_by_role("checkbox")
     expect(ticked).to_have_count(int(tab.script))
     expect(page.locator(".answer")).to_have_count(int(tab.script))
 
@@ -120,10 +120,10 @@ def test_another_question_forgets_what_was_done_below_the_former(tab: Tab) -> No
     page = tab.open(
         f"{QUESTION}&right={quote('cellar/barrels.md > ## Filling')}&section={quote('## Filling')}"
     )
-    page.get_by_label("Context").fill("soak corks")
+    page.get_by_label("Question or task").fill("soak corks")
     if tab.script:
         with tab.arriving():
-            page.get_by_label("Context").press("Control+Enter")
+            page.get_by_label("Question or task").press("Control+Enter")
     else:
         tab.follow(page.get_by_role("button", name="Ask", exact=True))
     expect(page.locator(".card").first).to_contain_text("Corks")
@@ -164,7 +164,7 @@ def test_two_requests_side_by_side(tab: Tab) -> None:
     row = page.get_by_role("region", name="Moved").get_by_role("row", name="Turning barrels")
     expect(row.first).to_contain_text("shortened")
     expect(row.first).to_contain_text("taken")
-    second.get_by_label("Context").fill("soak corks")
+    second.get_by_label("Question or task").fill("soak corks")
     tab.follow(page.get_by_role("button", name="Compare"))
     expect(page.get_by_role("region", name="Came in").get_by_role("row", name="Corks").first).to_be_visible()
     gone = page.get_by_role("region", name="Went out").get_by_role("row", name="Turning barrels")
@@ -178,7 +178,7 @@ def test_a_question_is_saved(tab: Tab) -> None:
     """One click after the ticks; it is then in the list, and Ask has it with its ticks."""
     page = tab.open(QUESTION)
     page.get_by_label("Right: Turning barrels").check()
-    tab.follow(page.get_by_role("button", name="Save question"))
+    tab.follow(page.get_by_role("button", name="Save as test"))
     row = page.locator("tr:target")
     expect(row).to_contain_text("turn the barrels")
     expect(row).to_be_in_viewport()
@@ -186,7 +186,7 @@ def test_a_question_is_saved(tab: Tab) -> None:
     tab.follow(row.get_by_role("link", name="turn the barrels"))
     tab.check()
     tab.follow(page.get_by_role("link", name="Open in Ask"))
-    expect(page.get_by_label("Context")).to_have_value("turn the barrels")
+    expect(page.get_by_label("Question or task")).to_have_value("turn the barrels")
     expect(page.get_by_label("Right: Turning barrels")).to_be_checked()
 
 
@@ -205,7 +205,7 @@ def test_ticks_are_kept(tab: Tab) -> None:
     expect(page.locator(".answer")).to_be_visible()
     tab.check()
     page.reload()
-    tab.follow(page.get_by_role("button", name="Save question"))
+    tab.follow(page.get_by_role("button", name="Save as test"))
     tab.follow(page.locator("tr:target").get_by_role("link").first)
     tab.follow(page.get_by_role("link", name="Open in Ask"))
     expect(page.get_by_label("Right: Filling").first).to_be_checked()
@@ -220,12 +220,22 @@ def keep(tab: Tab) -> None:
         tab.follow(button)
 
 
+def test_back_shows_what_was_asked(tab: Tab) -> None:
+    page = tab.open(QUESTION)
+    page.get_by_label("Question or task").fill("soak corks")
+    tab.follow(page.get_by_role("button", name="Ask", exact=True))
+    expect(page.get_by_label("Question or task")).to_have_value("soak corks")
+    page.go_back()
+    expect(page.get_by_label("Question or task")).to_have_value("turn the barrels")
+    expect(page.locator(".card").first).to_contain_text("Turning barrels")
+
+
 def test_errors_stand_at_their_field(tab: Tab) -> None:
     """The form keeps what was typed, and a near name is one click away."""
     page = tab.open("/ask?context=corks&file=celar", 404)
     expect(page.get_by_role("alert")).to_contain_text("there is no document 'celar'")
     expect(page.get_by_label("Files")).to_have_attribute("aria-describedby", "problem")
-    expect(page.get_by_label("Context")).to_have_value("corks")
+    expect(page.get_by_label("Question or task")).to_have_value("corks")
     page = tab.open("/ask?context=corks&budget=many", 400)
     expect(budget(page)).to_have_attribute("aria-invalid", "true")
     page = tab.open("/ask?context=corks&file=cellar/botles.md", 404)

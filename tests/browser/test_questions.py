@@ -62,6 +62,7 @@ def test_a_question_is_written_in_the_browser(browser: Browser, site: Site) -> N
     tab.follow(page.locator("tr:target").get_by_role("link", name="Where do racks stand?"))
     tab.follow(page.get_by_role("link", name="Change the question"))
     expect(page.get_by_label("Sections that answer it")).to_have_value("cellar/bottles > ## Racks")
-    tab.follow(page.get_by_role("button", name="Delete"))
+    page.locator("summary", has_text="Delete").click()
+    tab.follow(page.get_by_role("button", name="Delete this question"))
     expect(page.get_by_text("Where do racks stand?")).to_have_count(0)
     tab.close()

@@ -37,7 +37,7 @@ def test_a_question_without_an_answer_becomes_a_test(tab: Tab, asked: Site) -> N
     page = opened(tab, "", "zzyzx quokka wombat")
     expect(row(page, "zzyzx quokka wombat")).to_contain_text("none")
     tab.follow(page.get_by_role("link", name="Make a question of: zzyzx quokka wombat"))
-    expect(page.get_by_label("Context")).to_have_value("zzyzx quokka wombat")
+    expect(page.get_by_label("Question or task")).to_have_value("zzyzx quokka wombat")
 
 
 def test_failed_calls_have_their_reasons(tab: Tab, asked: Site) -> None:

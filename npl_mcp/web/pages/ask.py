@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any
 
 from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN
-from npl_mcp.web.browsers import TOKEN_COOKIE
+from npl_index.library.documents import DocumentRef
+from npl_mcp.questions.outcomes import sections_of
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, WebPage
 from npl_mcp.web.visits import CallError, Visit
@@ -116,7 +117,18 @@ async def ask(visit: Visit) -> Data:
     except CallError as error:
         error.form = {**shown, "_problem": _problem(error, asked)}
         raise
-    return {**shown, **audited(visit, asked, audit)}
+    return {**shown, **audited(visit, asked, audit, await _right(visit, asked, audit))}
+
+
+async def _right(visit: Visit, asked: AskForm, audit: Any) -> list[str]:
+    """Return the sections marked as right, named as in the answer; a selector may be written in many ways."""
+    right, known = visit.texts(RIGHT), {row["selector"] for row in audit["matches"]}
+    other = [one for one in right if one not in known]
+    try:
+        sections = await visit.run(partial(sections_of, selectors=other, ref=DocumentRef(asked.file or None)))
+    except CallError:
+        sections = {}
+    return list(dict.fromkeys(name for one in right for name in sections.get(one) or [one]))
 
 
 def _problem(error: CallError, asked: AskForm) -> Data:
@@ -134,70 +146,68 @@ def _problem(error: CallError, asked: AskForm) -> Data:
     }
 
 
-def audited(visit: Visit, asked: AskForm, audit: Any) -> Data:
+def audited(visit: Visit, asked: AskForm, audit: Any, right: Sequence[str]) -> Data:
     """Return the taken and the left sections of an answer, in the data of the page.
 
     :param audit: the data of an answer of ``npl_audit``.
+    :param right: selectors of the sections that are marked as right.
     """
-    matches, right = audit["matches"], visit.texts(RIGHT)
+    matches = audit["matches"]
     wanted = sum(row["state"] in WANTED for row in matches)
     cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
     whole = visit.text("view") == MARKDOWN
     shown = set() if whole else {row["selector"] for row in cards}
     return {
         "audit": audit,
-        "copies": copies(visit, asked),
+        "copies": copies(asked),
         "right": right,
         "_whole": whole,
         "_cards": cards,
-        "_ruler": ruler(matches, asked.budget),
+        "_ruler": ruler(audit, asked.budget),
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
-        "_elsewhere": [one for one in dict.fromkeys(right) if one not in shown],
+        "_elsewhere": [one for one in right if one not in shown],
     }
 
 
-def ruler(matches: Sequence[Any], budget: int) -> Data:
-    """Return matching sections on a scale of tokens, best first.
+def ruler(audit: Data, budget: int) -> Data:
+    """Return an answer on a scale of tokens: its sections, its frame, then what it left out, best first.
 
     The scale is the shortest with the budget in its first half.
 
     :returns: ``top``, the tokens at its end; ``blocks``, each with the number of its section, state, start
         and width in percent, and label; ``beyond``, the number of sections beyond its end.
     """
-    used = sum(row.get("taken_tokens") or 0 for row in matches)
     top, at, beyond = SCALE, 0, 0
-    while top < 2 * budget or top < used:
+    while top < 2 * budget or top < audit["tokens"]:
         top *= 2
-    blocks = []
-    for number, row in enumerate(matches, 1):
+    inside, outside = [], []
+    for number, row in enumerate(audit["matches"], 1):
         taken = row.get("taken_tokens") or 0
         label = f"{row['title']}: {taken:,} of {row['tokens']:,} tokens"
-        for state, tokens in (("taken", taken), (row["state"], max(0, row["tokens"] - taken))):
-            if tokens and at < top:
-                width = 100 * min(tokens, top - at) / top
-                blocks.append((number, state, round(100 * at / top, 3), round(width, 3), label))
-            at += tokens
-        beyond += at - row["tokens"] >= top
+        inside.append((number, "taken", taken, label))
+        outside.append((number, row["state"], row["tokens"] - taken, label))
+    frame = audit["tokens"] - sum(tokens for _, _, tokens, _ in inside)
+    blocks = []
+    for number, state, tokens, label in [
+        *inside,
+        (0, "frame", frame, f"Pointers: {frame:,} tokens"),
+        *outside,
+    ]:
+        if tokens > 0 and at < top:
+            width = 100 * min(tokens, top - at) / top
+            blocks.append((number, state, round(100 * at / top, 3), round(width, 3), label))
+        beyond += tokens > 0 and at >= top
+        at += max(0, tokens)
     return {"top": top, "blocks": blocks, "beyond": beyond}
 
 
-def copies(visit: Visit, asked: AskForm) -> dict[str, str]:
-    """Return the same request as a tool call, a command line, and an HTTP call if the server has a port."""
+def copies(asked: AskForm) -> dict[str, str]:
+    """Return the same request as a tool call and as a command line."""
     arguments = {**asked.arguments(), "format": MARKDOWN}
-    origin = visit.settings.web_url
-    token = ['-H "Authorization: Bearer $NPL_MCP_TOKEN"'] if TOKEN_COOKIE in visit.cookies else []
-    sent = shlex.quote(json.dumps(arguments, ensure_ascii=False))
-    curl = [
-        f"curl -s {shlex.quote(f'{origin}/mcp/tools/npl_load_tailored')}",
-        "-H 'Content-Type: application/json'",
-        *token,
-        f"-d {sent}",
-    ]
     call = {"name": "npl_load_tailored", "arguments": arguments}
     return {
         "tool call": json.dumps(call, ensure_ascii=False, indent=1),
         "command line": _command(arguments),
-        **({"curl": " ".join(curl)} if origin else {}),
     }
 
 

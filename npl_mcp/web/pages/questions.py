@@ -7,10 +7,19 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from zlib import crc32
 
+from npl_index.errors import InvalidRequestError
+from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.app.section_edits import edited_text
-from npl_mcp.questions.files import DEFAULT_NAME, Question, problems_of, question_files, save_question
-from npl_mcp.questions.outcomes import Outcome, ask_one, known_outcomes
+from npl_mcp.questions.files import (
+    DEFAULT_NAME,
+    Question,
+    QuestionFile,
+    problems_of,
+    question_files,
+    save_question,
+)
+from npl_mcp.questions.outcomes import Outcome, ask_one, known_outcomes, sections_of
 from npl_mcp.questions.trial import Trial
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
@@ -18,7 +27,7 @@ from npl_mcp.web.pages.folders import ACTION
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.tables import Table, paged
-from npl_mcp.web.visits import CallError, Visit, address, whole_number
+from npl_mcp.web.visits import CallError, Visit, whole_number
 
 PATH = "/questions"
 
@@ -163,7 +172,7 @@ async def _outcomes(visit: Visit, chosen: Sequence[tuple[Question, str]]) -> Asy
 async def edit_page(visit: Visit) -> Data:
     """Return one question for a form, or a new one."""
     files = await visit.run(question_files)
-    name, line = visit.text("file", DEFAULT_NAME), visit.number("line")
+    name, line = visit.text("file") or _targets(files)[0], visit.number("line")
     file = next((one for one in files if one.name == name), None)
     found = next((one for one in file.questions if one.line == line), None) if file and line else None
     if line and found is None:
@@ -175,8 +184,13 @@ async def edit_page(visit: Visit) -> Data:
         "text": found.text if found else visit.text("text"),
         "answers": list(found.answers) if found else [],
         "_nowhere": found is not None and not found.answers,
-        "_writable": list(dict.fromkeys([DEFAULT_NAME, *(one.name for one in files if one.writable)])),
+        "_writable": _targets(files),
     }
+
+
+def _targets(files: Sequence[QuestionFile]) -> list[str]:
+    """Return the files that a question may be saved in; first those below the roots, which others see."""
+    return list(dict.fromkeys([*(one.name for one in files if one.writable), DEFAULT_NAME]))
 
 
 async def save(visit: Visit) -> str | Shown:
@@ -185,12 +199,13 @@ async def save(visit: Visit) -> str | Shown:
     text = " ".join(form.get("text", "").split())
     lines = [*form.getlist("right"), *form.get("others", "").splitlines()]
     answers = tuple(dict.fromkeys(one.strip() for one in lines if one.strip()))
-    name, line = form.get("file") or DEFAULT_NAME, whole_number("line", form.get("line", ""))
-    if not (answers or form.get("nowhere") or form.get("delete")):
-        return address(f"{PATH}/edit", text=text, file=name, line=line)
+    targets = _targets(await visit.run(question_files))
+    name, line = form.get("file") or targets[0], whole_number("line", form.get("line", ""))
     question = None if form.get("delete") else Question(text, answers)
 
     def change(app: App) -> None:
+        if question is not None:
+            _check(app, answers, bool(form.get("nowhere")))
         number = line
         if number is None:
             same = (one for file in question_files(app) if file.name == name for one in file.questions)
@@ -201,9 +216,22 @@ async def save(visit: Visit) -> str | Shown:
         await visit.run(change)
     except CallError as error:
         typed = {"file": name, "line": line, "digest": None, "text": text, "answers": list(answers)}
-        rest = {"_nowhere": not answers, "_writable": [name], "_problem": error.message}
+        nowhere = bool(form.get("nowhere"))
+        rest = {"_nowhere": nowhere, "_writable": targets, "_problem": error.message}
         return Shown("question.html", typed | rest, error.status)
     return PATH if question is None else f"{PATH}#{anchor(text)}"
+
+
+def _check(app: App, answers: Sequence[str], nowhere: bool) -> None:
+    """Check the answers of a question before it is saved.
+
+    :raises InvalidRequestError: there are none, or a selector selects nothing.
+    """
+    if not answers and not nowhere:
+        raise InvalidRequestError("not saved yet: name a section that answers it, or say that none does")
+    wrong = [one for one, names in sections_of(app, answers, DocumentRef()).items() if not names]
+    if wrong:
+        raise InvalidRequestError(f"{wrong[0]!r} selects no section")
 
 
 DECLARED = (

@@ -269,6 +269,7 @@ document.addEventListener("change", ({ target: box }) => {
 // Sliders show their value or set a field; marked forms and fields send the form on a change.
 document.addEventListener("input", ({ target }) => {
   if (target.type !== "range") return;
+  target.value = Math.max(target.value, target.step); // 0 would be no limit
   const shown = target.form?.querySelector(`output[for="${target.id}"]`);
   if (shown) shown.textContent = target.value;
   if (target.dataset.sets) document.getElementById(target.dataset.sets).value = target.value;

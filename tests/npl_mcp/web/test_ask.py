@@ -14,6 +14,7 @@ import pytest
 
 from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.data_folder import Stores
+from npl_mcp.web.pages.ask import SCALE, ruler
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 from tests.npl_mcp.web.browsing import Shown
 
@@ -66,9 +67,6 @@ def test_the_same_request_elsewhere(server: Running) -> None:
     arguments = {"context": context, "token_budget": 0, "format": "markdown"}
     assert json.loads(copies["tool call"]) == {"name": "npl_load_tailored", "arguments": arguments}
     assert shlex.split(copies["command line"])[-2:] == ["--", context]
-    words = shlex.split(copies["curl"])
-    assert words[2] == f"{server.state.url}/mcp/tools/npl_load_tailored"
-    assert json.loads(words[-1]) == arguments
 
 
 def test_what_is_missing_is_said(server: Running) -> None:
@@ -100,7 +98,7 @@ def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
     """It says so, and offers the search for the same words."""
     shown = Shown(page(server, "/ask", {"context": "zzz qqq", "budget": "400"}))
     links = [one.get("href", "") for one in shown.all("a")]
-    assert "No section holds a word of this question." in shown.text
+    assert "No section has a word of this question." in shown.text
     assert "/search?q=zzz+qqq" in links
     assert "0 parts" not in shown.text
 
@@ -188,17 +186,35 @@ def test_ticks_are_kept(server: Running) -> None:
         address = kept.headers["location"]
         assert request(server, "GET", address.replace("/ask?", "/ask.json?")).data["data"]["right"] == right
         later = request(server, "GET", address)
-        assert b"Ticked elsewhere" in later.body
+        assert b"Right, not in this list" in later.body
         assert not set(right) - {one for one, ticked in ticks(later).items() if ticked}
         found = re.findall(r'href="(/ask\?[^"]*)"', later.body.decode())
         links = [parse_qs(urlsplit(html.unescape(link)).query) for link in found]
         assert len(links) > 3
         assert all(link["right"] == right for link in links)
         first = page(server, "/ask", {**query, "right": right})
-        assert b"Ticked elsewhere" not in first.body
+        assert b"Right, not in this list" not in first.body
         assert [one for one, ticked in ticks(first).items() if ticked] == right
     finally:
         long.unlink()
+
+
+def test_a_right_section_is_ticked_however_its_selector_is_written(server: Running) -> None:
+    shown = page(server, "/ask", {**QUESTION, "right": ["plums > ## Pruning", "plums > ## Nowhere"]})
+    assert [one for one, ticked in ticks(shown).items() if ticked] == [
+        "plums.md > ## Pruning",
+        "plums > ## Nowhere",
+    ]
+
+
+def test_the_ruler_adds_up_to_the_tokens(server: Running) -> None:
+    """Taken sections and pointers end where the answer does; what was left out follows."""
+    audit = page(server, "/ask.json", QUESTION).data["data"]["audit"]
+    blocks = ruler(audit, 400)["blocks"]
+    used = [(start, width) for _, state, start, width, _ in blocks if state in ("taken", "frame")]
+    left = [start for _, state, start, _, _ in blocks if state not in ("taken", "frame")]
+    assert sum(width for _, width in used) == pytest.approx(100 * audit["tokens"] / SCALE, abs=0.01)
+    assert all(start >= sum(used[-1]) - 0.01 for start in left)
 
 
 def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
@@ -231,7 +247,7 @@ def test_a_large_folder_is_answered_from_what_is_ready(tmp_path: Path) -> None:
             answer = page(running, "/ask", {"context": "plums"})
             shown = Shown(answer)
             assert shown.fields("/ask")["context"] == "plums"
-            waits = "being indexed" in shown.text or "not indexed yet" in shown.text
+            waits = "being indexed" in shown.text or "Indexing" in shown.text
             assert (b"data-poll" in answer.body) == waits
             if not waits:
                 break

@@ -29,8 +29,8 @@ def test_a_folder_is_shown_while_it_is_read(tmp_path: Path) -> None:
             assert folder["sections"] == folder["files"]
             folder = visitor.json("/documents/docs:")["folder"]
         assert (folder["files"], folder["total"]) == (FILES, FILES)
-        assert "files are ready" not in visitor.open("/documents/docs:").text
+        assert "Indexing" not in visitor.open("/documents/docs:").text
         # The first page came while files were read, and renewed itself.
-        assert f"of {FILES:,} files are ready" in first.text
+        assert f"of {FILES:,} files." in first.text
         renewed = {one.get("id") for one in first.tree.iter() if one.get("data-fresh") is not None}
         assert {"size", "here"} <= renewed
