@@ -106,7 +106,7 @@ class App(Files):
         self._in_call = False
         self._when_delivered: list[Callable[[], object]] = []
         self.agent = ""
-        self._held: TokenCounter | None = None
+        self._call_counter: TokenCounter | None = None
         self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
@@ -167,8 +167,8 @@ class App(Files):
         """The token counter of :attr:`SharedState.counter`; a call keeps its counter until it ends."""
         if not self._in_call:
             return self.state.counter
-        self._held = self._held or self.state.counter
-        return self._held
+        self._call_counter = self._call_counter or self.state.counter
+        return self._call_counter
 
     def in_call(self, agent: str | None = "") -> App:
         """Return the same application for a call of the server, which waits without a thread.

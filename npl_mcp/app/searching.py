@@ -160,10 +160,10 @@ async def search(
     :param ref: the only documents to search.
     :param conditions: conditions of hits.
     """
-    found = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
+    result = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
     if ref is not None:
-        found.hits = _section_hits(found, "document", ref, await app.gathered(ref))
-        return found
+        result.hits = _section_hits(result, "document", ref, await app.gathered(ref))
+        return result
     searched = [kind for kind in kinds if not wanted or kind in wanted]
     # Change requests that the caller may see are not hits of kind document as well.
     crs: set[str] = set()
@@ -173,13 +173,13 @@ async def search(
     for kind in searched:
         seconds = conditions.seconds if kind == "document" else 1.0
         sections: Iterator[SearchHit] = iter(())
-        if kind in _SETS and (gathered := await _set_of(found, _SETS[kind], seconds)) is not None:
+        if kind in _SETS and (gathered := await _set_of(result, _SETS[kind], seconds)) is not None:
             left_out = crs if kind == "document" else ()
-            sections = _section_hits(found, kind, _SETS[kind], gathered, left_out)
+            sections = _section_hits(result, kind, _SETS[kind], gathered, left_out)
         # Sections of artifacts that are Markdown, then artifacts by their names.
-        hits[kind] = chain(sections, _row_hits(found, kind, _matching_rows(app, kind, found.words)))
-    found.hits = _mixed(hits)
-    return found
+        hits[kind] = chain(sections, _row_hits(result, kind, _matching_rows(app, kind, result.words)))
+    result.hits = _mixed(hits)
+    return result
 
 
 def _matching_rows(app: App, kind: str, words: Sequence[str]) -> list[Match]:
@@ -198,20 +198,20 @@ def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
                 del left[kind]
 
 
-async def _set_of(found: SearchResult, ref: DocumentRef, seconds: float) -> Gathered | None:
+async def _set_of(result: SearchResult, ref: DocumentRef, seconds: float) -> Gathered | None:
     """Return a set of documents; ``None`` if it cannot be read.
 
     :param seconds: time limit if it is being indexed.
     """
     end_if_abandoned()
     try:
-        return await limit_wait(found.app.gathered(ref), time.monotonic(), seconds)
+        return await limit_wait(result.app.gathered(ref), time.monotonic(), seconds)
     except (NotFoundError, OutsideRootError):
         pass  # the caller sees no documents of this set
     except NotIndexedError as error:
-        found.missing += error.files
+        result.missing += error.files
     except NPLError as error:
-        found.not_searched.append(f"{ref.file or 'documents'}: {error.message}")
+        result.not_searched.append(f"{ref.file or 'documents'}: {error.message}")
     return None
 
 
@@ -270,7 +270,7 @@ class _Section(NamedTuple):
 
 
 def _section_hits(
-    found: SearchResult,
+    result: SearchResult,
     kind: str,
     ref: DocumentRef,
     gathered: Gathered,
@@ -282,53 +282,53 @@ def _section_hits(
 
     :param left_out: paths of excluded documents.
     """
-    together = tuple(filter(None, map(_terms, found.phrases)))
-    spelt = pattern_of([word.shown for word in found.keywords.written])
-    names = all(word.identifier for word in found.keywords.written)
+    together = tuple(filter(None, map(_terms, result.phrases)))
+    spelt = pattern_of([word.shown for word in result.keywords.written])
+    names = all(word.identifier for word in result.keywords.written)
     end_if_abandoned()
-    found.missing += gathered.missing
+    result.missing += gathered.missing
     if bad := gathered.unreadable:
-        found.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
-    limit = len(gathered.collection) + 1 if found.phrases else LIMIT
+        result.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
+    limit = len(gathered.collection) + 1 if result.phrases else LIMIT
     with gathered.collection.reading():
         ranking = rank(
             gathered.collection,
-            Query(found.keywords, together=together),
-            weights=found.app.settings.weights,
-            score_cutoff=0 if found.phrases else SCORE_CUTOFF,
+            Query(result.keywords, together=together),
+            weights=result.app.settings.weights,
+            score_cutoff=0 if result.phrases else SCORE_CUTOFF,
             limit=limit,
-            among=found.conditions.among,
+            among=result.conditions.among,
         )
         copies = gathered.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
         documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, copies=copies)
         sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
-        holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in found.phrases}
+        holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in result.phrases}
         absent = nowhere(documents, ranking.coverage)
     unheld = {
         f'"{cut_word(phrase)}"': ()
-        for phrase, some in holders.items()
-        if not any(some) and _certain(phrase, ranking.coverage)
+        for phrase, flags in holders.items()
+        if not any(flags) and _certain(phrase, ranking.coverage)
     }
-    found.lacks(absent | unheld)
+    result.lacks(absent | unheld)
     kept = [
-        (sum(some[number] for some in holders.values()), section)
+        (sum(flags[number] for flags in holders.values()), section)
         for number, section in enumerate(sections)
         if gathered.founds[section.document].absolute not in left_out
         # A document without text before its first heading is found by its sections.
         and (section.section or gathered.collection.size_of(section.document, 0))
         # If the question has only identifiers, a match of their parts alone does not count.
         and (not names or ranking.hits[number].score.content)
-        and section.meets(found.conditions)
+        and section.meets(result.conditions)
     ]
     if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
         # If a word is absent everywhere, sections with one or two of the others match by chance.
         few = kept[:MORE_POINTERS]
         kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)
     elif len(sections) >= limit:
-        found.capped.append(kind)
-    found.count(kind, len(kept))
+        result.capped.append(kind)
+    result.count(kind, len(kept))
     kept.sort(key=lambda pair: (-pair[0], -pair[1].score))
-    return _exact_first([section for _, section in kept], kind, spelt, found.words)
+    return _exact_first([section for _, section in kept], kind, spelt, result.words)
 
 
 def _document_set(gathered: Gathered, coverage: Coverage) -> DocumentSet:
@@ -373,10 +373,10 @@ def _exact_first(
     yield from (_section_hit(section, kind, words) for section in others)
 
 
-def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
-    documents, place = found.documents, (found.document, found.section)
-    file, tree = documents.path(found.document), documents.tree(found.document)
-    section, part = tree.sections[found.section], documents.part(place, chosen=False)
+def _section_hit(hit: _Section, kind: str, words: Sequence[str]) -> SearchHit:
+    documents, place = hit.documents, (hit.document, hit.section)
+    file, tree = documents.path(hit.document), documents.tree(hit.document)
+    section, part = tree.sections[hit.section], documents.part(place, chosen=False)
     tokens = None
     try:
         body = tree.text(Span(section.heading_lines.stop, section.own.stop))
@@ -392,7 +392,7 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
         kind=kind,
         title=section.title,
         text=text,
-        score=round(found.score, 3),
+        score=round(hit.score, 3),
         file=file,
         line=line + 1,
         selector=documents.selector(place, own=True),
@@ -404,14 +404,14 @@ def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
     )
 
 
-def _row_hits(found: SearchResult, kind: str, matches: Sequence[Match]) -> Iterator[SearchHit]:
+def _row_hits(result: SearchResult, kind: str, matches: Sequence[Match]) -> Iterator[SearchHit]:
     end_if_abandoned()
     if len(matches) >= MAX_MATCHES:
-        found.capped.append(kind)
-    allowed = found.conditions.allow_record
+        result.capped.append(kind)
+    allowed = result.conditions.allow_record
     matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]
-    found.count(kind, len(matches))
-    return (_row_hit(kind, match, found.words) for match in matches)
+    result.count(kind, len(matches))
+    return (_row_hit(kind, match, result.words) for match in matches)
 
 
 def _row_hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:

@@ -63,7 +63,7 @@ class FolderEntry:
     missing_files: int | None = None
 
 
-def held(traits: Traits) -> tuple[str, ...]:
+def trait_names(traits: Traits) -> tuple[str, ...]:
     """Return the names of a text's traits."""
     return tuple(sorted(name.removeprefix("has_") for name in FLAGS if getattr(traits, name)))
 

@@ -264,7 +264,7 @@ def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int
         tokens=rows[0].tokens,
         token_counter=gathered.counter.name,
         words=top.whole_traits.word_count,
-        traits=places.held(top.whole_traits),
+        traits=places.trait_names(top.whole_traits),
         version=top.version,
         status=gathered.status(0) or None,
         definitions=_definitions(tree),
@@ -294,7 +294,7 @@ def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> lis
             start_line=section.own.start + 1,
             tokens=counts.total(tree.subtree(section.index)),
             own_tokens=counts.last(section.index),
-            traits=places.held(section.own_traits),
+            traits=places.trait_names(section.own_traits),
         )
         for section in tree.sections
     ]
