@@ -28,8 +28,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from npl_mcp.cli.commands import serving
 from npl_mcp.config.server_state import ServerState, read_state
-from npl_mcp.http import listening, serving
+from npl_mcp.http import listening
 from npl_mcp.http.app import create_app
 
 VERSION = "2026-07-28"

@@ -8,7 +8,8 @@ from typing import Any
 from fastmcp import FastMCP
 from fixture import mount
 
-from npl_mcp.http import app, serving
+from npl_mcp.cli.commands import serving
+from npl_mcp.http import app
 
 plain = app.create_server
 

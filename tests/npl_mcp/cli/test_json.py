@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),
     "npl-mcp cache": (0, "file bytes folders"),
     "npl-mcp doctor": (0, "ok version findings"),
-    "npl-mcp token list": (0, "name state expires read_only domains roots libraries"),
+    "npl-mcp token list": (0, "name state expires read_only domains roots"),
     "npl-mcp config show": (0, "name value source"),
     "npl-mcp directive init": (0, "written kept"),
     "npl-mcp-server status": (serving.NOT_RUNNING, "state data_folder"),

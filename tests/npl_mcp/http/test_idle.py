@@ -18,7 +18,8 @@ pytestmark = pytest.mark.thorough
 IDLE = 20
 PROGRAM = f"""
 import sys
-from npl_mcp.http import listening, serving
+from npl_mcp.cli.commands import serving
+from npl_mcp.http import listening
 listening.HEAD_SECONDS = float(sys.argv.pop(1))
 listening.MAX_IDLE, listening.MAX_CONNECTIONS = {IDLE}, {2 * IDLE}
 sys.exit(serving.main())
