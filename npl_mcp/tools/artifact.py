@@ -108,7 +108,7 @@ def artifact_create(
     :raises ClosedError: the session is archived.
     """
     data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
-    about = _about(filename, created_by, purpose)
+    about = {"filename": filename, "created_by": created_by, "purpose": purpose or store.FIRST_PURPOSE}
     row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
     return filled(store.StoredRevision, row | files.written(app.stores.artifact_folder, row, data))
 
@@ -138,14 +138,9 @@ def artifact_add_revision(
     :raises ClosedError: the artifact is archived.
     """
     data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
-    about = _about(filename, created_by, purpose) | {"notes": notes}
+    about = {"filename": filename, "created_by": created_by, "purpose": purpose or "", "notes": notes}
     row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
     return filled(store.StoredRevision, row | files.written(app.stores.artifact_folder, row, data))
-
-
-def _about(filename: str, created_by: str | None, purpose: str | None) -> dict[str, str | None]:
-    about = {"filename": filename, "created_by": created_by}
-    return about if purpose is None else about | {"purpose": purpose}
 
 
 def artifact_get(

@@ -189,7 +189,7 @@ def create(
     :param session_id: the id of a session to link it to.
     """
     number = None if session_id is None else session.find(tx, session_id)["number"]
-    row = _store(tx, _insert(tx, name, kind), content, {"purpose": FIRST_PURPOSE, **about})
+    row = _store(tx, _insert(tx, name, kind), content, about)
     if number is not None:
         session.link_artifact(tx, number, row["artifact_id"])
     return row
