@@ -1,12 +1,11 @@
 """The chat tools as they should answer; see :mod:`tests.npl_mcp.stores.models_base`.
 
-Claims, blockers and mentions have examples of their own, in :mod:`tests.npl_mcp.tools`.
+Todos and mentions have examples of their own, in :mod:`tests.npl_mcp.tools`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tests.npl_mcp.stores.models_base import (
     WHEN,
@@ -22,27 +21,12 @@ from tests.npl_mcp.stores.models_base import (
 )
 
 
-@dataclass
-class Todo:
-    room: int
-    creator: str
-    status: str
-    assigned_to: str | None
-    description: str
-    doer: str | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.status in ("pending", "in_progress")
-
-
 class Rooms(Artifacts):
     """The chat tools."""
 
     def __init__(self) -> None:
         super().__init__()
         self.event_rooms: list[int] = []
-        self.todos: dict[int, Todo] = {}
         self.notifications: list[Answer] = []
 
     def chat_create_room(
@@ -161,83 +145,6 @@ class Rooms(Artifacts):
         if room.session is not None:
             self.sessions[room.session].artifacts.add(artifact_id)
         return {"event_id": event, "room_id": room_id, "persona": persona, **data, "notifications": told}
-
-    def chat_create_todo(
-        self, room_id: int, persona: str, description: str, assigned_to: str | None = None
-    ) -> Answer:
-        room = self._member(room_id, persona)
-        self._member(room_id, assigned_to or persona)
-        self._writable(room)
-        data = {"description": description, "assigned_to": assigned_to, "status": "pending"}
-        event = self._post(room_id, persona, "todo_create", data, None)
-        self.todos[event] = Todo(room_id, persona, "pending", assigned_to, description)
-        told = self._tell(event, "todo_assign", [assigned_to or ""] if assigned_to != persona else [])
-        return given(**self._listed_todo(event), notification=told[0] if told else None)
-
-    def chat_update_todo(
-        self, event_id: int, persona: str, status: str, assigned_to: str | None = None
-    ) -> Answer:
-        chosen(status, "pending", "in_progress", "done", "cancelled")
-        self._room_of(event_id)
-        if event_id not in self.todos:
-            raise Refused("INVALID_PARAMETER")
-        todo = self.todos[event_id]
-        room = self._member(todo.room, persona)
-        if status == todo.status == "done" and persona not in (todo.doer, todo.assigned_to, todo.creator):
-            raise Refused("OPERATION_FAILED")
-        doer = assigned_to or todo.assigned_to
-        asked = [doer] if doer not in (None, persona, todo.assigned_to) else []
-        for name in asked:
-            self._member(todo.room, name or "")
-        self._writable(room)
-        data = {"target_event_id": event_id, "status": status, "assigned_to": doer}
-        event = self._post(todo.room, persona, "todo_update", data, event_id)
-        told = self._tell(event, "todo_assign", asked)
-        concerned = [todo.creator] if status != todo.status else []
-        concerned += [todo.assigned_to] if todo.assigned_to not in (None, doer) else []
-        others = [name for name in dict.fromkeys(concerned) if name not in (persona, *asked)]
-        told += self._tell(event, "todo_update", others)
-        todo.status, todo.assigned_to, todo.doer = status, doer, persona
-        self._event(event_id)["data"].update(status=status, assigned_to=doer)
-        return given(event_id=event, room_id=todo.room, persona=persona, **data, notifications=told)
-
-    def chat_list_todos(
-        self,
-        room_id: int | None = None,
-        persona: str | None = None,
-        filter: str = "open",
-        limit: int | None = None,
-        offset: int | None = None,
-    ) -> Answer:
-        chosen(filter, "ready", "open", "mine", "done")
-        part = cut(limit, offset, 50)
-        if persona is None and (room_id is None or filter == "mine"):
-            raise Refused("MISSING_REQUIRED")
-        if room_id is not None:
-            self._room(room_id)
-
-        def fits(todo: Todo) -> bool:
-            room = self.rooms[todo.room - 1]
-            if todo.room != room_id and (room_id is not None or room.archived or persona not in room.members):
-                return False
-            if filter == "ready":
-                return todo.status == "pending" and todo.assigned_to in (None, persona)
-            if filter == "done":
-                return todo.status == "done"
-            return todo.is_open and (filter == "open" or todo.assigned_to == persona)
-
-        return paged([self._listed_todo(event) for event, todo in self.todos.items() if fits(todo)], *part)
-
-    def _listed_todo(self, event_id: int) -> Answer:
-        todo = self.todos[event_id]
-        return given(
-            event_id=event_id,
-            room_id=todo.room,
-            persona=todo.creator,
-            description=todo.description,
-            status=todo.status,
-            assigned_to=todo.assigned_to,
-        )
 
     def chat_get_feed(
         self,

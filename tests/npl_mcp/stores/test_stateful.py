@@ -78,12 +78,6 @@ LISTS = st.one_of(
     calls("artifact_history", artifact_id=SMALL),
     calls("chat_list_rooms", persona=maybe(PEOPLE), archived=maybe(st.booleans())),
     calls(
-        "chat_list_todos",
-        room_id=maybe(SMALL),
-        persona=maybe(PEOPLE),
-        filter=st.sampled_from(["ready", "open", "mine", "done", "any"]),
-    ),
-    calls(
         "review_list",
         artifact_id=maybe(SMALL),
         reviewer_persona=maybe(PEOPLE),
@@ -284,24 +278,6 @@ class Everything(RuleBasedStateMachine):
     def share_artifact(self, room: int, persona: str, number: int, revision: int | None) -> None:
         self.call("chat_share_artifact", room_id=room, persona=persona, artifact_id=number, revision=revision)
 
-    @rule(room=SMALL, persona=PEOPLE, text=TEXTS, assigned_to=maybe(PEOPLE))
-    def create_todo(self, room: int, persona: str, text: str, assigned_to: str | None) -> None:
-        given = {"room_id": room, "persona": persona, "assigned_to": assigned_to}
-        self.call("chat_create_todo", **given, description=text)
-
-    @rule(
-        spot=SPOTS,
-        a_todo=st.integers(0, 3),
-        persona=PEOPLE,
-        status=st.sampled_from(["pending", "in_progress", "done", "cancelled", "finished"]),
-        assigned_to=maybe(PEOPLE),
-    )
-    def update_todo(self, spot: int, a_todo: int, persona: str, status: str, assigned_to: str | None) -> None:
-        todos = list(self.model.todos)
-        event = todos[spot % len(todos)] if todos and a_todo else self.event(spot)
-        given = {"event_id": event, "persona": persona, "assigned_to": assigned_to}
-        self.call("chat_update_todo", **given, status=status)
-
     @rule(room=SMALL, spot=maybe(SPOTS), limit=LIMITS, offset=OFFSETS)
     def read_feed(self, room: int, spot: int | None, limit: int | None, offset: int | None) -> None:
         since = None if spot is None else self.event(spot) - 1
@@ -378,8 +354,6 @@ class Everything(RuleBasedStateMachine):
             self.check("artifact_get", artifact_id=number)
         for number in range(1, len(model.rooms) + 1):
             self.pages("chat_get_feed", len(model.rooms[number - 1].events), room_id=number)
-            for which in ("ready", "open", "done"):
-                self.check("chat_list_todos", room_id=number, filter=which)
         for persona in TEAM:
             self.check("chat_get_notifications", persona=persona, unread_only=False, limit=1_000)
             self.check("chat_get_notifications", persona=persona, limit=1_000)

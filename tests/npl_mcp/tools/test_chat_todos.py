@@ -174,6 +174,26 @@ def test_what_cannot_be_claimed(den: Call) -> None:
     assert den("chat_list_todos", room_id=1) == before
 
 
+def test_a_todo_waits_for_others_of_its_room_and_never_for_itself(den: Call) -> None:
+    """Directly or through others. A change without blockers keeps them; an empty list removes them."""
+    den("chat_create_room", name="other", members=TEAM)
+    one, elsewhere = todo(den), todo(den, room_id=2)
+    two = todo(den, blocked_by=[one])
+    three = todo(den, blocked_by=[two])
+    before = den("chat_list_todos", room_id=1)
+    for blocker in (one, three, elsewhere, 1, 999):
+        answer = den("chat_update_todo", event_id=one, persona="ann", status="pending", blocked_by=[blocker])
+        assert (answer.get("error_code"), answer.get("parameter")) == ("INVALID_PARAMETER", "blocked_by")
+    assert den("chat_list_todos", room_id=1) == before
+    assert listed(den, filter="ready") == [one]
+    den("chat_update_todo", event_id=one, persona="ann", status="done")
+    den("chat_update_todo", event_id=three, persona="ann", status="pending")
+    assert listed(den, filter="ready") == [two]
+    den("chat_update_todo", event_id=three, persona="ann", status="pending", blocked_by=[])
+    assert listed(den, filter="ready") == [two, three]
+    assert listed(den, filter="done") == [one]
+
+
 def test_after_its_time_a_claim_is_as_if_it_had_never_been(den: Call, settings: Settings) -> None:
     """In every list and in the feed; another may claim it, and then the first is too late."""
     one = todo(den)
