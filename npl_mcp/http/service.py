@@ -99,9 +99,8 @@ def needs_token(settings: Settings) -> bool:
 
     A port is open to every account of the machine; the state file with its token is open to this one only.
     """
-    if settings.port is None or settings.no_token:
-        return _is_public(settings)
-    return _is_public(settings) or _others_log_in()
+    is_open = settings.port is not None and not settings.no_token
+    return _is_public(settings) or (is_open and _others_log_in())
 
 
 def _is_public(settings: Settings) -> bool:

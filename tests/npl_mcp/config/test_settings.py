@@ -11,7 +11,6 @@ import pytest
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import DocumentTooLargeError, InvalidRequestError
 from npl_index.library.roots import Limits
-from npl_mcp.__main__ import main
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.tools.npl import npl_section_index
@@ -93,19 +92,6 @@ def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
         Settings.from_env({name: value})
     assert name in str(caught.value)
     assert caught.value.hint
-
-
-def test_the_command_reports_what_it_cannot_use(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Exit code 2 and one line, before anything is served."""
-    assert main(["--root", "no/such/folder"]) == 2
-    assert (
-        capsys.readouterr().err == "npl-mcp: --root no/such/folder is not a folder; give an existing folder\n"
-    )
-    monkeypatch.setenv("NPL_TIME_LIMIT", "never")
-    assert main([]) == 2
-    assert "NPL_TIME_LIMIT" in capsys.readouterr().err
 
 
 def test_search_places_of_the_environment_beat_the_project(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from npl_mcp import __version__
 from npl_mcp.tools.domains import listed_tools
 from tests.npl_mcp.http.http_server import META, MODERN
 
@@ -65,29 +64,6 @@ HELLO = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
-
-
-def test_a_client_that_writes_lines_is_served(command: list[str], tmp_path: Path) -> None:
-    """Handshake, list and call work over bare JSON lines; garbage in between does no harm."""
-    with running(command, tmp_path) as process:
-        hello = ask(process, 1, "initialize", HELLO)["result"]
-        assert hello["serverInfo"].items() >= {"name": "npl", "version": __version__}.items()
-        assert process.stdin is not None
-        process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\nnot json\n\n')
-        tools = ask(process, 2, "tools/list", {})["result"]["tools"]
-        assert [tool["name"] for tool in tools] == [spec.name for spec in listed_tools()]
-        assert not any("outputSchema" in tool for tool in tools)
-        assert [tool["name"] for tool in tools if "title" in tool] == [
-            spec.name for spec in listed_tools() if spec.title
-        ]
-        request = {
-            "name": "npl_load_tailored",
-            "arguments": {"context": "pruning fruit trees", "file": "guide.md"},
-        }
-        result = ask(process, 3, "tools/call", request)["result"]
-        assert result["isError"] is False
-        assert "structuredContent" not in result
-        assert "Prune fruit trees" in json.loads(result["content"][0]["text"])["data"]["content"]
 
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]

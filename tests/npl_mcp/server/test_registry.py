@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
-from fastmcp import Client, FastMCP
+from fastmcp import Client
 
 from npl_index import NPLError, estimator
 from npl_mcp.app.app import App
@@ -249,34 +249,3 @@ def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.F
     gc.disable()
     request.addfinalizer(gc.enable)
     assert anyio.run(ask) == [None, None]
-
-
-def answer_nothing(app: App) -> None:
-    """Answer nothing."""
-
-
-@pytest.mark.parametrize(
-    ("claims", "expected"),
-    [
-        ({"read_only": True}, {"readOnlyHint": True}),
-        ({"read_only": True, "idempotent": False}, {"readOnlyHint": True}),
-        ({"read_only": False}, {"destructiveHint": False, "idempotentHint": True}),
-        ({"read_only": False, "idempotent": False}, {"destructiveHint": False}),
-        ({"read_only": False, "destructive": True}, {"idempotentHint": True}),
-        ({"read_only": False, "destructive": True, "idempotent": False}, {}),
-    ],
-)
-def test_only_what_differs_from_the_protocols_defaults_is_claimed(
-    settings: Settings, claims: dict[str, bool], expected: dict[str, bool]
-) -> None:
-    """By default a tool writes, destroys, does so each time, and reaches the world, which none does; of a
-    reading one the second and the third say nothing.
-    """
-
-    async def run() -> Any:
-        server: FastMCP[Any] = FastMCP("claims")
-        register_all(server, App(settings), (ToolSpec(answer_nothing, **claims),))
-        async with Client(server) as client:
-            return (await client.list_tools())[0].model_dump(mode="json", by_alias=True, exclude_none=True)
-
-    assert anyio.run(run)["annotations"] == {**expected, "openWorldHint": False}

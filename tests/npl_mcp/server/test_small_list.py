@@ -14,7 +14,6 @@ from fastmcp import Client
 
 from npl_index import estimator
 from npl_index.errors import InvalidRequestError
-from npl_mcp.__main__ import main
 from npl_mcp.app.call_reports import Call as Report
 from npl_mcp.app.call_reports import Reports
 from npl_mcp.config.settings import Settings, corpus_folder
@@ -148,15 +147,6 @@ def test_failures_are_told_in_the_envelope(
     answer = calls(small(settings), [(tool, arguments)])[0]
     assert answer["error_code"] == code
     assert text in answer["error"]
-
-
-def test_every_tool_can_still_be_called_by_name(settings: Settings) -> None:
-    """The list is shorter, the server is not."""
-    whole = calls(settings, [("npl_load_meta", {"items": "symbol-table"}), ("git_tree", {"path": "/"})])
-    assert (
-        calls(small(settings), [("npl_load_meta", {"items": "symbol-table"}), ("git_tree", {"path": "/"})])
-        == whole
-    )
 
 
 def test_without_the_small_list_there_are_no_such_tools(settings: Settings) -> None:
@@ -295,11 +285,3 @@ def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...
         create_server(replace(settings, domains=words))
     assert str(caught.value).startswith(text)
     assert set(PRESETS) == {"all", "reading", "loading", "coordination", "changes"}
-
-
-def test_the_command_refuses_an_unknown_domain(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before it serves anything, on one line."""
-    assert main(["--domains", "npl,lodaing"]) == 2
-    assert (
-        capsys.readouterr().err == "npl-mcp: --domains: there is no domain 'lodaing'; did you mean loading?\n"
-    )
