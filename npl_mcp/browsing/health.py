@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from threading import Lock
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
@@ -21,10 +21,9 @@ from npl_index.ranking.indexing import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import limit_wait
+from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing.places import HURRY, title_of
 from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
-from npl_mcp.browsing.tables import arranged
 from npl_mcp.stores.access import Sight
 
 MAX_SECTION_TOKENS = 1_000
@@ -59,9 +58,6 @@ CHECKS: Mapping[str, str] = {
 }
 """Names and titles of the checks."""
 
-COLUMNS = ("file", "line", "selector", "tokens", "note")
-"""Columns of the table of defects."""
-
 
 @dataclass(frozen=True, slots=True)
 class Defect:
@@ -83,30 +79,17 @@ class Defect:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class HealthPage:
-    """The defects of a folder or file: their numbers, and a page of the defects of one check.
+class Health(NamedTuple):
+    """The defects of a folder or file that are known so far.
 
-    :param counts: number of defects by check.
-    :param checks: titles of the checks, by name.
-    :param check: check of the page's defects.
-    :param items: defects of the page.
-    :param total: number of defects that pass the filter.
-    :param limit: maximum number of defects in a page.
-    :param offset: number of defects before the page.
+    :param defects: the defects.
     :param documents: number of documents.
     :param left: number of documents that are still to be read, or to be indexed before.
     """
 
-    counts: Mapping[str, int]
-    checks: Mapping[str, str]
-    check: str
-    items: Sequence[Defect]
-    total: int
-    limit: int
-    offset: int
+    defects: Sequence[Defect]
     documents: int
-    left: int | None
+    left: int
 
 
 @dataclass
@@ -131,42 +114,24 @@ _begun: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], _Progress]
 """Examinations of current collections; nothing in them keeps a collection."""
 
 
-async def examined(
-    app: App, ref: DocumentRef, check: str | None, offset: int, limit: int, sort: str, words: str
-) -> HealthPage:
-    """Return a page of the defects of a folder or a file.
+@waits
+async def examined(app: App, ref: DocumentRef) -> Health:
+    """Return the defects of a folder or a file that are known now; the next call continues.
 
-    :param check: check whose defects are shown; by default the first one with defects.
     :raises DocumentNotFoundError: there is no such folder.
-    :raises InvalidRequestError: there is no such column.
     """
-    defects, documents, left = await _defects(app, ref)
-    counts = Counter(defect.check for defect in defects)
-    shown = check or next((name for name in CHECKS if counts[name]), "broken")
-    kept = arranged([defect for defect in defects if defect.check == shown], COLUMNS, sort, words)
-    return HealthPage(
-        counts={name: counts[name] for name in CHECKS},
-        checks=CHECKS,
-        check=shown,
-        items=kept[offset : offset + limit],
-        total=len(kept),
-        limit=limit,
-        offset=offset,
-        documents=documents,
-        left=left or None,
-    )
+    return await app.unchanging(lambda: _examined(app, ref))
 
 
-async def _defects(app: App, ref: DocumentRef) -> tuple[Sequence[Defect], int, int]:
-    """Return the defects that are known now, the number of documents, and of those still to be read."""
+async def _examined(app: App, ref: DocumentRef) -> Health:
     began = time.monotonic()
     try:
         requested = await limit_wait(app.gathered(ref), began, HURRY)
         gathered = await limit_wait(app.gathered(around(app, requested.founds[0])), began, HURRY)
     except NotIndexedError as error:
-        return (), error.files, error.files
+        return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):
-        return (), len(requested.founds), missing
+        return Health((), len(requested.founds), missing)
     relations = Relations(app, gathered)
     own = {number for found in requested.founds if (number := relations.number_of(found)) is not None}
     if not own:
@@ -174,7 +139,7 @@ async def _defects(app: App, ref: DocumentRef) -> tuple[Sequence[Defect], int, i
     progress = _begun.setdefault(gathered.collection, {}).setdefault((ref, app.sight), _Progress())
     with progress.lock:
         _Checks(app, relations, progress, own).advance(time.monotonic() + SECONDS)
-    return progress.defects, len(own), len(relations.documents) - progress.done
+    return Health(progress.defects, len(own), len(relations.documents) - progress.done)
 
 
 class _Checks:

@@ -28,9 +28,7 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import EditableSection, own_section
 from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing import places
-from npl_mcp.browsing.health import CHECKS, HealthPage, examined
 from npl_mcp.browsing.tables import arranged, cell
-from npl_mcp.stores.base.checks import choice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import not_listed
 
@@ -344,28 +342,4 @@ def documents_section(app: App, file: str, selector: str) -> EditableSection:
     return own_section(app, file, selector)
 
 
-@waits
-async def health_look(
-    app: App,
-    file: File = None,
-    check: Annotated[str | None, "broken, same, long, empty, untitled, fences or orphaned"] = None,
-    offset: Offset = 0,
-    limit: Limit = 100,
-    sort: Sort = "",
-    filter: Filter = "",
-) -> HealthPage:
-    """Show the defects of a folder's documents.
-
-    :param check: check whose defects are shown; by default the first one with defects.
-    :returns: the defects of a folder or file.
-    :raises DocumentNotFoundError: there is no such file or folder.
-    :raises DocumentError: the file cannot be read.
-    :raises InvalidRequestError: there is no such check or column.
-    """
-    if check is not None:
-        choice(check, "check", tuple(CHECKS))
-    ref = DocumentRef(file)
-    return await app.unchanging(lambda: examined(app, ref, check, offset, limit, sort, filter))
-
-
-TOOLS = (*not_listed(documents_section, documents_look, health_look, lane="heavy"),)
+TOOLS = (*not_listed(documents_section, documents_look, lane="heavy"),)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
+from npl_index.library.documents import DocumentRef
 from npl_mcp.app.usage import sent
+from npl_mcp.browsing.health import CHECKS, examined
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.signing_in import inside
-from npl_mcp.web.tables import Table, part
+from npl_mcp.web.tables import Table, paged, part
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 200
@@ -158,10 +162,22 @@ FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens
 
 
 async def health(visit: Visit) -> Data:
-    """Return the problems of a folder."""
-    name, check = visit.text("file"), visit.text("check") or None
-    found = await visit.call("health_look", file=name or None, check=check, **part(visit, SHOWN))
-    return {**found, "name": name, "_table": Table(visit, FINDINGS, found)}
+    """Return the problems of a folder, by default of the first check with problems."""
+    name = visit.text("file")
+    found = await visit.run(partial(examined, ref=DocumentRef(name or None)))
+    counts = Counter(defect.check for defect in found.defects)
+    check = visit.text("check", next((one for one in CHECKS if counts[one]), next(iter(CHECKS))))
+    page = paged(visit, [as_dict(one) for one in found.defects if one.check == check], FINDINGS, SHOWN)
+    return {
+        **page,
+        "name": name,
+        "check": check,
+        "checks": CHECKS,
+        "counts": {one: counts[one] for one in CHECKS},
+        "documents": found.documents,
+        "left": found.left,
+        "_table": Table(visit, FINDINGS, page),
+    }
 
 
 DECLARED = (

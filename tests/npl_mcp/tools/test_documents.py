@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from npl_index.library.documents import DocumentRef
+from npl_mcp.app.app import App
+from npl_mcp.browsing.health import Defect, examined
+from npl_mcp.config.settings import Settings
 from tests.conftest import Call, cases
 
 
@@ -72,26 +76,25 @@ def test_what_is_not_there(call: Call, arguments: dict[str, Any], code: str) -> 
 LINKS = cases("npl_mcp/tools/documents")
 
 
-def broken(call: Call, file: str) -> list[dict[str, Any]]:
-    answer = call("health_look", file=file, check="broken")
-    assert answer["success"], answer
-    items: list[dict[str, Any]] = answer["data"]["items"]
-    return items
+def test_links_are_followed(docs: Path) -> None:
+    app = App(Settings(cwd=docs, home=docs, roots=(docs,), cache_mode="memory"))
 
+    def broken(file: str) -> list[Defect]:
+        return [one for one in examined(app, DocumentRef(file)).defects if one.check == "broken"]
 
-def test_links_are_followed(call: Call, docs: Path) -> None:
     (docs / ".hidden").mkdir()
     (docs / ".hidden" / "secret.md").write_text("# Secret\n", encoding="utf-8")
     (docs.parent / "outside.md").write_text("# Outside\n", encoding="utf-8")
     (docs / "plants" / "README.md").write_text("# Plants\n\n## Pruning\n", encoding="utf-8")
     text = "".join(f"[x]({target})\n" for target, _ in LINKS)
     (docs / "links.md").write_text(f"# Own\n\n{text}", encoding="utf-8")
-    rows = broken(call, "links.md")
-    assert [one["note"] for one in rows] == [f"{target}: {why}" for target, why in LINKS if why]
-    assert rows[0]["selector"] == "links > # Own"
-    assert rows[0]["line"] == 3 + [why is None for _, why in LINKS].index(False)
-    assert broken(call, "docs:") == rows
-    assert broken(call, "docs:plants") == []
+    rows = broken("links.md")
+    assert [one.note for one in rows] == [f"{target}: {why}" for target, why in LINKS if why]
+    assert rows[0].selector == "links > # Own"
+    assert rows[0].line == 3 + [why is None for _, why in LINKS].index(False)
+    assert broken("docs:") == rows
+    assert broken("docs:plants") == []
     # What is remembered of a text goes with it.
     (docs / "links.md").write_text("# Own\n", encoding="utf-8")
-    assert broken(call, "docs:") == []
+    assert broken("docs:") == []
+    app.close()
