@@ -117,27 +117,21 @@ def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:
 
     :param event_id: any event of the thread.
     """
-    first = tx.value(_ROOT, event=event_id)
-    total = tx.value(f"SELECT count(*) FROM ({_ANSWERS}) AS found", event=first)
-    where = f"event.id IN ({_ANSWERS} ORDER BY id LIMIT :limit OFFSET :offset)"
-    return page.page(_events(tx, where, event=first, limit=page.limit, offset=page.offset), total)
+    ids = [row["id"] for row in tx.all(_THREAD, event=event_id)]
+    shown = ids[page.offset : page.offset + page.limit]
+    return page.page(_events(tx, "event.id IN :ids", ids=shown), len(ids))
 
 
-# An event answers an earlier one, so both recursions end.
-_ROOT = """
+# An event answers an earlier one, so the recursions end.
+_THREAD = """
 WITH RECURSIVE above(id, reply_to_id) AS (
     SELECT id, reply_to_id FROM event WHERE id = :event
     UNION SELECT event.id, event.reply_to_id FROM event JOIN above ON event.id = above.reply_to_id
-)
-SELECT min(id) FROM above
-"""
-
-_ANSWERS = """
-WITH RECURSIVE below(id) AS (
-    SELECT id FROM event WHERE id = :event
+), below(id) AS (
+    SELECT min(id) FROM above
     UNION SELECT event.id FROM event JOIN below ON event.reply_to_id = below.id
 )
-SELECT id FROM below
+SELECT id FROM below ORDER BY id
 """
 
 
