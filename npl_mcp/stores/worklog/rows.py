@@ -269,6 +269,19 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
     return int(seq)
 
 
+def set_counts(
+    tx: Transaction, number: int, entries: int, last_entry: str | None, agents: Mapping[str, int]
+) -> None:
+    """Set the counts of a session whose entries were inserted without them.
+
+    :param agents: the number of entries of each agent.
+    """
+    sql = "UPDATE worklog_session SET entry_count = :entries, last_entry = :last WHERE number = :number"
+    tx.run(sql, entries=entries, last=last_entry, number=number)
+    counts = [{"agent_id": agent, "entry_count": count} for agent, count in agents.items()]
+    tx.insert_many("worklog_agent", [{"session_number": number, **count} for count in counts])
+
+
 def archive(tx: Transaction, project: str, row: Row) -> None:
     """Assign a name in the archive to a closed session without one."""
     if row["archived_as"] is None:

@@ -62,6 +62,8 @@ MAX_LINE = 8 * 1024 * 1024
 """Maximum bytes of one entry; the limits of its parts keep it below, including escapes."""
 
 _SMALL_FILE = 1024 * 1024
+_BATCH = 1_000
+"""Entries of a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +195,10 @@ def _session(project: str, path: str) -> WorklogSession | None:
 
 def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder) -> Counter[str]:
     """Store a session and its entries; return the counts by the names of :class:`Imported`."""
-    counted = Counter(sessions=1)
     number = rows.insert(tx, project, session)["number"]
+    counted, agents, last = Counter(sessions=1), Counter[str](), None
     places: dict[int, int] = {}  # the first position of each number
+    batch: list[dict[str, Any]] = []
     for raw in _raw_lines(folder):
         parsed = parse_line(raw)
         if parsed is None:
@@ -203,12 +206,20 @@ def _import(tx: Transaction, project: str, session: WorklogSession, folder: Fold
             continue
         entry, dropped = parsed
         counted.update(entries=1, dropped_keys=dropped)
-        values = values_of(entry)
+        places.setdefault(entry.seq, counted["entries"])
+        agents[entry.agent_id] += 1
+        values = {**values_of(entry), "session_number": number, "seq": counted["entries"]}
         for name in rows.JSON_COLUMNS:
             if values[name] is not None:
                 values[name] = checks.json_text(values[name], name, MAX_LINE)
-        del values["seq"], values["ts"]
-        places.setdefault(entry.seq, rows.append(tx, number, entry.ts, values))
+        batch.append(values)
+        last = entry.ts
+        if len(batch) == _BATCH:
+            tx.insert_many("worklog_entry", batch)
+            batch.clear()
+    tx.insert_many("worklog_entry", batch)
+    # At the end: PostgreSQL takes quadratic time to update a row again and again in one transaction.
+    rows.set_counts(tx, number, counted["entries"], last, agents)
     known = sorted(places)
     for agent, cursor in _cursors(folder):
         # The first position of the highest number that is not above the cursor's.
