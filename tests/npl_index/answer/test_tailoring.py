@@ -181,7 +181,7 @@ QUESTIONS = (
     {"context": "tables and templates", "topics": ["Fences", "formatting"]},
     {"selectors": ["## Fences"]},
 )
-BUDGETS = (*every(6, range(72, 420, 6)), *every(6, range(420, 2000, 50)), 4000, 10**4)
+BUDGETS = (*every(9, range(72, 420, 6)), *every(9, range(420, 2000, 50)), 10**4)
 
 
 def answers(

@@ -13,7 +13,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.editing import edit_section
 from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_mcp.config.settings import corpus_folder
-from tests.conftest import case_text, cases
+from tests.conftest import case_text, cases, every
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
 
@@ -143,7 +143,7 @@ def test_a_section_is_deleted_and_nothing_else(document: str, name: str, expecte
 def test_what_is_deleted_can_be_put_back_byte_by_byte(end: bytes) -> None:
     """Sections of the bundled documents: the first below another, or the last, returns to its place."""
     returned = 0
-    for path in sorted(corpus_folder().rglob("*.md")):
+    for path in every(3, sorted(corpus_folder().rglob("*.md"))):
         data = path.read_bytes().replace(b"\n", end)
         tree = parse_sections(data, "x")
         for section in tree.sections[1 :: 1 + len(tree.sections) // 8]:
@@ -160,7 +160,7 @@ def test_what_is_deleted_can_be_put_back_byte_by_byte(end: bytes) -> None:
                 rest = parse_sections(left, "x")
                 assert edit(left, rest, above.index, "append", text, whole=is_last) == data, path
                 returned += 1
-    assert returned > 50
+    assert returned > 15
 
 
 PARAGRAPHS = cases("npl_index/markdown/editing")["paragraphs"]

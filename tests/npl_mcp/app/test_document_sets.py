@@ -412,6 +412,7 @@ def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
     app.close()
 
 
+@pytest.mark.thorough
 def test_a_set_that_is_forgotten_while_it_is_updated(kept: Settings) -> None:
     """Answers from an earlier state find other contents, and make the server compare all files again."""
     app = App(kept)

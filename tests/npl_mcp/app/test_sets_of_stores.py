@@ -104,7 +104,9 @@ def one(settings: Settings, place: Path, kind: Kind, pages: Names) -> App:
     return app
 
 
-@pytest.fixture(params=[Requests, Artifacts], ids=["cr", "artifact"])
+@pytest.fixture(
+    params=[pytest.param(Requests, marks=pytest.mark.thorough), Artifacts], ids=["cr", "artifact"]
+)
 def filled(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Any:
     """A store with many documents, and a folder with the same."""
     root = tmp_path / "same"

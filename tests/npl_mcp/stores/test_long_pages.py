@@ -15,6 +15,8 @@ from npl_mcp.stores.worklog.transfer import export
 from tests.npl_mcp.stores.test_faults import ask, file
 from tests.npl_mcp.stores.writer import settings_in
 
+pytestmark = pytest.mark.thorough
+
 LONG = PAGE_CHARACTERS // TEXT + 6
 """Texts that are more than one page takes."""
 

@@ -207,6 +207,7 @@ def test_names_and_fields_of_odd_bytes_are_shown(project: Project) -> None:
         assert "\n" not in str(answer["data"].get("path"))
 
 
+@pytest.mark.thorough
 def test_an_append_that_would_make_the_file_unreadable_is_refused(project: Project) -> None:
     """The file stays as it was; the size of the whole decides."""
     call, file = project

@@ -17,7 +17,7 @@ from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
 from npl_mcp.web.routing import TEAM, Action, Download, Stream, WebPage
 from tests import engines
-from tests.conftest import cases
+from tests.conftest import cases, every
 from tests.npl_mcp.http.http_server import Answer, Running, call, connected, request, serving
 from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
 from tests.npl_mcp.web.elements import strange
@@ -184,12 +184,15 @@ def test_the_policy_allows_nothing_of_others() -> None:
     assert "*" not in policy
 
 
+METHODS = {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"}
+
+
 def test_other_methods_are_refused(server: Running) -> None:
     allowed: dict[str, set[str]] = {}
     for method, address in ROUTES:
         allowed.setdefault(address.partition("?")[0], set()).add(method)
-    for address, methods in allowed.items():
-        for method in {"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} - methods:
+    for turn, (address, methods) in enumerate(allowed.items()):
+        for method in every(3, sorted(METHODS - methods), turn):
             assert ask(server, method, address).status in (403, 404, 405), (method, address)
 
 
@@ -202,9 +205,9 @@ def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Pa
     token = owner.open("/sign-in").fields("/sign-in")["form_token"]
     theirs = other.open("/sign-in").fields("/sign-in")["form_token"]
     assert token != theirs
-    for one in FORMS:
+    for turn, one in enumerate(FORMS):
         path = filled(one.path)
-        for visitor, fields in (
+        strangers = (
             (owner, {}),
             (owner, {"form_token": ""}),
             (owner, {"form_token": theirs}),
@@ -213,7 +216,8 @@ def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Pa
             (Visitor(server), {"form_token": token}),
             (Visitor(server, cookies={SESSION_COOKIE: "guessed"}), {"form_token": token}),
             (Visitor(server, cookies={**owner.cookies, TOKEN_COOKIE: "eA=="}), {"form_token": token}),
-        ):
+        )
+        for visitor, fields in every(4, strangers, turn):
             sent = visitor.post(path, fields)
             assert (sent.status, path) == (403, path)
         from_elsewhere = owner.post(path, {"form_token": token}, Origin="https://elsewhere.invalid")
@@ -320,8 +324,8 @@ PATHS = (
 def test_no_path_leads_out(server: Running) -> None:
     visitor = Visitor(server)
     places = [(one, name) for one in DECLARED if not isinstance(one, Stream) for name in names(one.path)]
-    for one, name in places:
-        for text in PATHS:
+    for turn, (one, name) in enumerate(places):
+        for text in every(4, PATHS, turn):
             answer = visitor.send(
                 method_of(one),
                 filled(one.path, **{name: text}),

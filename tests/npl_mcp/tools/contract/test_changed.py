@@ -113,6 +113,7 @@ def test_a_change_is_told_within_the_budget(settings: Settings, docs: Path, call
     assert len(told) == len(set(told)) == 12
 
 
+@pytest.mark.thorough
 def test_a_section_grows_to_any_length(docs: Path, call: Call) -> None:
     call("npl_load_tailored", **READ)
     edit(docs, "late winter.\n", "late winter.\n" + "x\n" * 400_000)
@@ -165,6 +166,7 @@ def served(tmp_path: Path, docs: Path) -> Iterator[tuple[Running, dict[str, str]
         yield server, tokens
 
 
+@pytest.mark.thorough
 def test_each_token_that_holds_a_section_is_told(served: tuple[Running, dict[str, str]], docs: Path) -> None:
     """Over many edits, each of five in its next call, once; the sixth never."""
     server, tokens = served
