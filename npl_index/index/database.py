@@ -87,12 +87,16 @@ class IndexDatabase:
         """The present file; ``None`` for memory."""
         return self._file if time.monotonic() >= self._avoided else None
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether this thread is in a transaction of :meth:`reading`."""
+        return getattr(self._mine, "connection", None) is not None
+
     @contextmanager
     def reading(self) -> Iterator[Any]:
         """Yield a connection in a transaction, which reads one state. Transactions of a thread nest."""
-        own = getattr(self._mine, "connection", None)
-        if own is not None:
-            yield own
+        if self.is_reading:
+            yield self._mine.connection
             return
         with self._connection() as connection:
             connection.execute("BEGIN")
@@ -105,17 +109,18 @@ class IndexDatabase:
 
     def rows(self, statement: str, *given: object) -> list[Any]:
         """Return the rows of a statement, within the thread's transaction if there is one."""
-        with self.reading() as connection:
-            found: list[Any] = connection.execute(statement, given).fetchall()
+        if not self.is_reading:
+            with self.reading():
+                return self.rows(statement, *given)
+        found: list[Any] = self._mine.connection.execute(statement, given).fetchall()
         return found
 
     def rows_once(self, statement: str, *given: object) -> list[Any]:
-        """Return the rows of a statement that a transaction reads several times."""
-        with self.reading():
-            read: dict[Any, list[Any]] = self._mine.read
-            if (statement, given) not in read:
-                read[statement, given] = self.rows(statement, *given)
-            return read[statement, given]
+        """Return the rows of a statement that the thread's transaction reads several times."""
+        read: dict[Any, list[Any]] = self._mine.read
+        if (statement, given) not in read:
+            read[statement, given] = self.rows(statement, *given)
+        return read[statement, given]
 
     @contextmanager
     def writing(self) -> Iterator[Any]:

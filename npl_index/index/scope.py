@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,8 @@ from npl_index.errors import UnreadableDocumentError
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.writing import AMONG, ROOT_ROW, verified
 from npl_index.ranking.arrays import NDArray, np
+
+_NESTED = nullcontext()
 
 MAX_MATCHING = 1 << 20
 """Maximum bytes of kept positions of documents, by word."""
@@ -86,12 +88,15 @@ class ScopeReader:
         self._matching: LRUCache[str, NDArray[Any]] = LRUCache(MAX_MATCHING, lambda one: 200 + one.nbytes)
         self._lock = threading.Lock()
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Read one state of the index within the context.
+    def reading(self) -> AbstractContextManager[None]:
+        """Read one state of the index within the context; those of a thread nest.
 
         :raises DocumentChangedError: the index is damaged, or has different content of a document.
         """
+        return _NESTED if self._database.is_reading else self._transaction()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
         try:
             with self._database.reading():
                 yield

@@ -200,17 +200,15 @@ def _checksum(row: Sequence[object]) -> int:
     return zlib.crc32(repr(row).encode(), _SEED)
 
 
-def verified(rows: Iterable[Sequence[Any]]) -> list[Any]:
+def verified(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Return rows without their last column, the checksum of the others.
 
     :raises DamagedIndexError: a checksum is wrong.
     """
-    found = []
-    for *row, checksum in rows:
-        if _checksum(tuple(row)) != checksum:
-            raise DamagedIndexError("the checksum of a row is wrong")
-        found.append(row)
-    return found
+    divided = [(row[:-1], row[-1]) for row in rows]
+    if any(_checksum(plain) != checksum for plain, checksum in divided):
+        raise DamagedIndexError("the checksum of a row is wrong")
+    return [plain for plain, _ in divided]
 
 
 def _sealed(data: bytes, *about: object) -> bytes:

@@ -15,6 +15,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice, product, zip_longest
 from operator import is_
@@ -35,7 +36,6 @@ from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
     Found,
-    Known,
     Limits,
     Roots,
     irregular,
@@ -321,10 +321,7 @@ class Library:
 
     def _collect(self, folder: str, pattern: PathPattern | None) -> Listed:
         """Return the files below a real folder, each once, sorted by path."""
-
-        def walk(known: Known) -> Iterator[Found]:
-            return (found for _, found in self.roots.walk(folder, pattern, MARKDOWN_SUFFIXES, known=known))
-
+        walk = partial(self.roots.walk, folder, pattern, MARKDOWN_SUFFIXES)
         listed = self._listings.now((self._own_key, folder, pattern), walk)
         if len(listed) > self.limits.max_files:
             raise too_many(f"{self.limits.max_files:,} files")

@@ -59,8 +59,8 @@ class Listed(tuple[Found, ...]):
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
 
 
-Walk = Callable[[Known], Iterable[Found]]
-"""Returns files in any order; the argument has the folders of the walk before, and gets those of this one."""
+Walk = Callable[..., Iterable[tuple[str, Found]]]
+"""A walk with ``known`` folders, see :meth:`~npl_index.library.roots.Roots.walk`."""
 
 
 class _CachedListing:
@@ -74,7 +74,7 @@ class _CachedListing:
 
     def now(self, walk: Walk) -> Listed:
         with self._lock:
-            last, walked = self._listed, list(walk(self._known))
+            last, walked = self._listed, [found for _, found in walk(known=self._known)]
             founds: Sequence[Found] = last
             states: Sequence[Fingerprint | None] = last.states
             if walked != self._walked:
