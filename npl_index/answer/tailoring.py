@@ -314,6 +314,7 @@ def _terms(
     """Return the index terms of a request with their weights, which are highest for rare terms."""
     named = dict.fromkeys((term for topic in request.topics for term in terms(topic)), 1.0)
     wanted = {**dict(keywords.weights), **named}
+    collection.vocabulary.learn(wanted)
     rows = {term: row for term in wanted if (row := collection.vocabulary.row(term)) is not None}
     idf = dict(zip(rows, weigh(collection.vocabulary, list(rows.values())).tolist(), strict=True))
     # An unknown term may be the prefix of others, which is a guess.

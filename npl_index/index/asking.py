@@ -16,7 +16,7 @@ from typing import Any
 from npl_index.cached import cached_property
 from npl_index.index.database import DamagedIndexError
 from npl_index.index.scope import ScopeReader
-from npl_index.index.writing import AMONG, DAMAGED_FILES, DAMAGED_TOTALS, TEXTS, unsealed
+from npl_index.index.writing import AMONG, DAMAGED_FILES, DAMAGED_TOTALS, TEXTS, unsealed, verified
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in, summed
 from npl_index.ranking.signals import top_positions
@@ -48,7 +48,8 @@ _PART = 32
 
 _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
 _IN_ROOTS = f"root {AMONG}"
-_NO_COUNTS = (0,) * len(Counts._fields)
+_NUMBER = len(Counts._fields)
+_NO_COUNTS = (0,) * _NUMBER
 
 
 def candidates(
@@ -145,10 +146,17 @@ class IndexVocabulary(Vocabulary):
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
-        found = dict(self._reader.verified(TEXTS, json.dumps(list(set(rows)))))
-        if len(found) < len(set(rows)):
-            raise self._reader.lost()
-        return [found[row] for row in rows]
+        known = self.known
+        read: dict[int, str] = {}
+        if missing := [row for row in set(rows) if ("text", row) not in known]:
+            read = dict(self._reader.verified(TEXTS, json.dumps(missing)))
+            if len(read) < len(missing):
+                raise self._reader.lost()
+            self._keep_texts(read.items())
+        return [read[row] if row in read else known["text", row] for row in rows]
+
+    def _keep_texts(self, terms: Iterable[tuple[int, str]]) -> None:
+        self.remember({("text", row): text for row, text in terms})
 
     def counts(self, rows: NDArray[Any]) -> Counts:
         """Return the numbers of sections with the terms of some rows."""
@@ -162,13 +170,16 @@ class IndexVocabulary(Vocabulary):
             missing = [row for row, found in sums.items() if found is None]
             if missing:
                 found = self._reader.rows(
-                    f"SELECT term, {_COUNTS}, {DAMAGED_TOTALS} FROM total"
-                    f" WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
+                    f"SELECT {_COUNTS}, {DAMAGED_TOTALS}, id, text, term.checksum"
+                    f" FROM total JOIN term ON id = term WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
                     *(self._scope.roots, json.dumps(missing)),
                 )
-                if any(damaged for *_, damaged in found):
+                if any(one[_NUMBER] for one in found):
                     raise DamagedIndexError("the checksum of a sum is wrong")
-                made = dict.fromkeys(missing, _NO_COUNTS) | {row: counts for row, *counts, _ in found}
+                terms = verified(one[_NUMBER + 1 :] for one in found)
+                self._keep_texts(terms)  # whoever counts a term mostly asks for its text
+                made = dict.fromkeys(missing, _NO_COUNTS)
+                made |= {row: one[:_NUMBER] for (row, _), one in zip(terms, found, strict=True)}
                 self.remember({-row: counts for row, counts in made.items()})
                 sums |= made
         columns = np.array([sums[row] for row in asked], np.int64)

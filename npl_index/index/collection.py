@@ -99,7 +99,7 @@ class KeptDocuments:
     """
 
     def __init__(self, maxsize: int) -> None:
-        self.parsed = Kept[ParsedDocument](max(1, maxsize // 128))
+        self.parsed = Kept[ParsedDocument](max(1, maxsize // 32))
         self.rows = Kept[IndexRow](max(1, maxsize // 8))
 
 

@@ -31,7 +31,7 @@ _FILE = (
     f" {_weighed('?8', '?11', '?12', '?13')})"
 )
 DAMAGED_FILES = f"total(checksum != {_weighed('document', 'sections', 'pages', 'words')})"
-DAMAGED_TOTALS = f"""total(checksum != {_weighed("own", '"any"', "path", "pages")})"""
+DAMAGED_TOTALS = f"""total(total.checksum != {_weighed("own", '"any"', "path", "pages")})"""
 """Number of rows whose numbers differ from their checksum."""
 
 AMONG = "IN (SELECT value FROM json_each(?))"

@@ -47,7 +47,7 @@ from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import Postings, begin_runs
+from npl_index.ranking.postings import Postings, begin_runs, distinct
 from npl_index.ranking.vocabulary import Variants, Vocabulary
 from npl_index.ranking.wordlists import commonness
 
@@ -148,16 +148,18 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     term's share of the background. Without background it is the idf of ``BM25Plus``. A term in a path
     describes a whole branch, so these occurrences count only for a term without others.
     """
-    asked = rows.tolist() if isinstance(rows, np.ndarray) else rows
+    asked = np.array(rows, np.intp)
+    different = distinct(asked)
     known, made = vocabulary.known, dict[int, float]()
-    if missing := [row for row in dict.fromkeys(asked) if row not in known]:
+    if missing := [row for row in different.tolist() if row not in known]:
         counts = vocabulary.counts(np.array(missing))
         common = np.array(list(map(commonness, vocabulary.texts(missing))))
         holders = np.where(counts.own > 0, counts.own, counts.any)
         found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
         made = dict(zip(missing, found.tolist(), strict=True))
         vocabulary.remember(made)
-    return np.array([made[row] if row in made else known[row] for row in asked])
+    values = [made[row] if row in made else known[row] for row in different.tolist()]
+    return np.array(values, float)[different.searchsorted(asked)]
 
 
 def page_factor(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
