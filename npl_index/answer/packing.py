@@ -42,7 +42,9 @@ MAX_LINES = 2
 """Maximum pointers with a matching line; with the verdict *absent*, a line would look like an answer."""
 
 FURTHER_TEXT = 450
-"""Tokens of text up to which further passages follow the first, plus tokens beyond the default budget."""
+SURE = 0.4
+"""Tokens of text up to which further passages follow the first, plus tokens beyond the default budget; for a
+section with this score, :data:`~npl_index.answer.cutting.WHOLE`."""
 
 MAX_READ = 1_500
 """Maximum tokens of selected sections in an answer to a question without a budget; of one section
@@ -238,7 +240,8 @@ class Packing:
             room = left - self._names
             unit = waiting.popleft()
             is_extra = len(waiting) < self._found.extra
-            further = 0 if is_extra else max(0, FURTHER_TEXT - sum(one.tokens for one in self.kept))
+            text = WHOLE if unit.score >= SURE else FURTHER_TEXT
+            further = 0 if is_extra else max(0, text - sum(one.tokens for one in self.kept))
             if self.kept and self._whole is not None:
                 room = min(room, beyond + further)
             if not is_open or (room <= 0 and self.kept):
