@@ -108,3 +108,10 @@ TABS = '<Tabs groupId="os">\n<TabItem value="a" label="Mac">\n\nUse `<a id="x">`
 def test_markup_that_says_nothing_is_not_sent(text: str, shown: str) -> None:
     """Outside code."""
     assert cleaned(text) == shown
+
+
+def test_a_section_that_answers_as_well_follows_the_first() -> None:
+    """With the default budget both come whole, together up to the longest whole section."""
+    said = "The pump filter is cleaned in {0}, dried in {0} and oiled before it goes back. " * 13
+    text = "".join(f"### Pump filter in {season}\n\n{said.format(season)}\n\n" for season in ("May", "July"))
+    assert passage(text, "pump filter").count("oiled") == 26
