@@ -75,17 +75,11 @@ class Form:
         """Return the additional cost of a document's first unit: the mark of the file."""
         return self.documents.counter.count(self.mark(document) + "\n") if self.documents.several else 0
 
-    def row(self, unit: AnswerUnit) -> str:
-        """Return the description of a unit."""
+    def row(self, *_: Any, **__: Any) -> str:
+        """Return the description of a unit, a pointer, a remark, a keyword or a suggestion."""
         return ""
 
-    def pointer(self, pointer: Pointer) -> str:
-        """Return a pointer."""
-        return ""
-
-    def named(self, text: Any) -> str:
-        """Return a remark, a keyword or a suggestion."""
-        return ""
+    pointer = named = row
 
     def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
         """Return an answer without sections, with the text between its parts.
