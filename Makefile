@@ -16,12 +16,17 @@ ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
 
 .PHONY: setup run test oldest coverage lint types check postgres postgres-shell browser pictures hostile durability conformance bench docs package clients weigh pin clean
 
+# Install what a folder's requirements pin, and the package in the folder.
+define install
+$(PYTHON) -m venv $(1)$(VENV)
+$(1)$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(1)requirements.txt
+$(1)$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e $(1).
+endef
+
 setup: $(SETUP)
 
 $(SETUP): requirements.txt pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(call install)
 	@touch $@
 
 run: $(SETUP)
@@ -87,7 +92,8 @@ clean:
 $(LAST)/$(SETUP):
 	mkdir -p $(LAST)
 	git archive $$(git log -1 --format=%H -G'^__version__' -- npl_mcp/__init__.py) | tar -x -C $(LAST)
-	$(MAKE) -C $(LAST) setup
+	$(call install,$(LAST)/)
+	@touch $@
 
 # Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
 bench: $(SETUP) $(LAST)/$(SETUP)
