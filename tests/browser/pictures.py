@@ -22,7 +22,7 @@ from tests.npl_mcp.http.http_server import serving
 CORPUS = Path(__file__).parents[2] / "corpus"
 
 PAGES = {
-    "ask": "/ask?context=write+a+fence+with+an+example&file=npl/fences*,npl/prefix*&budget=600&form=markdown",
+    "ask": "/ask?context=write+a+fence+with+an+example&budget=1500",
     "document": "/documents/npl/fences.md",
     "room": "/rooms/1",
     "changes": "/changes",
@@ -30,7 +30,7 @@ PAGES = {
 """Addresses by the name of the picture."""
 
 SIZE = {"width": 1280, "height": 800}
-COLOURS = 64
+COLOURS = 256
 """Of a picture: pages have few, and all of them together must stay small."""
 
 
@@ -52,7 +52,9 @@ def main() -> None:
             answer = page.goto(site.url + path)
             assert answer is not None
             assert answer.status == 200, path
-            picture = Image.open(io.BytesIO(page.screenshot()))
+            height = min(SIZE["height"], page.evaluate("document.querySelector('main').offsetHeight") + 120)
+            shown = {"x": 0, "y": 0, "width": SIZE["width"], "height": height}
+            picture = Image.open(io.BytesIO(page.screenshot(clip=shown)))
             picture.convert("RGB").quantize(COLOURS).save(target / f"{name}.png", optimize=True)
 
 
