@@ -183,7 +183,7 @@ def judge(coverage: Coverage) -> Verdict:
         words[number] for number in heaviest if number not in coverage.found and _is_name(words[number])
     ]
     if not shares.shape[1]:
-        return Verdict(_texts_of(absent), (), "absent" if words else "held")
+        return Verdict(_texts_of(absent), (), "absent")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
     state: Literal["held", "weak", "absent"] = "held"
     if words and coverage.joint_ratio() < _ALL:
