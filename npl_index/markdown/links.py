@@ -35,7 +35,8 @@ _OWN_ID = re.compile(
 _LINK_MARKS = ("](", "]:", "[[")
 _OPENING = re.compile(r"\]\(")
 _TARGET = re.compile(  # with two levels of parentheses, before a title or the end of the link
-    r"[ \t]*(?:(<[^>]*>)|(?!<)((?:[^ \t()]|\((?:[^ \t()]|\([^ \t()]*\))*\))*)(?:[ \t]*\)|[ \t]+[\"'(].*\)))"
+    r"[ \t]*(?![ \t])(?:(<[^>]*>)|(?!<)((?:[^ \t()]|\((?:[^ \t()]|\([^ \t()]*\))*\))*)"
+    r"(?:[ \t]*\)|[ \t]+[\"'(].*\)))"
 )
 _NOTHING = "\ue000"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")

@@ -26,7 +26,7 @@ from npl_mcp.stores.base import checks
 SEPARATOR = " / "
 
 _MARKS = re.compile(r"#{1,6}(?:[ \t]+|$)")
-_NUMBERING = re.compile(r"\d+(?:\.\d+)*[.)]?[ \t]+(?=\S)")
+_NUMBERING = re.compile(r"^\d+(?:\.\d+)*[.)]?[ \t]+(?=\S)")
 _MAX_LISTED = 20
 
 
