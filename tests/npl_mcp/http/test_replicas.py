@@ -223,7 +223,7 @@ def test_a_client_may_reach_another_server_each_time(
 def test_calls_that_are_repeated_while_servers_are_killed_are_made_once(tmp_path: Path) -> None:
     """Each is sent to the next server with its id until one answers; connections to the database are cut."""
     address, over = engines.address(tmp_path) or "", threading.Event()
-    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'npl'"
+    cut = f"SELECT pg_terminate_backend(pid) FROM ({STATEMENT}) AS theirs"
 
     def write(name: str) -> list[str]:
         own, said = Balancer(servers), []

@@ -67,7 +67,8 @@ def test_after_a_kill(outcome: Outcome, promise: str) -> None:
 
 # By promise: how a sound data folder breaks it.
 HARMS: dict[str, tuple[str, ...]] = {
-    "damaged": ("UPDATE notification SET event_id = 99", "DELETE FROM content"),
+    # PostgreSQL itself refuses statements that break a reference, and the check leaves references to it.
+    "damaged": () if engines.SERVER else ("UPDATE notification SET event_id = 99", "DELETE FROM content"),
     "lost": (
         "UPDATE event SET data = '{\"message\":\"x\"}' WHERE event_type = 'message'",
         "DELETE FROM worklog_entry WHERE seq = 1",
