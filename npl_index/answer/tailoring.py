@@ -24,6 +24,7 @@ from npl_index.ranking.bm25f import idf as weigh
 from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
+from npl_index.ranking.topics import OTHER_FORM
 from npl_index.ranking.verdict import Verdict, judge
 from npl_index.selectors.filters import ANY, SectionFilter
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -247,6 +248,8 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
     verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
+    if ranked and not ranking.coverage.words and not any(map(_is_named, ranking.hits[:1])):
+        verdict = Verdict((), (), "absent")  # common words alone distinguish only headings ("How to")
     weak, budget = verdict.state != "held", request.token_budget
     relevant: list[Hit] = []
     extra: list[Hit] = []
@@ -354,6 +357,11 @@ def _unprinted(text: str) -> str:
 def _is_plain(selector: Selector) -> bool:
     """Return whether a selector names a section, and no lines, depth or range."""
     return selector.depth is None and selector.lines is None and not selector.until
+
+
+def _is_named(hit: Hit) -> bool:
+    """Return whether the words of a question or a topic are a hit's heading."""
+    return max(hit.score.name, hit.score.topic) > OTHER_FORM
 
 
 def _explained(documents: DocumentSet, ranking: Ranking) -> tuple[RankedSection, ...]:

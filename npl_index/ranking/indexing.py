@@ -37,7 +37,7 @@ from npl_index.ranking.analysis import further_terms, terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
-from npl_index.ranking.standing import Standing, Versions, language_of, status_in, versions_of
+from npl_index.ranking.standing import Standing, Versions, language_of, status_in, version_words, versions_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field
 from npl_index.selectors.labels import heading_label
@@ -168,7 +168,9 @@ def _field_terms(
     """
     filed = document.filed or document.path
     names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAME_FIELDS)])[:MAX_HEADING]
-    file_words = terms(" ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {names}")))
+    file_words = terms(
+        " ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {version_words(filed)} {names}"))
+    )
     found: list[tuple[list[str], list[str], array[int], int]] = []
     # The front matter belongs to the first text.
     texts = ((one.index, Span(one.heading_lines.stop, one.own.stop)) for one in tree.sections)

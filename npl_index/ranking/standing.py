@@ -57,6 +57,11 @@ _HISTORY = re.compile(
 )
 _HISTORY_FOLDERS = frozenset({"changelog", "changelogs", "release-notes", "release_notes", "releases"})
 _ASKED_VERSION = re.compile(r"(?i)\bv(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b|\bversion (\d+)\b")
+_ASKED_HISTORY = re.compile(
+    r"(?i)\b(?:change ?logs?|release notes|what'?s new|(?:which|what) (?:release|version)"
+    r"|what (?:has |was )?changed"
+    r"|when (?:was|were|did)\b.{0,100} (?:added|changed|deprecated|introduced|removed|renamed))\b"
+)
 _ASKED_CHANGE = re.compile(
     r"(?i)\b(?:change ?logs?|releases?|released|versions?|breaking|deprecated|deprecation|introduced|since"
     r"|history|what'?s new|when (?:was|were|did)|upgrad(?:e|ed|ing)|migrat(?:e|ed|ing|ion)|old|older|previous"
@@ -157,6 +162,7 @@ def versions_of(paths: Sequence[str]) -> Versions:
         for number, path in enumerate(paths):
             if number not in numbers and path in groups:
                 groups[path].append((_CURRENT, number))
+                numbers[number] = "current"
     for group in groups.values():
         newest = max(order for order, _ in group)
         older.update(number for order, number in group if order < newest)
@@ -187,6 +193,12 @@ def _version_in(path: str) -> tuple[str, tuple[int, ...], str]:
     return path, (), ""
 
 
+def version_words(path: str) -> str:
+    """Return the ways in which a question may name the version of a path, ``""`` without a number."""
+    name = _version_in(path)[2]
+    return f"version {name} v{name}" if name[:1].isdigit() else ""
+
+
 def _is_history(path: str) -> bool:
     *folders, name = path.rsplit("/", 2)
     if len(folders) > 1 and folders[-1].lower() in _HISTORY_FOLDERS:
@@ -205,7 +217,8 @@ def reasons(
     """
     language = language_of(question)
     named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
-    asks_change = _ASKED_CHANGE.search(question) is not None
+    asks_history = _ASKED_HISTORY.search(question) is not None
+    asks_change = asks_history or _ASKED_CHANGE.search(question) is not None
     known = named.intersection(versions.versions.values())  # others are versions of something else
     found: dict[int, str] = {}
     for number, standing in zip(documents, standings, strict=True):
@@ -217,6 +230,8 @@ def reasons(
             found[number] = f"language {standing.language}"
         elif version is not None and (is_older or (known and version not in known)):
             found[number] = f"version {version}"
+        elif asks_history and versions.history and number not in versions.history:
+            found[number] = "no history"
         elif not asks_change and not named and number in versions.history:
             found[number] = "history"
     return found

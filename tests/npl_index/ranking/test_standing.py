@@ -79,9 +79,19 @@ STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Sta
         ("Wie kann ich das löschen?", dict.fromkeys((0, 1, 3), "language en") | {4: "deprecated"}),
         ("How do I delete it in v1?", {1: "version 2", 2: "language de", 4: "deprecated"}),
         ("How do I delete it with Python 3.12?", {0: "version 1", 2: "language de", 4: "deprecated"}),
-        ("When was the flag removed?", {2: "language de"}),
+        (
+            "When was the flag removed?",
+            {0: "no history", 1: "no history", 2: "language de", 4: "no history"},
+        ),
+        ("How did old pages delete it?", {2: "language de"}),
         ("snapshot", {0: "version 1", 3: "history", 4: "deprecated"}),
     ],
 )
 def test_documents_behind_others(question: str, behind: dict[int, str]) -> None:
     assert reasons(question, range(5), STANDINGS, versions_of(PATHS)) == behind
+
+
+def test_a_named_version_stands_before_the_current_pages() -> None:
+    """Pages outside of the folders of versions are current, also without a version in their path."""
+    versions = versions_of(["/r/docs/a.md", "/r/versioned_docs/version-3.1/a.md", "/r/docs/b.md"])
+    assert reasons("How was it in 3.1?", range(3), [Standing()] * 3, versions) == {0: "version current"}

@@ -68,6 +68,7 @@ def test_a_selector_brings_every_copy(folder: Call) -> None:
         ("How do I start the pond, on what port?", "v2/setup.md", "version 1"),
         ("How do I start the pond in v1?", "v1/setup.md", "version 2"),
         ("When was pond init removed?", "CHANGELOG.md", ""),
+        ("changelog of the start of the pond on its port", "CHANGELOG.md", "no history"),
         ("What is margin, revenue minus the cost of goods?", "margin.md", "deprecated"),
     ],
 )
@@ -138,3 +139,16 @@ def test_front_matter_is_found_with_the_first_text(folder: Call, settings: Setti
     (settings.roots[0] / "burrow.md").write_text(text)
     for word in ("nocturnal", "gravel"):
         assert [one["line"] for one in folder("search", query=word)["data"]["items"]] == [8]
+
+
+def test_a_folder_is_found_by_the_name_of_its_version(folder: Call) -> None:
+    found = folder("search", query="pond setup version 1")["data"]
+    assert found["items"][0]["file"] == "v1/setup.md"
+    assert "absent" not in found
+
+
+@pytest.mark.parametrize("question", ["the of and", "of", "?!"])
+def test_common_words_alone_bring_no_text(folder: Call, question: str) -> None:
+    answer = folder("npl_load_tailored", context=question)["data"]
+    assert answer["content"] == ""
+    assert answer["advice"].startswith("Nothing here answers this")
