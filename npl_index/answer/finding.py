@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import nsmallest
 from math import log2
 from typing import NamedTuple
@@ -15,8 +15,10 @@ from npl_index.answer.frames import MAX_LINES_BACK, Fences
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.ranking.analysis import Word, places
+from npl_index.ranking.arrays import np
 from npl_index.ranking.indexing import CHUNKS
 from npl_index.ranking.verdict import MAX_WORDS, Coverage
+from npl_index.ranking.vocabulary import VARIANT_WEIGHT
 
 MAX_LINE = 80
 """Maximum characters of a shown line: about twenty tokens."""
@@ -31,6 +33,7 @@ _EMPTY = re.compile(r"[\s>]*\Z")
 _BEFORE = MAX_LINE // 4
 _MAX_TRIED = 6
 _WORD = re.compile(r"\w[\w.-]*\w|\w")
+_LETTERS = re.compile(r"[^\W_]+")
 _BEGINS_BLOCK = re.compile(r"[-+*:~|]|[0-9]{1,9}[.)]")
 
 
@@ -169,19 +172,35 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
 
 
 def _near(documents: DocumentSet, word: Word) -> tuple[str, ...]:
-    """Return the words of documents that begin with a word, then those that are similar to it."""
-    spellings = dict.fromkeys(_spellings_of_variants(documents, word))
-    longer = (one for one in spellings if one.casefold().startswith(word.shown.casefold()))
+    """Return the words of documents that begin with a word, most frequent first, then those similar to it."""
+    spellings = _spellings_of_variants(documents, word)
+    longer = [one for one in spellings if one.casefold().startswith(word.shown.casefold())]
+    longer.sort(key=spellings.__getitem__, reverse=True)
     return tuple(dict.fromkeys([*longer, *near_names(word.shown, spellings, MAX_NEAR)]))[:MAX_NEAR]
 
 
-def _spellings_of_variants(documents: DocumentSet, word: Word) -> Iterator[str]:
-    """Yield the variants of a word as spelt in a section."""
+def _spellings_of_variants(documents: DocumentSet, word: Word) -> dict[str, int]:
+    """Return the variants of a word as spelt in a document, each with its number of sections.
+
+    Those that a misspelling may mean are tried first, then frequent ones.
+    """
     vocabulary = documents.collection.vocabulary
-    variants = sorted(vocabulary.variants(word.terms[-1]), key=lambda one: -one[1])[:_MAX_TRIED]
-    for (row, _), term in zip(variants, vocabulary.texts([row for row, _ in variants]), strict=True):
-        text = documents.text(documents.collection.holder(row))
-        for at, _ in nsmallest(1, places(text, (term,), 1)):
-            found = _WORD.match(text, at)
-            if found:
-                yield found[0]
+    known = vocabulary.variants(word.terms[-1])
+    rows = [row for row, _ in known]
+    counts = vocabulary.counts(np.array(rows, np.intp)).any.tolist()
+    variants = sorted(
+        zip(known, vocabulary.texts(rows), counts, strict=True),
+        key=lambda variant: (variant[0][1] < VARIANT_WEIGHT, -variant[2]),
+    )
+    spellings: dict[str, int] = {}
+    for (row, _), term, count in variants[:_MAX_TRIED]:
+        place = documents.collection.holder(row)
+        # A title may stand in the front matter alone, or in the name of the file.
+        texts = (documents.text(place), documents.tree(place[0]).front_matter, documents.path(place[0]))
+        pattern = _LETTERS if term.isalpha() else _WORD
+        found = (
+            pattern.match(text, at) for text in texts for at, _ in nsmallest(1, places(text, (term,), 1))
+        )
+        if spelling := next(filter(None, found), None):
+            spellings[spelling[0]] = count
+    return spellings

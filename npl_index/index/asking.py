@@ -177,7 +177,7 @@ class IndexVocabulary(Vocabulary):
                 if any(one[_NUMBER] for one in found):
                     raise DamagedIndexError("the checksum of a sum is wrong")
                 terms = verified(one[_NUMBER + 1 :] for one in found)
-                self._keep_texts(terms)  # whoever counts a term mostly asks for its text
+                self._keep_texts(terms)  # most callers ask for the texts of counted terms
                 made = dict.fromkeys(missing, _NO_COUNTS)
                 made |= {row: one[:_NUMBER] for (row, _), one in zip(terms, found, strict=True)}
                 self.remember({-row: counts for row, counts in made.items()})

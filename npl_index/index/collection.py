@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from cachetools import LRUCache
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentNotFoundError
@@ -70,26 +71,18 @@ class Kept(Generic[T]):
     """
 
     def __init__(self, maxsize: int) -> None:
-        self._lock, self._left = threading.Lock(), maxsize
-        self._kept: OrderedDict[int, T] = (
-            OrderedDict()
-        )  # a question asks for hundreds, and LRUCache takes longer
+        self._lock = threading.Lock()
+        self._kept: LRUCache[int, T] = LRUCache(maxsize, lambda value: min(value.nbytes, maxsize))
 
     def get(self, numbers: Iterable[int]) -> dict[int, T]:
         """Return the kept values of some documents."""
         with self._lock:
-            found = {number: self._kept[number] for number in numbers if number in self._kept}
-            for number in found:
-                self._kept.move_to_end(number)
-        return found
+            return {number: self._kept[number] for number in numbers if number in self._kept}
 
     def keep(self, values: Mapping[int, T]) -> None:
         """Keep values."""
         with self._lock:
-            self._left -= sum(value.nbytes for number, value in values.items() if number not in self._kept)
             self._kept.update(values)
-            while self._left < 0 and len(self._kept) > 1:
-                self._left += self._kept.popitem(last=False)[1].nbytes
 
 
 class KeptDocuments:

@@ -58,9 +58,9 @@ _HISTORY = re.compile(
 _HISTORY_FOLDERS = frozenset({"changelog", "changelogs", "release-notes", "release_notes", "releases"})
 _ASKED_VERSION = re.compile(r"(?i)\bv(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b|\bversion (\d+)\b")
 _ASKED_HISTORY = re.compile(
-    r"(?i)\b(?:change ?logs?|release notes|what'?s new|(?:which|what) (?:release|version)"
-    r"|what (?:has |was )?changed"
-    r"|when (?:was|were|did)\b.{0,100} (?:added|changed|deprecated|introduced|removed|renamed))\b"
+    r"(?i)\b(?:change ?logs?|release notes|what'?s new|what (?:has |was )?changed"
+    r"|(?:when (?:was|were|did)|(?:which|what) (?:release|version))\b"
+    r".{0,100} (?:added|changed|deprecated|dropped|introduced|removed|renamed))\b"
 )
 _ASKED_CHANGE = re.compile(
     r"(?i)\b(?:change ?logs?|releases?|released|versions?|breaking|deprecated|deprecation|introduced|since"
@@ -231,7 +231,7 @@ def reasons(
         elif version is not None and (is_older or (known and version not in known)):
             found[number] = f"version {version}"
         elif asks_history and versions.history and number not in versions.history:
-            found[number] = "no history"
+            found[number] = "current"
         elif not asks_change and not named and number in versions.history:
             found[number] = "history"
     return found

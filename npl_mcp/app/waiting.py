@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+HURRY = 0.3
+"""Time that a page waits for documents that are being indexed; it shows the others."""
+
 REPORT_SECONDS = 0.2
 """Time between two progress reports."""
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
+from cachetools import LRUCache
+
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Section, SectionTree, Span
@@ -21,8 +23,8 @@ from npl_index.ranking.indexing import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import limit_wait, waits
-from npl_mcp.browsing.places import HURRY, title_of
+from npl_mcp.app.waiting import HURRY, limit_wait, waits
+from npl_mcp.browsing.places import title_of
 from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
 from npl_mcp.stores.access import Sight
 
@@ -110,7 +112,11 @@ class _Progress:
     lock: Lock = field(default_factory=Lock)
 
 
-_begun: WeakKeyDictionary[Collection, dict[tuple[DocumentRef, Sight], _Progress]] = WeakKeyDictionary()
+_MAX_BEGUN = 8
+"""Maximum examinations of one collection that are kept: each has up to 30 MB."""
+
+_lock = Lock()
+_begun: WeakKeyDictionary[Collection, LRUCache[tuple[DocumentRef, Sight], _Progress]] = WeakKeyDictionary()
 """Examinations of current collections; nothing in them keeps a collection."""
 
 
@@ -136,7 +142,9 @@ async def _examined(app: App, ref: DocumentRef) -> Health:
     own = {number for found in requested.founds if (number := relations.number_of(found)) is not None}
     if not own:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
-    progress = _begun.setdefault(gathered.collection, {}).setdefault((ref, app.sight), _Progress())
+    with _lock:
+        kept = _begun.setdefault(gathered.collection, LRUCache(_MAX_BEGUN))
+        progress = kept.setdefault((ref, app.sight), _Progress())
     with progress.lock:
         _Checks(app, relations, progress, own).advance(time.monotonic() + SECONDS)
     return Health(progress.defects, len(own), len(relations.documents) - progress.done)

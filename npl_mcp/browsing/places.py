@@ -14,7 +14,7 @@ from npl_index.markdown.traits import FLAGS, TraitFilter, Traits
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import limit_wait
+from npl_mcp.app.waiting import HURRY, limit_wait
 from npl_mcp.browsing.relations import folder_name
 
 MAX_MEASURED = 5_000
@@ -22,9 +22,6 @@ MAX_MEASURED = 5_000
 
 MAX_WHILE_INDEXING = 200
 """The same while others are being indexed."""
-
-HURRY = 0.3
-"""Seconds that a page waits for documents that are being indexed; it shows the others."""
 
 
 @dataclass(frozen=True, slots=True)

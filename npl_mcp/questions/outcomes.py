@@ -21,12 +21,9 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import limit_wait, waited
+from npl_mcp.app.waiting import HURRY, limit_wait, waited
 from npl_mcp.questions.files import Question
 from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
-
-HURRY = 0.3
-"""Seconds that a list of outcomes waits for the index."""
 
 MAX_ABOVE = 3
 """Named sections with a better rank than the right one."""
@@ -105,7 +102,7 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
 def known_outcomes(app: App, questions: Iterable[Question]) -> list[Outcome | None]:
     """Return the outcomes of questions for the present documents, as far as they were asked before.
 
-    There are none while the documents are being indexed.
+    While the documents are being indexed, no outcome is known.
     """
     try:
         call = limit_wait(app.gathered(DocumentRef()), time.monotonic(), HURRY)

@@ -37,7 +37,6 @@ class Claim:
     documents: tuple[NamedDocument, ...] | None
 
 
-Lease = Annotated[int, Check(checks.whole, todos.MAX_LEASE, 1)]
 Blockers = Annotated[list[int] | None, Check(checks.distinct, checks.row_id, todos.MAX_BLOCKERS)]
 
 

@@ -26,7 +26,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import EditableSection, own_section
-from npl_mcp.app.waiting import limit_wait, waits
+from npl_mcp.app.waiting import HURRY, limit_wait, waits
 from npl_mcp.browsing import places
 from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.stores.base.values import filled
@@ -218,7 +218,7 @@ async def documents_look(
 
     async def look() -> Look:
         try:
-            gathered = await limit_wait(app.gathered(ref), time.monotonic(), places.HURRY)
+            gathered = await limit_wait(app.gathered(ref), time.monotonic(), HURRY)
         except NotIndexedError as error:
             *above, own = places.above(file, app.documents.find(ref))
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)

@@ -30,8 +30,7 @@ from npl_mcp.app.call_reports import identity
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import report_changes, sections_of
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
-from npl_mcp.app.waiting import limit_wait, waits
-from npl_mcp.browsing.places import HURRY
+from npl_mcp.app.waiting import HURRY, limit_wait, waits
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE

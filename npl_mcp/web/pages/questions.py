@@ -225,7 +225,7 @@ async def save(visit: Visit) -> str | Shown:
 def _check(app: App, answers: Sequence[str], nowhere: bool) -> None:
     """Check the answers of a question before it is saved.
 
-    :raises InvalidRequestError: there are none, or a selector selects nothing.
+    :raises InvalidRequestError: no selector is given, or one selects nothing.
     """
     if not answers and not nowhere:
         raise InvalidRequestError("not saved yet: name a section that answers it, or say that none does")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from npl_mcp.app.queries import pattern_of, phrases_of, words_of
-from npl_mcp.browsing.places import HURRY
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.web.pages.folders import to_document
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Data, WebPage

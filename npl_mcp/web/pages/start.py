@@ -12,8 +12,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import SectionTree
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import limit_wait, waited
-from npl_mcp.browsing.places import HURRY
+from npl_mcp.app.waiting import HURRY, limit_wait, waited
 from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.web.pages.search import leads

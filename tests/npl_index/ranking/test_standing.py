@@ -81,7 +81,12 @@ STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Sta
         ("How do I delete it with Python 3.12?", {0: "version 1", 2: "language de", 4: "deprecated"}),
         (
             "When was the flag removed?",
-            {0: "no history", 1: "no history", 2: "language de", 4: "no history"},
+            {0: "current", 1: "current", 2: "language de", 4: "current"},
+        ),
+        ("Which version of Python is required?", {2: "language de"}),
+        (
+            "In which version was the flag added?",
+            {0: "current", 1: "current", 2: "language de", 4: "current"},
         ),
         ("How did old pages delete it?", {2: "language de"}),
         ("snapshot", {0: "version 1", 3: "history", 4: "deprecated"}),

@@ -292,6 +292,14 @@ def test_absent_words_have_fields(call: Call) -> None:
     assert data["near"]["prunning"] == ["Pruning"]
 
 
+def test_the_beginning_of_a_word_is_near_the_most_frequent_word(call: Call, tmp_path: Path) -> None:
+    """It may stand in a title of front matter alone, or be a part of an identifier."""
+    text = "---\ntitle: Zymurgy\n---\nWe quandle.\n\n# Quandle_usd\n\nQuandle.\n\n# Other\n\nQuanta.\n"
+    (tmp_path / "docs" / "beer.md").write_text(text)
+    near = found(call, "zymu quan")["near"]
+    assert near == {"zymu": ["Zymurgy"], "quan": ["quandle", "Quanta"]}
+
+
 @pytest.mark.parametrize(
     ("query", "absent"),
     [

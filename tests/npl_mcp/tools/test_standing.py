@@ -68,7 +68,7 @@ def test_a_selector_brings_every_copy(folder: Call) -> None:
         ("How do I start the pond, on what port?", "v2/setup.md", "version 1"),
         ("How do I start the pond in v1?", "v1/setup.md", "version 2"),
         ("When was pond init removed?", "CHANGELOG.md", ""),
-        ("changelog of the start of the pond on its port", "CHANGELOG.md", "no history"),
+        ("changelog of the start of the pond on its port", "CHANGELOG.md", "current"),
         ("What is margin, revenue minus the cost of goods?", "margin.md", "deprecated"),
     ],
 )

@@ -429,7 +429,7 @@ def test_an_export_leaves_what_is_not_its_own(
 
 
 def test_an_export_is_not_replaced(database: Database, project: Path, tmp_path: Path) -> None:
-    """Files of others stay beside it."""
+    """Other files in its folder stay."""
     store, target = Worklogs(database), tmp_path / "site"
     target.mkdir()
     (target / "index.html").write_text("mine")
