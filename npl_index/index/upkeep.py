@@ -1,11 +1,11 @@
-"""Upkeep of an index: its roots, its integrity, its size."""
+"""Upkeep of an index: the use of its roots, its integrity, its size."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from npl_index.index.database import DamagedIndexError, IndexDatabase
 from npl_index.index.writing import AMONG, ROOT_ROW, remove_root, unsealed, verified
@@ -26,35 +26,6 @@ _HOLDERS = """SELECT term.id, count(*), sum(word.rowid) FROM term CROSS JOIN wor
     WHERE word MATCH '"' || replace(text, '"', '""') || '"' GROUP BY term.id"""
 
 _Counted = tuple[NDArray[Any], NDArray[Any]]
-
-
-class IndexedRoot(NamedTuple):
-    """A root of the index.
-
-    :param size: bytes of its documents; the full-text index takes about the same.
-    :param used_at: time of its last use, in seconds since the epoch.
-    """
-
-    name: str
-    files: int
-    sections: int
-    size: int
-    used_at: int
-
-
-def roots(database: IndexDatabase) -> list[IndexedRoot]:
-    """Return the roots, most recently used first."""
-    rows = database.rows(
-        "SELECT root.path, npl, count(file.path), root.sections,"
-        " total(length(terms) + length(record) + length(tokens)), used_at"
-        " FROM root LEFT JOIN file ON file.root = root.id"
-        " LEFT JOIN document ON document.id = file.document"
-        " GROUP BY root.id ORDER BY used_at DESC, root.path, npl"
-    )
-    return [
-        IndexedRoot(f"{path} npl" if npl else path, files, sections, int(size), used)
-        for path, npl, files, sections, size, used in rows
-    ]
 
 
 def note_use(database: IndexDatabase, numbers: list[int]) -> None:

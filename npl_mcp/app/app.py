@@ -94,7 +94,7 @@ class App(Files):
         only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.files, only)
         self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.changes
-        projects = Projects(self.cwd, (*settings.roots, *settings.cr_roots), settings.cr_folders)
+        projects = Projects(self.cwd, (*settings.roots, *settings.cr_projects))
         self.changes = ChangeRequests(projects, state.tickets, state.editor)
         limit = settings.limits.max_files
         sources: dict[str, DocumentSource] = {
@@ -133,9 +133,7 @@ class App(Files):
             settings = replace(
                 settings,
                 roots=tuple(map(Path, dict.fromkeys(self._visible_folders(wanted)))),
-                cr_projects=tuple(
-                    place for place in settings.cr_projects if lies_in(str(place.folder), wanted)
-                ),
+                cr_projects=tuple(place for place in settings.cr_projects if lies_in(str(place), wanted)),
             )
         return self._view(sight, settings, sight)
 

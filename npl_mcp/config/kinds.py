@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError
@@ -129,18 +129,6 @@ class Setting:
         raise InvalidRequestError(f"{label}{shown} {self.kind.problem}", hint=self.kind.hint)
 
 
-class ChangeFolder(NamedTuple):
-    """A folder for change requests.
-
-    :param code: code of the project, if the folder has only its change requests; empty for a project's
-        folder.
-    :param folder: path of the folder.
-    """
-
-    code: str
-    folder: Path
-
-
 def choice(*names: str) -> ValueKind:
     """Return the kind of a setting whose value is one of some names; case does not count."""
     known = {name.lower(): name for name in names}
@@ -164,19 +152,14 @@ def _folder(text: str) -> Path:
     return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for an unknown user
 
 
-def _change_folder(text: str) -> ChangeFolder:
-    match = re.fullmatch(r"([A-Z][A-Z0-9]{1,4})=(.*)", text)
-    return ChangeFolder(match[1], _folder(match[2])) if match else ChangeFolder("", _folder(text))
+def _folders(texts: Sequence[str]) -> tuple[Path, ...]:
+    return tuple(map(_folder, texts))
 
 
 def _places(texts: Sequence[str]) -> bool | tuple[str, ...]:
     if any(text.lower() in _ON for text in texts):
         return True
     return tuple(os.path.expanduser(text) for text in texts if text.lower() not in _OFF) or False  # noqa: PTH111
-
-
-def _each(make: Callable[[str], Any]) -> Callable[[Sequence[str]], tuple[Any, ...]]:
-    return lambda texts: tuple(map(make, texts))
 
 
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -202,8 +185,7 @@ PLACES = ValueKind(
 )
 PATH = ValueKind(_folder, is_path=True, option=_DIR)
 PROJECT = replace(PATH, read=lambda text: _folder(text).absolute())
-PATHS = ValueKind(_each(_folder), separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
-CHANGE_FOLDERS = replace(PATHS, read=_each(_change_folder))
+PATHS = ValueKind(_folders, separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
 WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, ",")

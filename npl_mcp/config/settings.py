@@ -87,8 +87,7 @@ class Settings:
         Files named in full are served.
     :param search_cwd: search the working directory if no root is given. The default is yes, unless the home
         folder is that directory or lies in it.
-    :param cr_projects: projects with change requests outside the roots, or ``CODE=folder`` for a folder of
-        change requests.
+    :param cr_projects: projects with change requests outside the roots.
     :param cache_mode: place of the index: ``disk`` (formerly ``sqlite``) or ``memory``, which restarts lose.
     :param cache_bytes: limit of the memory cache.
     :param index_bytes: limit of the index. The least recently used folders are removed first.
@@ -147,9 +146,7 @@ class Settings:
     no_gitignore: bool = server_flag("no-gitignore", "NPL_NO_GITIGNORE", kinds.SWITCH, False)
     exclude: tuple[str, ...] = project_flag("exclude", "NPL_EXCLUDE", kinds.LIST, (), metavar="PATTERN")
     search_cwd: bool = setting("search-cwd", "NPL_SEARCH_CWD", kinds.SWITCH, False, project=True)
-    cr_projects: tuple[kinds.ChangeFolder, ...] = setting(
-        "cr-projects", "NPL_CR_PROJECTS", kinds.CHANGE_FOLDERS, (), shown="cr_roots"
-    )
+    cr_projects: tuple[Path, ...] = setting("cr-projects", "NPL_CR_PROJECTS", kinds.PATHS, ())
     cache_mode: str = project_flag("cache", "NPL_CACHE_MODE", choice("disk", "memory", "sqlite"), "disk")
     cache_bytes: int = setting("cache-bytes", "NPL_CACHE_BYTES", kinds.COUNT, 256 << 20)
     index_bytes: int = setting("index-bytes", "NPL_INDEX_BYTES", kinds.COUNT, 8 << 30)
@@ -191,16 +188,6 @@ class Settings:
     )
     url: str | None = setting("url", "NPL_MCP_URL", kinds.TEXT)
     via: str = setting("via", "NPL_VIA", choice("auto", "http", "stdio", "direct"), "auto", flag=COMMANDS)
-
-    @property
-    def cr_roots(self) -> tuple[Path, ...]:
-        """The projects with change requests outside the roots."""
-        return tuple(place.folder for place in self.cr_projects if not place.code)
-
-    @property
-    def cr_folders(self) -> dict[str, Path]:
-        """The folders of change requests of projects without a configuration, by code."""
-        return {place.code: place.folder for place in self.cr_projects if place.code}
 
     @property
     def body_limit(self) -> int:

@@ -33,7 +33,7 @@ class Given(NamedTuple):
     """The value of a setting at its source.
 
     :param texts: one text, or several if the kind has a separator.
-    :param source: flag, variable, or file with line.
+    :param source: flag, variable or file.
     :param key: key in that file; empty for flags and variables.
     :param cloned: whether the source is a project's file, whose author may be a stranger.
     """
@@ -56,7 +56,7 @@ def given_values(
 
     :param env: variables that replace those of the process and the files; an empty value counts as unset.
     :param flags: values of the flags by name, with ``_`` for ``-``; ``None`` for an absent flag.
-    :raises InvalidRequestError: a file is invalid; the message names file, line and a valid value.
+    :raises InvalidRequestError: a file is invalid; the message names file, key and a valid value.
     """
     given = _of_files(settings) if env is None else {}
     variables = os.environ if env is None else env
@@ -113,19 +113,19 @@ class _File:
 
     def read(self) -> dict[str, Given]:
         """Return the values in the file."""
-        text, given = self._file_text(), {}
+        given = {}
         try:
-            values = read_toml(text)
+            values = read_toml(self._file_text())
         except ValueError as error:
             hint = 'write e.g. format = "markdown"'
             raise InvalidRequestError(f"{self._path} is not TOML: {error}", hint=hint) from None
         for name, value in values.items():
-            place = f"{self._path}{_line_of(text, name)}"
+            label = f"{self._path}: {name}"
             if name in REMOVED:
-                warn(f"{place}: {name}", REMOVED[name].advice)
+                warn(label, REMOVED[name].advice)
             else:
-                texts = self._value(f"{place}: {name}", self._setting(place, name), value)
-                given[name] = Given(texts, place, name, cloned=self._user is not None)
+                texts = self._value(label, self._setting(name), value)
+                given[name] = Given(texts, str(self._path), name, cloned=self._user is not None)
         return given
 
     def _file_text(self) -> str:
@@ -144,16 +144,16 @@ class _File:
             hint = "replace it by the file itself" if link else "ask its owner for access, or remove it"
         raise InvalidRequestError(f"{self._path} {problem}", hint=hint)
 
-    def _setting(self, place: str, name: str) -> Setting:
+    def _setting(self, name: str) -> Setting:
         """Return the setting of a key."""
         allowed = [key for key, setting in self._settings.items() if setting.project or self._user is None]
         if name not in self._settings:
             near = near_words(name.replace("_", "-"), self._settings, 1)
             hint = f"did you mean {near[0]}?" if near else f"use {', '.join(allowed)}"
-            raise InvalidRequestError(f"{place}: there is no setting {name!r}", hint=hint)
+            raise InvalidRequestError(f"{self._path}: there is no setting {name!r}", hint=hint)
         if name not in allowed:
             hint = f"remove the line, or put it into {self._user}; {PROJECT_SWITCH}=off ignores it"
-            raise InvalidRequestError(f"{place}: a project may not set {name}", hint=hint)
+            raise InvalidRequestError(f"{self._path}: a project may not set {name}", hint=hint)
         return self._settings[name]
 
     def _value(self, label: str, setting: Setting, value: object) -> list[str]:
@@ -175,8 +175,7 @@ class _File:
     def _folder(self, label: str, text: str) -> str:
         """Return the path of a folder; in a project's file it is relative to the project and lies in it."""
         if self._user is None:
-            code, _, folder = text.partition("=")  # CODE=folder of change requests
-            if not os.path.isabs(os.path.expanduser(folder if code.isalnum() else text)):
+            if not os.path.isabs(os.path.expanduser(text)):
                 hint = "write an absolute path, or one from ~"
                 raise InvalidRequestError(f"{label} has the relative path {text!r}", hint=hint)
             return text
@@ -186,12 +185,3 @@ class _File:
             hint = "name a folder of the project, e.g. docs; set others by --root or in the user's file"
             raise InvalidRequestError(f"{label} {text!r} leads out of the project", hint=hint)
         return real
-
-
-def _line_of(text: str, name: str) -> str:
-    """Return ``, line N`` for the line with a key; the parser does not report it."""
-    for number, line in enumerate(text.split("\n"), 1):
-        start = line.strip().lstrip("[").split("=")[0].split("]")[0].split(".")[0]
-        if start.strip().strip("\"'") == name:
-            return f", line {number}"
-    return ""

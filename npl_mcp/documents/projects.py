@@ -163,13 +163,11 @@ class Projects:
 
     :param cwd: the caller's working directory, which may lie inside a project; ``None`` if it does not count.
     :param roots: folders that are or contain projects; a root with ``cwd`` also ends the search upwards.
-    :param named: folders of change requests by code.
     """
 
-    def __init__(self, cwd: Path | None, roots: Sequence[Path], named: Mapping[str, Path]) -> None:
+    def __init__(self, cwd: Path | None, roots: Sequence[Path]) -> None:
         self._cwd = None if cwd is None else str(cwd.absolute())
         self._roots = tuple(dict.fromkeys(str(root.absolute()) for root in roots))
-        self._named = named
         self._kept: dict[str, tuple[Fingerprint, Project | str | None]] = {}
 
     def all(self) -> tuple[Project, ...]:
@@ -221,9 +219,6 @@ class Projects:
         here = self._above()
         if here is not None:
             yield here
-        for code, path in self._named.items():
-            folder = str(path.absolute())
-            yield Project(locate(folder, ""), ProjectInfo(code, code, folder, ticketsPath="."))
         # The working directory is searched like a root.
         roots = dict.fromkeys((*self._roots, *([] if self._cwd is None else [self._cwd])))
         lone = [(root, self._project_at(root)) for root in roots]

@@ -8,10 +8,9 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from npl_index.errors import InvalidRequestError
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_mcp.cli.commands.targets import AS_JSON
-from npl_mcp.cli.terminal.arguments import Commands, UsageError, argument, option, repeated
+from npl_mcp.cli.terminal.arguments import Commands, argument, option, repeated
 from npl_mcp.cli.terminal.display import Display, progress
 from npl_mcp.config.removed import removed_flag
 from npl_mcp.config.settings import Settings
@@ -44,11 +43,8 @@ def _test(given: Namespace, display: Display) -> int:
     for folder in folders:
         if not Path(folder).is_dir():
             given.parser.error(f"{folder} is neither a folder nor a question file")
-    try:
-        roots = tuple(Path(folder).resolve() for folder in folders)
-        settings = Settings.from_env(search_cwd=True, roots=roots)
-    except InvalidRequestError as error:
-        raise UsageError(str(error)) from None
+    roots = tuple(Path(folder).resolve() for folder in folders)
+    settings = Settings.from_env(search_cwd=True, roots=roots)
     logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
     file = ", ".join(given.file) if given.file else None
     settings = replace(settings, warm_up=False, cloned_roots=False)
@@ -59,5 +55,5 @@ def _test(given: Namespace, display: Display) -> int:
     else:
         display.text("\n".join(tested.lines()) + "\n")
     if given.junit:
-        display.write_file(given.junit, tested.junit())
+        Path(given.junit).write_text(tested.junit(), encoding="utf-8")
     return tested.code

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import os
 import platform
 import re
-import shlex
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple
-from importlib.metadata import distribution
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,7 +32,7 @@ from npl_mcp.config.server_state import is_locked, running_server
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
-from npl_mcp.stores.base.extras import EXTRAS, is_installed
+from npl_mcp.stores.base.extras import EXTRAS, how_to_install, is_installed
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 
@@ -100,7 +95,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _server(settings.data_folder)
     for extra, (_, purpose) in EXTRAS.items():
         present = is_installed(extra)
-        fix = None if present else f"if you need it: {_install_command(extra)}"
+        fix = None if present else f"if you need it: {how_to_install(extra)}"
         yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if present else 'not installed'}", fix)
     yield from _clients(configurations(settings.home, settings.cwd), settings)
 
@@ -148,27 +143,10 @@ def _vocabulary(settings: Settings) -> Finding:
     if counter.exact:
         return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
     text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
-    fix = (
-        f"for exact counts: {_install_command('exact')}; offline: put {file} into {settings.vocabularies[0]}"
-    )
+    fix = f"for exact counts: {how_to_install('exact')}; offline: put {file} into {settings.vocabularies[0]}"
     for path, _ in vocabulary_files(settings.vocabulary, settings.vocabularies):
         return Finding("vocabulary", WARNING, f"{text}: {path} differs from the published file", fix)
     return Finding("vocabulary", OK, text, fix)
-
-
-def _install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation, from the same origin.
-
-    The command uses no code and no settings of the working directory.
-    """
-    # PEP 610: the origin, unless it was a package index.
-    direct = json.loads(distribution("npl-mcp").read_text("direct_url.json") or "{}")
-    kind = direct.get("vcs_info", {}).get("vcs")
-    origin = f" @ {kind + '+' if kind else ''}{direct['url']}" if direct else ""
-    pip = [sys.executable, "-I", "-m", "pip", "install"]  # -I imports nothing from the working directory
-    if not importlib.util.find_spec("pip"):  # an environment of uv
-        pip = ["uv", "pip", "install", "--directory", Path.home().anchor, "--python", sys.executable]
-    return shlex.join([*pip, f"npl-mcp[{extra}]{origin}"])
 
 
 def _data_folder(folder: Path) -> Finding:

@@ -17,11 +17,9 @@ from npl_mcp.cli.commands.targets import (
     OUTPUT,
     SELECT,
     WHERE,
-    is_missing_path,
-    named_files,
     reaching,
 )
-from npl_mcp.cli.terminal.arguments import Commands, Run, option, repeated, whole_number
+from npl_mcp.cli.terminal.arguments import Commands, Run, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection
 
@@ -39,10 +37,7 @@ def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -
             given.parser.error("--kind and --item together name an item: give both, or --file")
         if given.file and given.item:
             given.parser.error("--file and --item each name a document: give one of them")
-        files = named_files(given)
-        for word in filter(is_missing_path, given.words):
-            display.note(f"{word} does not exist; it is read as words of the question")
-        with reaching(files, given, display) as (file, connection):
+        with reaching(given.file or (), given, display) as (file, connection):
             given.where = {"file": file, "resource_type": given.resource_type, "item": given.item}
             run(given, connection, display)
 
@@ -199,7 +194,7 @@ def _print_answer(data: Any, given: Namespace, display: Display) -> None:
 
 @COMMANDS.add(
     "index",
-    option("words", "FILE", "the same as --file", nargs="*"),
+    option("file", "FILE", "the same as --file", nargs="*", action="extend"),
     BUDGET,
     *WHERE,
     FILTER,
@@ -225,14 +220,14 @@ def _index(given: Namespace, connection: ServerConnection, display: Display) -> 
     option("words", "WORD", "the query", nargs="+"),
     *WHERE,
     FILTER,
-    option("--limit", "N", type=whole_number),
+    option("--limit", "N", type=int),
     *OUTPUT,
     tool="search",
 )
 def _search(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections that contain words, one line a section."""
     if not any(word.strip() for word in given.words):
-        given.parser.error("the query is empty: all words are paths or blank")
+        given.parser.error("the query is empty")
     where = given.where if any(given.where.values()) else {"kinds": "document"}
     query = " ".join(given.words)
     asked = {**where, "filter": _conditions(given) or None, "limit": given.limit}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.index.database import NAME, IndexDatabase
-from npl_index.index.upkeep import problems, roots
+from npl_index.index.upkeep import problems
 from npl_index.library.documents import DocumentRef
 from npl_index.library.roots import skipped_text
 from npl_mcp.app.app import App
@@ -74,7 +74,7 @@ def _check(_: argparse.Namespace, settings: Settings) -> CommandResult:
     every = list(report.problems)
     if (settings.data_folder / NAME).exists():
         with closing(IndexDatabase(settings.data_folder)) as index:
-            every += (f"index: {text}; npl-mcp cache clear removes the index" for text in problems(index))
+            every += (f"index: {text}; the next start of a server replaces it" for text in problems(index))
     data = {"ok": not every, "revisions": report.revisions, "problems": every}
     text = f"database and {report.revisions} revisions checked; problems: {len(every)}"
     return CommandResult(text, data, every)
@@ -180,7 +180,6 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
             raise DocumentNotFoundError(f"{names}: {error.message}", hint="name another folder") from None
         seconds = time.monotonic() - started
         skipped = app.library.left_out()
-        size = sum(root.size for root in roots(app.state.sets.database))
     files, sections = len(gathered.collection.documents), len(gathered.collection)
     before = f", {files - built:,} unchanged" if built < files else ""
     data = {
@@ -188,7 +187,7 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
         "sections": sections,
         "indexed": built,
         "seconds": round(seconds, 3),
-        "bytes": size,
+        "bytes": (settings.data_folder / NAME).stat().st_size,
         "unreadable": gathered.unreadable,
         "not_served": skipped,
     }
@@ -196,38 +195,3 @@ def _index(given: argparse.Namespace, settings: Settings) -> CommandResult:
     text = f"{counted}: {built:,} indexed{before}, {seconds:.1f} s; stored in {settings.data_folder}"
     text += f"\nnot served: {skipped_text(skipped)}" if skipped else ""
     return CommandResult(text, data, gathered.unreadable)
-
-
-@COMMANDS.add(
-    "cache",
-    argument("step", nargs="?", choices=("clear",), help="remove the index, which is built again"),
-    JSON,
-)
-def _cache(given: argparse.Namespace, settings: Settings) -> CommandResult:
-    """Show the folders in the index."""
-    with closing(IndexDatabase(settings.data_folder)) as database:
-        every = roots(database)
-        if given.step == "clear":
-            database.discard()
-    file, size = str(settings.data_folder / NAME), sum(root.size for root in every)
-    total = f"{len(every)} folders, {_megabytes(size)} in {file}"
-    rows = [
-        {
-            "name": root.name,
-            "files": root.files,
-            "sections": root.sections,
-            "bytes": root.size,
-            "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(root.used_at)),
-        }
-        for root in every
-    ]
-    lines = [
-        f"{root.files:>9,} files {root.sections:>11,} sections {_megabytes(root.size):>9}  {root.name}"
-        for root in every
-    ]
-    text = f"removed: {total}" if given.step else "\n".join([*lines, total])
-    return CommandResult(text, {"file": file, "bytes": size, "folders": rows})
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"

@@ -15,8 +15,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
-from npl_index.library.references import MARKDOWN_SUFFIXES
-from npl_mcp.cli.terminal.arguments import argument, option, repeated, whole_number
+from npl_mcp.cli.terminal.arguments import argument, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
 from npl_mcp.config.removed import removed_flag
@@ -26,7 +25,7 @@ INPUT_NAME = "stdin.md"
 """Name of standard input in answers."""
 
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
-DEPTH = option("--depth", "N", type=whole_number)
+DEPTH = option("--depth", "N", type=int)
 FILTER = repeated(
     "--filter",
     "P",
@@ -40,7 +39,7 @@ WHERE = (
     option("--item", "NAME"),
     ROOT,
 )
-BUDGET = option("--budget", "N", dest="token_budget", type=whole_number)
+BUDGET = option("--budget", "N", dest="token_budget", type=int)
 FORMAT = option(
     "--format", "F", "text (default), yaml or json", choices=("text", "yaml", "json"), default="text"
 )
@@ -59,18 +58,6 @@ OUTPUT = (
 )
 
 _PATTERN = re.compile(r"[*?\[{]")
-_ONLY_A_PATH = re.compile(r"\.{1,2}/|.*/$")
-
-
-def named_files(given: Namespace) -> list[str]:
-    """Return the files that a section command names; paths in its task are removed from it."""
-    files: list[str] = given.file or []
-    if given.command == "index":
-        files, given.words = [*files, *given.words], []
-    elif not files and not (given.item or given.resource_type):
-        files = [word for word in given.words if _is_path(word)]
-        given.words = [word for word in given.words if word not in files]
-    return files
 
 
 @contextmanager
@@ -109,22 +96,6 @@ def reaching(
         )
         named = ", ".join(file for file, _ in reached) if files else None
         yield named, stack.enter_context(closing(connection))
-
-
-def _is_path(word: str) -> bool:
-    """Return whether a word of a task is a path: it exists, or it has the form of a path."""
-    is_markdown = word.lower().endswith(MARKDOWN_SUFFIXES)
-    if word in (os.curdir, os.pardir):
-        return True
-    if " " not in word and ((is_markdown and os.sep in word) or _ONLY_A_PATH.match(word)):
-        return True
-    return (is_markdown or os.sep in word) and os.path.exists(word)
-
-
-def is_missing_path(word: str) -> bool:
-    """Return whether a word looks like a path from the root or the home folder, and names nothing."""
-    absolute = word.startswith((os.sep, f"~{os.sep}")) and " " not in word
-    return absolute and not os.path.exists(os.path.expanduser(word))
 
 
 def _reached(file: str) -> tuple[str, str | None]:

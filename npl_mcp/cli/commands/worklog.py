@@ -10,7 +10,7 @@ from functools import partial, wraps
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import JSON, VIA, Commands, Program, Run, option, switch, whole_number
+from npl_mcp.cli.terminal.arguments import JSON, VIA, Commands, Program, Run, option, switch
 from npl_mcp.cli.terminal.display import Display, FailedCallError, run_command
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
@@ -104,8 +104,8 @@ def _log(given: Namespace, connection: ServerConnection, display: Display) -> in
     "read",
     _AGENT,
     switch("--peek"),
-    option("--since", "N", type=whole_number),
-    option("--wait", "SECONDS", type=whole_number),
+    option("--since", "N", type=int),
+    option("--wait", "SECONDS", type=int),
     _SESSION,
     JSON,
     tool="worklog_read",

@@ -19,6 +19,9 @@ from npl_mcp.tools.domains import domains_named, tool_named
 
 SHELLS = ("bash", "zsh", "fish")
 
+MAX_PROBLEM = 300
+"""Maximum characters of a message about a command line; argparse repeats words of any length."""
+
 Argument = tuple[tuple[str, ...], dict[str, Any]]
 """An option or a word of a command, and its settings; see :func:`argument`."""
 
@@ -94,7 +97,7 @@ class ProgramParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise a :class:`UsageError`, so that all problems are reported in one place."""
-        raise UsageError(message, f"{self.format_usage()}Try {self.prog} --help.")
+        raise UsageError(message[:MAX_PROBLEM], f"{self.format_usage()}Try {self.prog} --help.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Read words; see :meth:`argparse.ArgumentParser.parse_known_args`.
@@ -115,7 +118,7 @@ class ProgramParser(argparse.ArgumentParser):
         finally:
             self._reading = False
         if left:
-            self.error(f"unrecognized arguments: {' '.join(left)[:200]}")
+            self.error(f"unrecognized arguments: {' '.join(left)}")
         return given, left
 
     def _separated(self, given: Sequence[str] | None) -> list[str]:
@@ -378,14 +381,3 @@ def settings_of(given: argparse.Namespace, *, check_roots: bool = True) -> Setti
             problem = f"{sources['root'].label} {root} is not a folder"
             raise DocumentNotFoundError(problem, hint="give an existing folder")
     return settings
-
-
-def whole_number(text: str) -> int:
-    """Read a whole number.
-
-    :raises ArgumentTypeError: the text is not a whole number.
-    """
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not a whole number") from None

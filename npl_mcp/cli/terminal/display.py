@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from npl_index.errors import NPLError, escaped
-from npl_index.library.files import Folder
 from npl_mcp.app.progress import PROGRESS
 from npl_mcp.cli.terminal.arguments import Program, ProgramParser, UsageError
 
@@ -104,24 +103,6 @@ class Display:
         """
         shown = escaped(text, lines=True) if sys.stdout is not None and sys.stdout.isatty() else text
         _write_all(sys.stdout, shown)
-
-    def write_file(self, target: str, text: str) -> None:
-        """Write a file.
-
-        :raises SystemExit: the file cannot be written; the user was told.
-        """
-        try:
-            if os.path.isfile(target) or not os.path.lexists(target):  # noqa: PTH113
-                # If there is no room for the new file, the old one stays.
-                folder, name = os.path.split(os.path.realpath(target))
-                with Folder.opened(folder) as opened:
-                    opened.replace(name, _encoded(text), durable=False)
-                return
-            with open(target, "wb") as file:  # noqa: PTH123 - pathlib is not imported yet
-                file.write(_encoded(text))
-        except OSError as error:
-            self.note(f"{target} cannot be written: {error.strerror}")
-            raise SystemExit(EXIT_CODES["FILE_SYSTEM_ERROR"]) from None
 
     def data(self, value: object, form: str, *, ascii_only: bool = False) -> None:
         """Write a value to standard output.
@@ -222,7 +203,7 @@ def run_command(program: Program, words: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except OSError as error:
         display.note(f"{error.filename or program.name}: {error.strerror or error}")
-        return USAGE
+        return EXIT_CODES["FILE_SYSTEM_ERROR"]
 
 
 @contextmanager

@@ -29,5 +29,5 @@ def is_installed(extra: str) -> bool:
 
 
 def how_to_install(extra: str) -> str:
-    """Return instructions to install one of :data:`EXTRAS`; remote callers get no path of this machine."""
-    return f"npl-mcp doctor prints the command that adds npl-mcp[{extra}]"
+    """Return instructions to install one of :data:`EXTRAS`."""
+    return f"install npl-mcp[{extra}]"

@@ -36,7 +36,6 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-load init-claude": (2, "sections summary"),
     "npl-mcp check": (0, "ok revisions problems"),
     "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),
-    "npl-mcp cache": (0, "file bytes folders"),
     "npl-mcp doctor": (0, "ok version findings"),
     "npl-mcp token list": (0, "name state expires read_only domains roots"),
     "npl-mcp config show": (0, "name value source"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import shlex
 import subprocess
 import sys
@@ -198,17 +197,6 @@ def test_what_is_printed_for_clients_imports_nothing_from_there(
     for command in commands:
         done = stranger.run(*command, spoken=SPOKEN, path=f".:{path}")
         assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "npl"
-    assert stranger.marks() == ""
-
-
-def test_what_the_doctor_prints_imports_nothing_from_there(stranger: Stranger) -> None:
-    """The command that adds an extra is run in any folder."""
-    doctor = stranger.run(str(BIN / "npl-mcp"), "doctor").stdout
-    commands = re.findall(r"^ +(?:for exact counts|if you need it): (.+?'npl-mcp.+?')", doctor, re.MULTILINE)
-    assert commands, doctor
-    for command in commands:
-        done = stranger.run(*shlex.split(command), "--help")
-        assert ("pip install" in done.stdout, done.returncode) == (True, 0), done.stderr
     assert stranger.marks() == ""
 
 

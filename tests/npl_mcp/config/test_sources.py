@@ -130,7 +130,7 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     }
     assert (found.roots, found.patience, found.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
     assert (found.port, found.origins) == (0, ("https://a", "https://b"))
-    assert found.cr_folders == {"ABC": Path.home() / "requests"}
+    assert found.cr_projects == (Path("/work"), Path.home() / "requests")
     assert (found.url, found.token, found.via) == ("http://127.0.0.1:1", "word", "http")
     assert (found.project, found.data_dir) == (Path.home() / "team", Path.home() / "data")
     assert search_places() == f"NPL_ROOTS=~{os.pathsep}/\nNPL_THEME=terse"
@@ -148,7 +148,7 @@ LINES = [line for line in USERS.splitlines() if not line.startswith(("root", "pr
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.partition(" ")[0])
 def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
-    """A clone brings its file along: all else is refused, with the line and with where to put it."""
+    """A clone brings its file along: all else is refused, with where to put it."""
     name = line.partition(" ")[0]
     place.write(f"# ours\n\n{line}\n")
     if name in PROJECTS:
@@ -159,7 +159,7 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
         with pytest.raises(InvalidRequestError) as caught:
             read()
         assert str(caught.value) == (
-            f"{place.project}/npl.toml, line 3: a project may not set {name}; remove the line, or put it"
+            f"{place.project}/npl.toml: a project may not set {name}; remove the line, or put it"
             f" into {place.user}/npl.toml; NPL_PROJECT_CONFIG=off ignores it"
         )
 
@@ -195,13 +195,13 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
     ("line", "said"),
     cases("npl_mcp/config/sources"),
 )
-def test_what_cannot_be_used_is_named_with_its_line(line: str, said: str, place: Place) -> None:
-    """The file, the line, the key, and what to write."""
+def test_what_cannot_be_used_is_named_with_its_key(line: str, said: str, place: Place) -> None:
+    """The file, the key, and what to write."""
     (place.project / "link").symlink_to(place.project.parent / "other")
     place.write(f"# ours\n{line}\n")
     with pytest.raises(NPLError) as caught:
         started()
-    assert f"{place.project}/npl.toml, line 2: " in str(caught.value)
+    assert f"{place.project}/npl.toml: " in str(caught.value)
     assert said in str(caught.value)
 
 

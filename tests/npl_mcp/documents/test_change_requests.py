@@ -33,7 +33,7 @@ from npl_mcp.documents.projects import Projects
 from npl_mcp.documents.tickets import Tickets
 from npl_mcp.documents.editor import Editor
 
-changes = ChangeRequests(Projects(Path(sys.argv[1]), (), {}), Tickets(), Editor())
+changes = ChangeRequests(Projects(Path(sys.argv[1]), ()), Tickets(), Editor())
 who, count = sys.argv[2], int(sys.argv[3])
 """
 APPENDING = """
@@ -54,7 +54,7 @@ while True:
 
 
 def changes_in(folder: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, (), {}), Tickets(), Editor())
+    return ChangeRequests(Projects(folder, ()), Tickets(), Editor())
 
 
 def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Popen[str]:
@@ -113,9 +113,9 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert without_stamp(file.read_bytes()) in states
-        assert [
-            ticket.key for ticket in changes_in(tmp_path).tickets(Projects(tmp_path, (), {}).find(None))
-        ] == ["TST-002"]
+        assert [ticket.key for ticket in changes_in(tmp_path).tickets(Projects(tmp_path, ()).find(None))] == [
+            "TST-002"
+        ]
     for left_over in file.parent.glob(".npl-*.tmp"):
         os.utime(left_over, (1, 1))
     changes_in(tmp_path).sections(None, "2", "replace", "Rationale", "end")
@@ -140,7 +140,7 @@ class Meanwhile(Editor):
 
 def edited_meanwhile(file: Path, write: Callable[[], object], operation: str, text: str) -> None:
     """Change a section while another program writes."""
-    changes = ChangeRequests(Projects(file.parents[2], (), {}), Tickets(), Meanwhile(write))
+    changes = ChangeRequests(Projects(file.parents[2], ()), Tickets(), Meanwhile(write))
     changes.sections(None, "2", operation, "Rationale", text)
 
 
@@ -222,7 +222,7 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
 def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
     """Between finding the project and writing."""
     file = make_project(tmp_path / "proj")
-    place = Projects(tmp_path / "proj", (), {}).find(None)
+    place = Projects(tmp_path / "proj", ()).find(None)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     file.unlink()

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.editor import Editor
 from npl_mcp.documents.format import ChangeKey
@@ -20,12 +19,12 @@ from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_p
 from tests.npl_mcp.opened_files import opened
 
 
-def codes(cwd: Path, *roots: Path, **named: Path) -> list[str]:
-    return [project.code for project in Projects(cwd, roots, named).all()]
+def codes(cwd: Path, *roots: Path) -> list[str]:
+    return [project.code for project in Projects(cwd, roots).all()]
 
 
 def changes(folder: Path, *roots: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, roots, {}), Tickets(), Editor())
+    return ChangeRequests(Projects(folder, roots), Tickets(), Editor())
 
 
 def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -> None:
@@ -40,7 +39,6 @@ def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -
     assert codes(tmp_path / "all") == ["ONE", "TWO"]
     assert codes(tmp_path / "all" / "two", tmp_path / "all") == ["TWO", "ONE"]
     assert codes(tmp_path / "empty", tmp_path / "all" / "one") == ["ONE"]
-    assert codes(tmp_path / "empty", AB=tmp_path / "bare" / "x" / "docs" / "CRs") == ["AB"]
     assert codes(tmp_path / "empty") == []
 
 
@@ -58,14 +56,14 @@ def test_which_project_is_meant(tmp_path: Path) -> None:
     """The one named, else that of the key, else that of the working directory, else the only one."""
     make_project(tmp_path / "one", code="ONE")
     make_project(tmp_path / "two", code="TWO")
-    projects = Projects(tmp_path, (), {})
+    projects = Projects(tmp_path, ())
     assert projects.find("two", ChangeKey("ONE", 1)).code == "TWO"
     assert projects.find(None, ChangeKey("ONE", 1)).code == "ONE"
     with pytest.raises(ProjectNotFoundError, match="several projects") as caught:
         projects.find(None)
     assert caught.value.near == ("ONE", "TWO")
-    assert Projects(tmp_path / "one", (), {}).find(None, ChangeKey(None, 1)).code == "ONE"
-    assert Projects(tmp_path / "one", (tmp_path,), {}).find(None).code == "ONE"
+    assert Projects(tmp_path / "one", ()).find(None, ChangeKey(None, 1)).code == "ONE"
+    assert Projects(tmp_path / "one", (tmp_path,)).find(None).code == "ONE"
 
 
 @pytest.mark.parametrize(
@@ -96,18 +94,10 @@ def test_what_is_configured_badly_is_no_project(tmp_path: Path, config: str) -> 
 def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
     """Nothing is remembered longer than the file stays as it is."""
     make_project(tmp_path)
-    projects = Projects(tmp_path, (), {})
+    projects = Projects(tmp_path, ())
     assert projects.find(None).info.name == "Test Project"
     (tmp_path / ".mdt-config.toml").write_text(CONFIG.replace("Test Project", "Other"), encoding="utf-8")
     assert projects.find(None).info.name == "Other"
-
-
-def test_the_variable_names_projects_and_folders() -> None:
-    """Separated as paths are; a code before ``=`` makes a project of a folder."""
-    text = os.pathsep.join(["/a", "ABC=/b/c", " /d "])
-    settings = Settings.from_env({"NPL_CR_PROJECTS": text})
-    assert settings.cr_roots == (Path("/a"), Path("/d"))
-    assert settings.cr_folders == {"ABC": Path("/b/c")}
 
 
 def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> None:
@@ -236,7 +226,7 @@ def test_a_configuration_that_cannot_be_used_is_named(
     make_project(tmp_path / "good", code="GOOD")
     make_project(tmp_path / "bad")
     (tmp_path / "bad" / ".mdt-config.toml").write_bytes(config)
-    projects = Projects(tmp_path / "bad", (tmp_path,), {})
+    projects = Projects(tmp_path / "bad", (tmp_path,))
     for wanted in (None, "TST"):
         with pytest.raises(ProjectNotFoundError) as caught:
             projects.find(wanted)
@@ -263,18 +253,18 @@ def test_a_configuration_is_not_read_through_a_link_out_of_the_project(tmp_path:
     config.rename(tmp_path / "elsewhere.toml")
     config.symlink_to(tmp_path / "elsewhere.toml")
     with pytest.raises(ProjectNotFoundError, match="a link leads outside"):
-        Projects(tmp_path / "one", (), {}).find(None)
+        Projects(tmp_path / "one", ()).find(None)
     config.unlink()
     os.mkfifo(config)
     with pytest.raises(ProjectNotFoundError, match="not a regular file"):
-        Projects(tmp_path / "one", (), {}).find(None)
+        Projects(tmp_path / "one", ()).find(None)
 
 
 def test_long_lists_of_projects_end(tmp_path: Path) -> None:
     """They say how many there are."""
     for number in range(30):
         make_project(tmp_path / f"p{number}", code=f"P{number}")
-    projects = Projects(tmp_path, (), {})
+    projects = Projects(tmp_path, ())
     for wanted in (None, "NOPE"):
         with pytest.raises(ProjectNotFoundError, match="and 10 more") as caught:
             projects.find(wanted)

@@ -188,25 +188,15 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
         assert message in done.stderr
 
 
-def test_the_cache_is_shown_and_removed(run: Run, settings: Settings, many: Path) -> None:
-    """Its folders are listed, ``check`` finds damage; after removal it is empty, without an error."""
-    assert run("cache").stdout.startswith("0 folders, 0.0 MB in ")
-    run("index", "many")
-    shown = run("cache").stdout.splitlines()
-    assert re.fullmatch(
-        rf" +{FILES} files +{3 * FILES} sections +[\d.]+ MB  {re.escape(str(many))}", shown[0]
-    )
-    assert shown[1].startswith("1 folders, ")
+def test_damage_of_the_index_is_named(run: Run, settings: Settings, many: Path) -> None:
+    """By the file that cannot be read."""
+    run("index", str(many))
     with closing(sqlite3.connect(index_file(settings))) as connection:
         connection.execute("UPDATE document SET terms = x'00' WHERE id = (SELECT min(id) FROM document)")
         connection.commit()
     checked = run("check")
-    assert f"index: {many}/page0.md: its data cannot be read; npl-mcp cache clear removes" in checked.stderr
+    assert f"index: {many}/page0.md: its data cannot be read; the next start" in checked.stderr
     assert checked.returncode == 1
-    assert run("cache", "clear").stdout.startswith("removed: 1 folders, ")
-    assert not index_file(settings).exists()
-    assert run("cache").stdout.startswith("0 folders, 0.0 MB in ")
-    assert f": {FILES} indexed" in run("index", "many").stdout
 
 
 @pytest.mark.parametrize("named", [True, False])

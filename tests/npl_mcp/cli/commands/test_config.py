@@ -34,12 +34,12 @@ def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.Capture
     assert {
         name: found[name] for name in ("root", "cache", "domains", "weights", "token", "via", "port")
     } == {
-        "root": ([str(work / "docs")], f"{work}/npl.toml, line 1"),
+        "root": ([str(work / "docs")], f"{work}/npl.toml"),
         "cache": ("memory", "--cache"),
         "domains": (["npl", "chat"], "NPL_DOMAINS"),
-        "weights": ([1, 0, 0], f"{work}/npl.toml, line 3"),
-        "token": ("(not shown)", f"{work}/config/npl-mcp/npl.toml, line 1"),
-        "via": ("direct", f"{work}/config/npl-mcp/npl.toml, line 2"),
+        "weights": ([1, 0, 0], f"{work}/npl.toml"),
+        "token": ("(not shown)", f"{work}/config/npl-mcp/npl.toml"),
+        "via": ("direct", f"{work}/config/npl-mcp/npl.toml"),
         "port": (8765, "default"),
     }
 
@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_used_stops_every_command(
     (work / "npl.toml").write_text('host = "0.0.0.0"\n')
     assert main(["config", "show"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"npl-mcp: {work}/npl.toml, line 1: a project may not set host; remove the line")
+    assert said.startswith(f"npl-mcp: {work}/npl.toml: a project may not set host; remove the line")
 
 
 def test_all_command_lines_read_the_files(
@@ -107,4 +107,4 @@ def test_all_command_lines_read_the_files(
     capsys.readouterr()
     for main_of in (lambda: load.main(["index", "garden.md"]), lambda: worklog.main(["current"])):
         assert main_of() == 2
-        assert f"{work}/npl.toml, line 1: a project may not set via" in capsys.readouterr().err
+        assert f"{work}/npl.toml: a project may not set via" in capsys.readouterr().err
