@@ -2,7 +2,7 @@
 
 git only lists and prints: without a shell, without programs, hooks and protocols that a repository may
 configure, with few environment variables, and within limits of time and memory. It opens any file that the
-repository names; if that is a pipe, git would wait until the time is up, so a thread watches it.
+repository names; if that is a pipe, git would wait until the time is up, so its sleep is watched.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -13,15 +13,14 @@ from __future__ import annotations
 import logging
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import IO
 
 from npl_index import errors
 from npl_index.library.roots import too_many, unusable
@@ -151,26 +150,27 @@ def _run_git(
     program = find_program("git")
     if program is None:
         raise errors.DocumentError("git was not found", hint="install git, or add its folder to PATH")
-    with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as words:
-        words.write(given)
-        words.seek(0)
-        try:
-            process = subprocess.Popen(
-                [program, *_OPTIONS, *arguments],
-                cwd=folder,
-                env=environment,
-                stdin=words,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise unusable(path, error) from None
-        output, problem = _output(process, seconds, limit)
+    with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as printed:
+        with tempfile.TemporaryFile() as words:
+            words.write(given)
+            words.seek(0)
+            try:
+                process = subprocess.Popen(
+                    [program, *_OPTIONS, *arguments],
+                    cwd=folder,
+                    env=environment,
+                    stdin=words,
+                    stdout=printed,
+                    stderr=complaints,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise unusable(path, error) from None
+        _watch(process, printed, seconds, limit)
         complaints.seek(0)
+        printed.seek(0)
         complaint = complaints.read(4096).decode("utf-8", "replace")
-    if problem is not None:
-        raise problem
+        output = printed.read(limit + 1)
     if len(output) > limit:
         raise too_many(f"{limit:,} bytes of file names or files")
     if process.returncode != 0:
@@ -178,65 +178,46 @@ def _run_git(
     return output
 
 
-def _output(
-    process: subprocess.Popen[bytes], seconds: float, limit: int
-) -> tuple[bytes, errors.NPLError | None]:
-    """Return the output of a process, up to the limit, and the reason if it was killed."""
-    assert process.stdout is not None
-    ended = threading.Event()
-    problems: list[errors.NPLError] = []
-    end = time.monotonic() + seconds
+def _watch(process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float, limit: int) -> None:
+    """Wait for the end of git; kill it if it waits for a pipe, or exceeds a limit.
 
-    def watch() -> None:
-        before = None
-        while not ended.wait(min(_WATCH_SECONDS, max(0, end - time.monotonic()))):
-            now = _sleep(process)
-            if time.monotonic() >= end:
-                hint = "name a smaller folder"
-                problem = f"git took longer than {seconds:g} seconds"
-                problems.append(errors.DocumentTimeoutError(problem, hint=hint))
-            elif now is not None and now == before:
-                hint = "look for a pipe: a .gitignore, a file in .git, or a file named by its configuration"
-                reason = "git waits for a pipe or a device"
-                problems.append(errors.UnreadableDocumentError(reason, hint=hint))
-            before = now
-            if problems:
-                _stop(process)
-                return
-
-    watcher = threading.Thread(target=watch, name="npl-git", daemon=True)
+    :param printed: file with its output.
+    :param limit: maximum bytes of its output.
+    """
+    end, asleep = time.monotonic() + seconds, None
     with process:
-        watcher.start()
         try:
             if sys.platform == "linux":
                 with suppress(OSError, ValueError):  # git has ended, or has a lower limit
                     resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-            output = process.stdout.read(limit + 1)
-            if len(output) <= limit:
-                process.wait()
+            while os.fstat(printed.fileno()).st_size <= limit:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(min(_WATCH_SECONDS, max(0, end - time.monotonic())))
+                    return
+                if time.monotonic() >= end:
+                    problem = f"git took longer than {seconds:g} seconds"
+                    raise errors.DocumentTimeoutError(problem, hint="name a smaller folder")
+                before, asleep = asleep, _sleep(process)
+                if asleep is not None and asleep == before:
+                    hint = (
+                        "look for a pipe: a .gitignore, a file in .git, or a file named by its configuration"
+                    )
+                    raise errors.UnreadableDocumentError("git waits for a pipe or a device", hint=hint)
         finally:
-            ended.set()
             _stop(process)
-    watcher.join()
-    return output, next(iter(problems), None)
 
 
 def _sleep(process: subprocess.Popen[bytes]) -> bytes | None:
-    """Return the count of context switches of a process that sleeps, but not because its output is unread.
+    """Return the count of context switches of a process that sleeps.
 
     Two equal counts mean that it did not run in between. Waiting for a disk is not this kind of sleep.
 
-    :returns: ``None`` otherwise, and on systems without ``/proc/PID/status``; see proc(5).
+    :returns: ``None`` for a process that runs, and on systems without ``/proc/PID/status``; see proc(5).
     """
-    assert process.stdout is not None
-    try:
-        with open(f"/proc/{process.pid}/status", "rb") as file:  # noqa: PTH123
-            match = _ASLEEP.search(file.read())
-        unread = select.poll()
-        unread.register(process.stdout, select.POLLIN)
-        return match[1] if match and not unread.poll(0) else None
-    except (OSError, ValueError):  # the process has ended
-        return None
+    with suppress(OSError), open(f"/proc/{process.pid}/status", "rb") as file:  # noqa: PTH123
+        if match := _ASLEEP.search(file.read()):
+            return match[1]
+    return None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

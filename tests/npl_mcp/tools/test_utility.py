@@ -376,7 +376,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(
     """The call ends with an error, and nothing it started goes on running."""
     os.mkfifo(tmp_path / "pipe")
     pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    program(f"exec 3> '{tmp_path}/pipe'; echo started >&3; sleep 600 & exit 0")
+    program(f"exec 3> '{tmp_path}/pipe'; echo started >&3; sleep 600 & wait")
     answer = calls(replace(settings, time_limit=0.5), [("git_tree", {"path": "src"})])[0]
     assert answer["error_code"] == "OPERATION_FAILED"
     assert "git took longer than 0.5 seconds" in answer["error"]
