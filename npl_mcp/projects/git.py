@@ -184,7 +184,8 @@ def _watch(process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float,
     :param printed: file with its output.
     :param limit: maximum bytes of its output.
     """
-    end, asleep = time.monotonic() + seconds, None
+    end = time.monotonic() + seconds
+    asleep: bytes | None = None
     with process:
         try:
             if sys.platform == "linux":

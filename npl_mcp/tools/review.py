@@ -11,7 +11,6 @@ from typing import Annotated
 from npl_mcp.app.app import App
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.review import results
 from npl_mcp.stores.review import reviews as store
 from npl_mcp.stores.review.annotation import MAX_PIXEL, Place, parse_place
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
@@ -25,7 +24,7 @@ Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, 
 
 def review_create(
     app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Name
-) -> results.NewReview:
+) -> store.NewReview:
     """Begin a review of a revision.
 
     :param revision_id: ``revision_id`` from an earlier answer, not the revision's number.
@@ -44,7 +43,7 @@ def review_add_comment(
     comment: Text,
     persona: Name,
     reply_to: Annotated[RowId | None, Unlisted] = None,
-) -> results.NewComment:
+) -> store.NewComment:
     """Comment on lines or a section.
 
     :param location: ``line:3``, ``line:3-5``, ``@x:10,y:20`` on an image, or a selector.
@@ -62,7 +61,7 @@ def review_add_comment(
 
 def review_add_annotation(
     app: App, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Name
-) -> results.NewComment:
+) -> store.NewComment:
     """Comment on a pixel of an image.
 
     :param x: column of the pixel, from 0.
@@ -81,7 +80,7 @@ def review_list(
     status: Status = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[results.ReviewEntry]:
+) -> Page[store.ReviewEntry]:
     """List reviews, newest first.
 
     :param artifact_id: only reviews of this artifact.
@@ -95,7 +94,7 @@ def review_list(
 
 def review_get(
     app: App, review_id: RowId, limit: int | None = None, offset: int | None = None
-) -> results.ReviewContent:
+) -> store.ReviewContent:
     """Get a review with its comments.
 
     :returns: a review with its comments.
@@ -106,7 +105,7 @@ def review_get(
 
 def review_generate_annotated(
     app: App, artifact_id: RowId, revision_id: RevisionId
-) -> results.AnnotatedRevision:
+) -> store.AnnotatedRevision:
     """Copy a revision with all reviews' comments as footnotes.
 
     :param revision_id: ``revision_id`` from an earlier answer, not the revision's number.
@@ -126,7 +125,7 @@ def review_complete(
     verdict: Annotated[Verdict, Unlisted] = None,
     resolve: Annotated[RowId | None, Unlisted] = None,
     reopen: Annotated[RowId | None, Unlisted] = None,
-) -> results.Completion:
+) -> store.Completion:
     """Complete a review.
 
     :param overall_comment: summary of the review.
@@ -146,7 +145,7 @@ def review_complete(
         return store.complete(tx, review_id, overall_comment, reviewer_persona, verdict)
 
 
-def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> results.Places:
+def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> store.Places:
     """Show all comments on a revision with their places.
 
     :returns: the comments on a revision.

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from npl_mcp.web.differences import differences
+from npl_mcp.stores.artifact.comparing import compare
 from npl_mcp.web.routing import Data, Shown
 from npl_mcp.web.visits import CallError, Visit
 
@@ -62,6 +62,6 @@ async def saved(
         data: dict[str, Any] = {**form(found, yours), "message": error.message}
         if found["digest"] == digest:
             return Shown(TEMPLATE, data, error.status)
-        data["meanwhile"] = partial(differences, seen, found["content"])
-        data["wrote"] = partial(differences, seen, yours)
+        data["meanwhile"] = partial(compare, seen, found["content"])
+        data["wrote"] = partial(compare, seen, yours)
         return Shown(TEMPLATE, data)

@@ -150,9 +150,6 @@ def test_two_revisions_are_compared(tab: Tab) -> None:
     page = tab.open("/artifacts/1/compare?from=0&to=1")
     expect(page.get_by_text("Berth 2 is closed until the crane is repaired.")).to_be_visible()
     expect(page.get_by_text("Berth 2 is open from Monday on.")).to_be_visible()
-    tab.choose(page.get_by_role("combobox").last, "side by side", "Compare")
-    assert "view=split" in page.url
-    expect(page.get_by_text("Berth 2 is open from Monday on.")).to_be_visible()
     tab.check()
 
 

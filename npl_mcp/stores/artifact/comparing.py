@@ -1,11 +1,10 @@
-"""Line-by-line comparison of two revisions of a text."""
+"""Line-by-line comparison of two texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import zip_longest
 
 MAX_LINES = 2_000
 """Maximum lines of each text for a comparison one by one, between the common beginning and end. The work may
@@ -28,19 +27,19 @@ def cut_line(line: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Lines shown side by side.
+class ComparedLine:
+    """A line of a comparison.
 
-    :param old: number of a line of the old text, from 1; ``None`` for an added line.
-    :param new: number of a line of the new text; ``None`` for a removed line.
-    :param before: old line.
-    :param after: new line; ``None`` if it is unchanged.
+    :param sign: ``−`` for a removed line, ``+`` for an added one, empty for a line of both texts.
+    :param text: the line.
+    :param old: number of the line in the old text, from 1.
+    :param new: number of the line in the new text, from 1.
     """
 
-    old: int | None
-    new: int | None
-    before: str | None
-    after: str | None
+    sign: str
+    text: str
+    old: int | None = None
+    new: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Comparison:
     :param cut: whether the text has more changes than ``hunks``.
     """
 
-    hunks: Sequence[Sequence[Pair]]
+    hunks: Sequence[Sequence[ComparedLine]]
     added: int
     removed: int
     cut: bool
@@ -63,59 +62,50 @@ def compare(old: str, new: str) -> Comparison:
     """Compare two texts."""
     before, after = old.splitlines(), new.splitlines()
     blocks = _blocks(before, after)
-    added = sum(to_end - to for same, _, _, to, to_end in blocks if not same)
-    removed = sum(end - begin for same, begin, end, _, _ in blocks if not same)
-    hunks: list[list[Pair]] = [[]]
+    hunks: list[list[ComparedLine]] = [[]]
     room = MAX_SHOWN
-    for at, (same, begin, end, to, to_end) in enumerate(blocks):
-        if not same:
-            pairs = list(_changed(before, after, (begin, end), (to, to_end)))
-        else:
-            head = CONTEXT if at else 0
-            tail = CONTEXT if at < len(blocks) - 1 else 0
-            pairs = [
-                Pair(begin + n + 1, to + n + 1, cut_line(before[begin + n]), None) for n in range(end - begin)
+    for at, (same, left, right) in enumerate(blocks):
+        if same:
+            head, tail = CONTEXT * (at > 0), CONTEXT * (at < len(blocks) - 1)
+            lines = [
+                ComparedLine("", cut_line(after[n]), o + 1, n + 1) for o, n in zip(left, right, strict=True)
             ]
-            if len(pairs) > head + tail:
-                hunks[-1] += pairs[:head]
+            if len(lines) > head + tail:
+                hunks[-1] += lines[:head]
                 hunks.append([])
-                pairs = pairs[len(pairs) - tail :]
-        hunks[-1] += pairs[:room]
-        room -= len(pairs)
+                lines = lines[len(lines) - tail :]
+        else:
+            lines = [ComparedLine("−", cut_line(before[n]), old=n + 1) for n in left]
+            lines += [ComparedLine("+", cut_line(after[n]), new=n + 1) for n in right]
+        hunks[-1] += lines[:room]
+        room -= len(lines)
         if room < 0:
             break
+    removed = sum(len(left) for same, left, _ in blocks if not same)
+    added = sum(len(right) for same, _, right in blocks if not same)
     return Comparison([hunk for hunk in hunks if hunk], added, removed, room < 0)
 
 
 def kept_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
     """Return the new numbers of the lines common to two texts, by their old numbers; both count from 1."""
-    blocks = (block for block in _blocks(old, new) if block[0])
-    return {begin + n + 1: to + n + 1 for _, begin, end, to, _ in blocks for n in range(end - begin)}
+    blocks = (zip(left, right, strict=True) for same, left, right in _blocks(old, new) if same)
+    return {before + 1: after + 1 for block in blocks for before, after in block}
 
 
-def _changed(
-    before: Sequence[str], after: Sequence[str], old: tuple[int, int], new: tuple[int, int]
-) -> Iterator[Pair]:
-    """Yield replaced lines next to their replacements."""
-    for left, right in zip_longest(range(*old), range(*new)):
-        old_line = (None, None) if left is None else (left + 1, cut_line(before[left]))
-        new_line = (None, None) if right is None else (right + 1, cut_line(after[right]))
-        yield Pair(old_line[0], new_line[0], old_line[1], new_line[1])
-
-
-def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, int, int, int, int]]:
+def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, range, range]]:
     """Return the equal and the different ranges of both texts, in order."""
     shortest = min(len(before), len(after))
     start = next((n for n in range(shortest) if before[n] != after[n]), shortest)
     rest = shortest - start
     end = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
-    old, new = before[start : len(before) - end], after[start : len(after) - end]
-    blocks = [(True, 0, start, 0, start)]
-    if max(len(old), len(new)) > MAX_LINES:
-        blocks.append((False, start, start + len(old), start, start + len(new)))
+    stops = len(before) - end, len(after) - end
+    blocks = [(True, range(start), range(start))]
+    if max(stops) - start > MAX_LINES:
+        blocks.append((False, range(start, stops[0]), range(start, stops[1])))
     else:
         # Frequent lines, such as empty ones, are no anchors: they would make the comparison slow.
-        codes = SequenceMatcher(None, old, new, autojunk=True).get_opcodes()
-        blocks += [(tag == "equal", start + a, start + b, start + c, start + d) for tag, a, b, c, d in codes]
-    blocks.append((True, len(before) - end, len(before), len(after) - end, len(after)))
-    return [block for block in blocks if block[1] < block[2] or block[3] < block[4]]
+        old, new = before[start : stops[0]], after[start : stops[1]]
+        for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=True).get_opcodes():
+            blocks.append((tag == "equal", range(start + a, start + b), range(start + c, start + d)))
+    blocks.append((True, range(stops[0], len(before)), range(stops[1], len(after))))
+    return [block for block in blocks if block[1] or block[2]]

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
@@ -97,15 +97,6 @@ class Remark(Comment):
     y: int | None
     revision_num: int | None = None
     outdated: bool | None = None
-
-    @classmethod
-    def placed(cls, **values: Any) -> Remark:
-        """Return a comment, with its place parsed from its location.
-
-        :param values: the values of the other fields.
-        :raises InvalidRequestError: the location is not valid.
-        """
-        return cls(**{**values, **parse_location(values["location"])._asdict()})
 
     @property
     def where(self) -> str:

@@ -5,22 +5,23 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact import artifacts
-from npl_mcp.stores.artifact.artifacts import require, require_open
+from npl_mcp.stores.artifact.artifacts import RevisionName, require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
 from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import columns, conditions, filled
-from npl_mcp.stores.review import annotation, results
+from npl_mcp.stores.review import annotation
+from npl_mcp.stores.review.annotation import Comment, Remark
 
 STATUSES = ("in_progress", "completed")
 VERDICTS = ("approved", "changes_needed")
@@ -35,7 +36,153 @@ MAX_FOLLOWED = 10
 """Latest revisions whose comments are followed to their lines in a later one; each takes up to 1/3 s."""
 
 
-def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> results.NewReview:
+@dataclass(frozen=True, slots=True)
+class NewReview:
+    """A new review.
+
+    :param review_id: id of the review.
+    :param artifact_id: id of the artifact.
+    :param revision_id: row id of the revision.
+    :param revision_num: number of the revision.
+    :param reviewer_persona: persona of the reviewer.
+    :param status: ``in_progress``.
+    """
+
+    review_id: int
+    artifact_id: int
+    revision_id: int
+    revision_num: int
+    reviewer_persona: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewComment:
+    """A new comment.
+
+    :param comment_id: id of the comment.
+    :param review_id: id of the review.
+    :param location: place in the stored form.
+    :param comment: text of the comment.
+    :param persona: author.
+    :param selector: selector of the commented section, if the comment has one.
+    """
+
+    comment_id: int
+    review_id: int
+    location: str
+    comment: str
+    persona: str
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A review.
+
+    :param id: id of the review.
+    :param artifact_id: id of the artifact.
+    :param revision_id: row id of the revision.
+    :param revision_num: number of the revision.
+    :param reviewer_persona: persona of the reviewer.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param status: ``in_progress`` or ``completed``.
+    :param verdict: ``approved`` or ``changes_needed``.
+    """
+
+    id: int
+    artifact_id: int
+    revision_id: int
+    revision_num: int
+    reviewer_persona: str
+    created_at: str
+    status: str
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewEntry(Review):
+    """A review in a list.
+
+    :param comment_count: number of comments.
+    """
+
+    comment_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContent(Review):
+    """A review with its comments.
+
+    :param artifact_name: name of the artifact.
+    :param artifact_type: type of the artifact.
+    :param completed_at: time of its completion, UTC, ISO 8601.
+    :param overall_comment: overall comment of the reviewer.
+    :param items: comments of the page, oldest first.
+    :param total: number of all comments.
+    :param limit: maximum number of comments in a page.
+    :param offset: number of comments before the page.
+    """
+
+    artifact_name: str
+    artifact_type: str
+    completed_at: str | None
+    overall_comment: str | None
+    items: Sequence[Comment]
+    total: int
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A completed review, or a thread with its new state.
+
+    :param review_id: id of the review.
+    :param status: ``completed``; for a thread ``resolved`` or ``open``.
+    :param overall_comment: overall comment of the reviewer.
+    :param verdict: ``approved`` or ``changes_needed``.
+    :param comment_id: id of the thread's first comment.
+    """
+
+    review_id: int
+    status: str
+    overall_comment: str | None = None
+    verdict: str | None = None
+    comment_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedRevision(RevisionName):
+    """A revision with all its reviews.
+
+    :param annotated_content: text with footnotes; of another file, all comments with their places.
+    :param reviewer_files: comments and overall comment of each reviewer, numbered as in the copy.
+    :param total_comments: number of comments in all reviews.
+    :param reviewers: personas, in the order of their first reviews.
+    """
+
+    annotated_content: str
+    reviewer_files: Mapping[str, str]
+    total_comments: int
+    reviewers: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The comments on a revision.
+
+    :param items: comments in the order of writing, at most 1,000.
+    :param total: number of all comments.
+    :param carried: open threads of earlier revisions, at their places in this one.
+    """
+
+    items: Sequence[Remark]
+    total: int
+    carried: Sequence[Remark]
+
+
+def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
     """Begin a review.
 
     :param revision_id: the row id of a revision of the artifact.
@@ -45,7 +192,7 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
     about = {"artifact_id": artifact_id, "revision_id": revision_id}
     row = tx.insert("review", "id", reviewer_persona=reviewer_persona, created_at=tx.now, **about)
     number = revision["revision_num"]
-    return results.NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
+    return NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
 
 
 def comment(
@@ -55,7 +202,7 @@ def comment(
     comment: str,
     persona: str,
     reply_to: int | None = None,
-) -> results.NewComment:
+) -> NewComment:
     """Add a comment to a place.
 
     :param meant: lines, a pixel, or the selector of a section; its lines are resolved once.
@@ -86,7 +233,7 @@ def comment(
         if tx.value(_COUNT, review=review_id) >= MAX_COMMENTS:
             raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
         row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **said)
-    return results.NewComment(row["id"], **said)
+    return NewComment(row["id"], **said)
 
 
 def listed(
@@ -96,7 +243,7 @@ def listed(
     reviewer_persona: str | None = None,
     status: str | None = None,
     session_id: str | None = None,
-) -> Page[results.ReviewEntry]:
+) -> Page[ReviewEntry]:
     """Return reviews, newest first.
 
     :param artifact_id: the artifact; ``None`` for any.
@@ -113,21 +260,19 @@ def listed(
     if artifact_id is not None:
         require(tx, artifact_id)
     total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
-    return tx.page(results.ReviewEntry, _LIST.format(where=where), total, part, **values)
+    return tx.page(ReviewEntry, _LIST.format(where=where), total, part, **values)
 
 
-def get(tx: Transaction, review_id: int, part: Slice) -> results.ReviewContent:
+def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
     """Return a review with a page of its comments, oldest first."""
     review = _review(tx, review_id)
-    page = tx.page(annotation.Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
-    return results.ReviewContent(
-        **review, items=page.items, total=page.total, limit=page.limit, offset=page.offset
-    )
+    page = tx.page(Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
+    return filled(ReviewContent, page, **review)
 
 
 def settle(
     tx: Transaction, review_id: int, comment_id: int, persona: str | None, *, resolved: bool
-) -> results.Completion:
+) -> Completion:
     """Resolve or reopen a thread. Idempotent.
 
     :param comment_id: any comment of the thread.
@@ -139,7 +284,7 @@ def settle(
     if resolved != (thread["resolved_at"] is not None):
         sql = "UPDATE review_comment SET resolved_at = :at, resolved_by = :who WHERE id = :id"
         tx.run(sql, at=tx.now if resolved else None, who=persona if resolved else None, id=thread["id"])
-    return results.Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
+    return Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
 
 
 def complete(
@@ -148,7 +293,7 @@ def complete(
     overall_comment: str | None,
     reviewer: str | None,
     verdict: str | None = None,
-) -> results.Completion:
+) -> Completion:
     """Complete a review. Idempotent.
 
     :param reviewer: the required reviewer of the review; ``None`` for any.
@@ -166,15 +311,15 @@ def complete(
             " verdict = :verdict WHERE id = :review"
         )
         tx.run(sql, now=tx.now, comment=overall_comment, verdict=verdict, review=review_id)
-        return results.Completion(review_id, "completed", overall_comment, verdict)
+        return Completion(review_id, "completed", overall_comment, verdict)
     for name, given in (("overall comment", overall_comment), ("verdict", verdict)):
         if given not in (None, review[name.replace(" ", "_")]):
             problem = f"review {review_id} is complete, with another {name}"
             raise errors.ClosedError(problem, hint="begin a new review to say more")
-    return results.Completion(review_id, "completed", review["overall_comment"], review["verdict"])
+    return Completion(review_id, "completed", review["overall_comment"], review["verdict"])
 
 
-def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> results.AnnotatedRevision:
+def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedRevision:
     """Return a copy of a revision with the comments of all its reviews.
 
     A text gets footnotes; of another file, the copy has only the comments.
@@ -192,7 +337,7 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> results.An
     text = as_text(content)
     marks = annotation.labels(remarks, text or "")
     return filled(
-        results.AnnotatedRevision,
+        AnnotatedRevision,
         revision,
         annotated_content=annotation.annotate(text, marks),
         reviewer_files=annotation.reviewer_files(about, marks),
@@ -201,7 +346,7 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> results.An
     )
 
 
-def placed(database: Database, artifact_id: int, revision_id: int) -> results.Places:
+def placed(database: Database, artifact_id: int, revision_id: int) -> Places:
     """Return the comments on a revision, each with its place."""
     with database.read() as tx:
         number = _revision(tx, artifact_id, revision_id)["revision_num"]
@@ -210,12 +355,12 @@ def placed(database: Database, artifact_id: int, revision_id: int) -> results.Pl
         earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=MAX_PAGE)
         content = artifacts.content(tx, artifact_id, number)[1]
     carried = tuple(_carried(database, artifact_id, content, list(map(_remark, earlier))))
-    return results.Places(items, total, carried)
+    return Places(items, total, carried)
 
 
 def _carried(
-    database: Database, artifact_id: int, content: bytes, remarks: Sequence[annotation.Remark]
-) -> Iterator[annotation.Remark]:
+    database: Database, artifact_id: int, content: bytes, remarks: Sequence[Remark]
+) -> Iterator[Remark]:
     """Yield comments of earlier revisions at their places in a later content.
 
     :param remarks: the comments, those of the latest revision first.
@@ -259,7 +404,7 @@ WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
 """
 
 _COMMENTS = f"""
-SELECT {columns(annotation.Comment)} FROM review_comment
+SELECT {columns(Comment)} FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
@@ -346,8 +491,8 @@ def _open(tx: Transaction, review_id: int) -> Row:
     return review
 
 
-def _remark(row: Row) -> annotation.Remark:
+def _remark(row: Row) -> Remark:
     try:
-        return annotation.Remark.placed(**row)
+        return Remark(**row, **annotation.parse_location(row["location"])._asdict())
     except (InvalidRequestError, TypeError):
         raise damaged(f"review_comment {row['id']}, column location is not a valid place") from None

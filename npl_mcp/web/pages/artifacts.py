@@ -11,7 +11,6 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from npl_mcp.stores.artifact.files import picture_type
-from npl_mcp.web.differences import rows_of
 from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.routing import TEAM, Action, Data, Download, WebPage
 from npl_mcp.web.signing_in import inside
@@ -136,7 +135,6 @@ async def compared(visit: Visit) -> Data:
     new = visit.number("to", last) or 0
     old = visit.number("from", max(0, new - 1)) or 0
     found = await visit.call("artifact_compare", artifact_id=artifact_id, old=old, new=new)
-    view = "split" if visit.text("view") == "split" else "unified"
     about = await visit.call("artifact_look", artifact_id=artifact_id, revision=new, limit=1)
     comments = await _comments(visit, artifact_id, about["revision_id"])
     threads: dict[int, list[Data]] = {}
@@ -146,10 +144,8 @@ async def compared(visit: Visit) -> Data:
     return {
         **found,
         "history": history["items"],
-        "view": view,
         "threads": threads,
         "place": _place(visit),
-        "_rows": rows_of,
     }
 
 

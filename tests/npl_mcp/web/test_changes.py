@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from npl_mcp.web.differences import differences
+from npl_mcp.stores.artifact.comparing import compare
 from npl_mcp.web.pages.changes import IN_A_COLUMN
 from tests.npl_mcp.documents.change_requests import CONFIG, SECOND
 from tests.npl_mcp.http.http_server import Running, serving
@@ -243,5 +243,5 @@ def test_a_section_that_no_form_can_keep_is_not_edited(visitor: Visitor, server:
     ],
 )
 def test_differences_show_what_is_gone_and_what_is_new(old: str, new: str, signs: str) -> None:
-    hunks = differences(old, new)
-    assert "…".join("".join(row["sign"] or "=" for row in rows) for rows in hunks) == signs
+    hunks = compare(old, new).hunks
+    assert "…".join("".join(line.sign or "=" for line in lines) for lines in hunks) == signs

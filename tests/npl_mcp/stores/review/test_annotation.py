@@ -51,7 +51,7 @@ def test_other_locations_are_refused(text: str) -> None:
 
 
 def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> Remark:
-    return Remark.placed(
+    return Remark(
         id=key,
         review_id=1,
         reviewer_persona=reviewer,
@@ -63,6 +63,7 @@ def remark(key: int, reviewer: str, location: str, comment: str, persona: str | 
         reply_to=None,
         resolved_at=None,
         resolved_by=None,
+        **parse_location(location)._asdict(),
     )
 
 
