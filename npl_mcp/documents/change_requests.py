@@ -240,7 +240,7 @@ class ChangeRequests:
 
         def edited(_: Ticket, data: bytes) -> None:
             check_state(ticket.key, digest, data)
-            keep_number(place, self._listing(place).highest[place.code])
+            keep_number(place, max(known.number for known in (ticket, *self.tickets(place))))
 
         gone, _ = self._change(place, ticket, edited)
         path = _answer_path(place, gone.name)
@@ -256,11 +256,10 @@ class ChangeRequests:
         chosen = matching(listing.tickets, filters or {})
         rows = [_list_row(place, ticket, same[ticket.number]) for ticket in chosen]
         # Unreadable files pass no filter.
-        for name, problem in () if filters else listing.others.items():
-            if problem:
-                title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
-                known = (key_in(title), title, _UNREADABLE, "", "")
-                rows.append(answers.ChangeRow(*known, path=path, problem=problem))
+        for name, problem in () if filters else listing.unreadable.items():
+            title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
+            known = (key_in(title), title, _UNREADABLE, "", "")
+            rows.append(answers.ChangeRow(*known, path=path, problem=problem))
         return wanted.cut(rows)
 
     def suggest(self, project: str | None, key: str) -> answers.Suggestions:
@@ -310,8 +309,8 @@ class ChangeRequests:
             raise doubled(matches)
         if matches:
             return place, matches[0]
-        for name, problem in listing.others.items():
-            if problem and re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
+        for name, problem in listing.unreadable.items():
+            if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
                 raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
         hint = "list_crs lists the keys"
         raise errors.ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
@@ -337,7 +336,7 @@ class ChangeRequests:
             nonlocal before
             before = _same(ticket, data)
             new = edit(before, data)
-            if new is not None and isinstance(read_ticket(ticket.name, new, ticket.state), str):
+            if new is not None and read_ticket(ticket.name, new, ticket.state) is None:
                 raise errors.TooLargeError(f"the front matter of {ticket.key} would be too long")
             return new
 
@@ -381,7 +380,7 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
     :raises ConflictError: the file is no longer this change request.
     """
     present = read_ticket(ticket.name, data, ticket.state)
-    if isinstance(present, str) or present.key != ticket.key:
+    if present is None or present.key != ticket.key:
         hint = "read it again, then try again"
         raise errors.ConflictError(f"{ticket.key} is being changed by another program", hint=hint)
     return present

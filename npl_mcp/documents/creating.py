@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from npl_index.errors import InvalidRequestError, MissingRequestError
+from npl_index.errors import InvalidRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.editing import check_closed
 from npl_index.markdown.front_matter import new_front_matter, with_line_feeds
@@ -112,12 +112,8 @@ def _string_of(data: Mapping[str, object], name: str) -> str | None:
     """Return a field of the input; ``None`` if it is absent.
 
     :raises InvalidRequestError: the value is not a string.
-    :raises MissingRequestError: ``title`` is absent.
     """
     value = data.get(name)
-    if value is None and name == "title":
-        problem = "data.title is required"
-        raise MissingRequestError(problem, parameter="data", hint='give {"title": "First bug"}')
     if value is not None and not isinstance(value, str):
         raise InvalidRequestError(f"data.{name} is not a string", parameter="data", hint="give a string")
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,6 +14,8 @@ DEFINED: Mapping[str, tuple[str, ...]] = {"status": STATUSES, "type": TYPES, "pr
 FACETS = (*DEFINED, "assignee", "phaseEpic")
 """Fields that a filter may name."""
 
+_EXAMPLE = 'e.g. {"priority": ["Low", "Medium"]}'
+
 
 def matching(tickets: Iterable[Ticket], filters: Mapping[str, object]) -> list[Ticket]:
     """Return the change requests that have, in each field, one of its values; case does not count.
@@ -25,37 +26,23 @@ def matching(tickets: Iterable[Ticket], filters: Mapping[str, object]) -> list[T
     """
     kept = every = list(tickets)
     for name, value in filters.items():
-        wanted = _values(choose(name, "filters", FACETS), value)
-        if name in DEFINED:
-            _check_known(name, wanted, {ticket.text(name) for ticket in every})
+        values = [value] if isinstance(value, str) else value
+        choose(name, "filters", FACETS)
+        if (
+            not isinstance(values, Sequence)
+            or not values
+            or not all(isinstance(part, str) for part in values)
+        ):
+            problem = f"has neither a string nor a list of strings as {name}"
+            raise checks.invalid("filters", problem, _EXAMPLE)
+        wanted = set(map(_folded, values))
+        known = dict.fromkeys((*DEFINED.get(name, ()), *sorted({ticket.text(name) for ticket in every})))
+        if name in DEFINED and (unknown := wanted.difference(map(_folded, known))):
+            hint = f"use one or several of {checks.shortened(list(known))}; {_EXAMPLE}"
+            raise checks.invalid("filters", f"has {min(unknown)!r}, which is not a known {name}", hint)
         kept = [ticket for ticket in kept if _folded(ticket.text(name)) in wanted]
     return kept
 
 
-def _values(name: str, value: object) -> frozenset[str]:
-    """Return the values of a filter, folded."""
-    values = [value] if isinstance(value, str) else value
-    if not isinstance(values, Sequence) or not values or not all(isinstance(part, str) for part in values):
-        problem = f"has neither a string nor a list of strings as {name}"
-        raise checks.invalid("filters", problem, f"give one value, or several: {_example(name)}")
-    return frozenset(map(_folded, values))
-
-
-def _check_known(name: str, wanted: frozenset[str], used: Iterable[str]) -> None:
-    """Check that the values of a field are defined or in use.
-
-    :raises InvalidRequestError: one is not; the hint names the known values.
-    """
-    known = dict.fromkeys((*DEFINED[name], *sorted(used)))
-    if unknown := wanted.difference(map(_folded, known)):
-        hint = f"use one or several of {checks.shortened(list(known))}: {_example(name)}"
-        raise checks.invalid("filters", f"has {min(unknown)!r}, which is not a known {name}", hint)
-
-
 def _folded(text: str) -> str:
     return folded_value(unicodedata.normalize("NFC", text))
-
-
-def _example(name: str) -> str:
-    """Return an example of several values, as a JSON list."""
-    return json.dumps(DEFINED.get(name, ("one", "other"))[:2])

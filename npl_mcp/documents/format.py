@@ -40,7 +40,7 @@ MAX_NUMBER = 99_999
 
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
 _KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
-_LONG_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]{6,}", re.ASCII)
+_FILE_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-([0-9]{1,18})", re.ASCII)
 _LEADING_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
 _MAX_SLUG = 50
 _NO_KEYS = frozenset({"none", "n/a", "null", "undefined"})
@@ -101,13 +101,8 @@ def is_code(text: str) -> bool:
 
 def number_in(key: str) -> int | None:
     """Return the number of a key in the form of files; ``None`` for other texts."""
-    match = _KEY.fullmatch(key)
-    return int(match[2]) if match is not None and match[1] and match[1].isupper() else None
-
-
-def has_long_number(key: str) -> bool:
-    """Return whether a text is a key except that its number is above :data:`MAX_NUMBER`."""
-    return _LONG_KEY.fullmatch(key) is not None
+    match = _FILE_KEY.fullmatch(key)
+    return None if match is None else int(match[1])
 
 
 def check_title(text: str, parameter: str) -> str:

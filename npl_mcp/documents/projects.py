@@ -286,7 +286,6 @@ def next_number(project: Project, folder: Folder, listing: FolderListing) -> int
     :raises ClosedError: no number is left.
     """
     known = {(project.info.startNumber or 1) - 1: "startNumber", _last_number(project): LAST_KEY_FILE}
-    known[listing.highest.get(project.code, 0)] = "a deleted file"
     known |= {ticket.number: printable(ticket.name) for ticket in listing.tickets}
     for name in folder.names():
         code, _, rest = name.partition("-")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from npl_index.errors import DocumentError, DocumentNotFoundError
+from npl_index.errors import DocumentError, DocumentNotFoundError, UnreadableDocumentError
 from npl_index.library.cache import BuildingCache
 from npl_index.library.documents import Document, FileReader
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.documents.folders import SharedFolder, printable
-from npl_mcp.documents.format import DEFAULTS, SUFFIX, divide, has_long_number, number_in, title_of
+from npl_mcp.documents.format import DEFAULTS, MAX_NUMBER, SUFFIX, divide, number_in, title_of
 
 _MAX_BYTES = 32 * 1024 * 1024
 _TICKET_BYTES = 2_000
@@ -70,16 +69,14 @@ class Ticket:
 
 
 class FolderListing(NamedTuple):
-    """The Markdown files of a folder.
+    """The change requests of a folder.
 
     :param tickets: change requests, highest number first.
-    :param others: other files: the reason why a file cannot be read, by name; ``""`` for readable files.
-    :param highest: highest number since the program started, by code of the project.
+    :param unreadable: the reason why a file cannot be read, by name.
     """
 
     tickets: tuple[Ticket, ...]
-    others: Mapping[str, str]
-    highest: Mapping[str, int]
+    unreadable: Mapping[str, str]
 
 
 class Tickets:
@@ -88,54 +85,47 @@ class Tickets:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._files: BuildingCache[Ticket | str] = BuildingCache(_read, _MAX_BYTES, lambda _: _TICKET_BYTES)
-        self._highest: dict[str, dict[str, int]] = {}
+        self._files: BuildingCache[Ticket | None] = BuildingCache(_read, _MAX_BYTES, lambda _: _TICKET_BYTES)
 
     def listing(self, folder: SharedFolder) -> FolderListing:
         """Return the present change requests of a folder.
 
         :raises StorageError: the folder cannot be listed.
         """
-        reader, tickets, others = FileReader(folder.max_bytes, ()), list[Ticket](), {}
+        reader, tickets, unreadable = FileReader(folder.max_bytes, ()), list[Ticket](), {}
         for name, status in sorted(folder.states(SUFFIX).items()):
             file = folder.found(name)
             try:
                 state = Fingerprint.of(file.absolute, status)
-                content = self._files.get(state, partial(reader.read, file))
+                ticket = self._files.get(state, partial(reader.read, file))
             except (DocumentError, DocumentNotFoundError) as error:
-                content = error.message
-            if isinstance(content, str):
-                others[name] = content
+                unreadable[name] = error.message
             else:
-                tickets.append(content)
+                tickets += [] if ticket is None else [ticket]
         tickets.sort(key=lambda ticket: -ticket.number)
-        with self._lock:
-            highest = self._highest.setdefault(folder.path, {})
-            for ticket in tickets:
-                highest[ticket.code] = max(highest.get(ticket.code, 0), ticket.number)
-            return FolderListing(tuple(tickets), others, dict(highest))
+        return FolderListing(tuple(tickets), unreadable)
 
 
-def _read(document: Document) -> Ticket | str:
+def _read(document: Document) -> Ticket | None:
     return read_ticket(document.path.rpartition("/")[2], document.data, document.fingerprint)
 
 
-def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | str:
-    """Read a change request; return the reason, possibly empty, if the file is not one.
+def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
+    """Read a change request; return ``None`` if the file is not one.
 
     :param name: name of the file.
     :param data: content of the file.
     :param state: fingerprint of the file.
-    :raises UnreadableDocumentError: the content is not UTF-8.
+    :raises UnreadableDocumentError: the content is not UTF-8, or the number of its code is too long.
     """
     front, body = divide(data)
     fields = values(front)
     code = fields.get("code")
     number = number_in(code) if isinstance(code, str) else None
     if not isinstance(code, str) or number is None:
-        is_long = isinstance(code, str) and has_long_number(code)
-        return f"the number of its code {str(code)[:64]!r} is too long" if is_long else ""
+        return None
+    if number > MAX_NUMBER:
+        raise UnreadableDocumentError(f"the number of its code {code!r} is too long")
     title = title_in(body) or fields.get("title")
     if not isinstance(title, str) or not title:
         title = printable(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code

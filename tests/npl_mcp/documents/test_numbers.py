@@ -43,17 +43,6 @@ def test_a_deleted_number_is_not_given_again(tmp_path: Path, restart: bool) -> N
     assert new(server()) == "TST-010"
 
 
-def test_a_file_that_was_only_listed_counts_while_the_server_runs(tmp_path: Path) -> None:
-    """Notes elsewhere may have its key."""
-    file = make_project(tmp_path)
-    other = file.with_name("TST-009-x.md")
-    other.write_text(SECOND.replace("TST-002", "TST-009"), encoding="utf-8")
-    changes = started(tmp_path)
-    changes.list(None, None, None, None)
-    other.unlink()
-    assert new(changes) == "TST-010"
-
-
 @pytest.mark.parametrize(
     ("kept", "key"),
     [

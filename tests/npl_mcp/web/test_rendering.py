@@ -101,7 +101,6 @@ def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path: str) 
 WRITING = (
     "jinja2",
     "web/markdown",
-    "web/differences",
     "artifact/comparing",
     "markdown_it",
 )
