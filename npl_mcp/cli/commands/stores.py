@@ -143,8 +143,8 @@ def _import(_: argparse.Namespace, settings: Settings) -> CommandResult:
     with stores_of(settings) as stores:
         done = files.import_folder(stores.database, str(settings.worklog_project))
     text = f"{done.sessions} sessions with {done.entries} entries imported"
-    counts = {"lines are not entries": done.skipped_lines, "unknown keys were dropped": done.dropped_keys}
-    return CommandResult("; ".join((text, *(f"{count} {what}" for what, count in counts.items() if count))))
+    skipped = f"; {done.skipped_lines} lines are not entries" if done.skipped_lines else ""
+    return CommandResult(text + skipped)
 
 
 @COMMANDS.add("library export", argument("folder", type=path, help="target; existing files stay unchanged"))

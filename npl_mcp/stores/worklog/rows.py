@@ -6,7 +6,7 @@ A session's row holds its counts, so the cost of every function is independent o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count as count_from
 from typing import Any
@@ -130,17 +130,17 @@ def live(tx: Transaction, project: str, session_id: str) -> Row | None:
 
 def open_id(tx: Transaction, project: str, name: str) -> str:
     """Return a name for a session; if closed sessions use it, with the next suffix ``-2``, ``-3``, …."""
-    sql = (
-        "SELECT id FROM worklog_session WHERE project = :project AND archived_as IS NULL"
-        " AND status = 'closed' AND id >= :name AND id < :beyond"
-    )
+    return _free(tx, project, "id", name, "archived_as IS NULL AND status = 'closed'")
+
+
+def _free(tx: Transaction, project: str, column: str, name: str, where: str = "TRUE") -> str:
+    """Return a name, or if a session has it in a column, the first free one of ``name-2``, ``name-3``, …."""
     # "." comes after "-", so this range has the name itself, and all names that continue it with a hyphen.
-    closed = tx.all(sql, project=project, name=name, beyond=f"{name}.")
-    return _free(name, {row["id"] for row in closed})
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    """Return a name, or if it is taken, the first free one of ``name-2``, ``name-3``, …."""
+    sql = (
+        f"SELECT {column} AS name FROM worklog_session WHERE project = :project AND {where}"
+        f" AND {column} >= :name AND {column} < :beyond"
+    )
+    taken = {row["name"] for row in tx.all(sql, project=project, name=name, beyond=f"{name}.")}
     names = (name if number == 1 else f"{name}-{number}" for number in count_from(1))
     return next(name for name in names if name not in taken)
 
@@ -269,28 +269,22 @@ def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> 
     return int(seq)
 
 
-def set_counts(
-    tx: Transaction, number: int, entries: int, last_entry: str | None, agents: Mapping[str, int]
-) -> None:
-    """Set the counts of a session whose entries were inserted without them.
-
-    :param agents: the number of entries of each agent.
-    """
-    sql = "UPDATE worklog_session SET entry_count = :entries, last_entry = :last WHERE number = :number"
-    tx.run(sql, entries=entries, last=last_entry, number=number)
-    counts = [{"agent_id": agent, "entry_count": count} for agent, count in agents.items()]
-    tx.insert_many("worklog_agent", [{"session_number": number, **count} for count in counts])
+def count_entries(tx: Transaction, number: int) -> None:
+    """Set the counts of a session whose entries were inserted without them."""
+    own = "FROM worklog_entry WHERE session_number = :number"
+    sql = (
+        f"UPDATE worklog_session SET entry_count = (SELECT count(*) {own}),"
+        f" last_entry = (SELECT ts {own} ORDER BY seq DESC LIMIT 1) WHERE number = :number"
+    )
+    tx.run(sql, number=number)
+    counts = f"SELECT session_number, agent_id, count(*) {own} GROUP BY session_number, agent_id"
+    tx.run(f"INSERT INTO worklog_agent (session_number, agent_id, entry_count) {counts}", number=number)
 
 
 def archive(tx: Transaction, project: str, row: Row) -> None:
     """Assign a name in the archive to a closed session without one."""
     if row["archived_as"] is None:
-        sql = (
-            "SELECT archived_as FROM worklog_session"
-            " WHERE project = :project AND archived_as >= :name AND archived_as < :beyond"
-        )
-        archived = tx.all(sql, project=project, name=row["id"], beyond=f"{row['id']}.")
-        name = _free(row["id"], {other["archived_as"] for other in archived})
+        name = _free(tx, project, "archived_as", row["id"])
         sql = "UPDATE worklog_session SET archived_as = :name WHERE number = :number"
         tx.run(sql, name=name, number=row["number"])
 

@@ -73,13 +73,11 @@ class Imported:
     :param sessions: number of new sessions.
     :param entries: number of their entries.
     :param skipped_lines: number of invalid lines.
-    :param dropped_keys: unknown keys of entries.
     """
 
     sessions: int = 0
     entries: int = 0
     skipped_lines: int = 0
-    dropped_keys: int = 0
 
 
 def export(tx: Transaction, project: str, session_id: str | None, target: Path | None) -> Path:
@@ -157,10 +155,9 @@ def _folders(project: str, path: str) -> list[str]:
     try:
         with Folder.opened(*below_root(project, path)) as folder, folder.scan() as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
     except OSError as error:
-        logger.warning("worklogs cannot be imported: %s", error.strerror)
+        if not isinstance(error, FileNotFoundError):
+            logger.warning("worklogs cannot be imported: %s", error.strerror)
         return []
     return [f"{path}/{name}" for name in names if name[0] != "." and name.lower() != ARCHIVE]
 
@@ -196,30 +193,27 @@ def _session(project: str, path: str) -> WorklogSession | None:
 def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder) -> Counter[str]:
     """Store a session and its entries; return the counts by the names of :class:`Imported`."""
     number = rows.insert(tx, project, session)["number"]
-    counted, agents, last = Counter(sessions=1), Counter[str](), None
+    counted = Counter(sessions=1)
     places: dict[int, int] = {}  # the first position of each number
     batch: list[dict[str, Any]] = []
     for raw in _raw_lines(folder):
-        parsed = parse_line(raw)
-        if parsed is None:
+        entry = parse_line(raw)
+        if entry is None:
             counted["skipped_lines"] += not raw.isspace()
             continue
-        entry, dropped = parsed
-        counted.update(entries=1, dropped_keys=dropped)
+        counted["entries"] += 1
         places.setdefault(entry.seq, counted["entries"])
-        agents[entry.agent_id] += 1
         values = {**values_of(entry), "session_number": number, "seq": counted["entries"]}
         for name in rows.JSON_COLUMNS:
             if values[name] is not None:
                 values[name] = checks.json_text(values[name], name, MAX_LINE)
         batch.append(values)
-        last = entry.ts
         if len(batch) == _BATCH:
             tx.insert_many("worklog_entry", batch)
             batch.clear()
     tx.insert_many("worklog_entry", batch)
     # At the end: PostgreSQL takes quadratic time to update a row again and again in one transaction.
-    rows.set_counts(tx, number, counted["entries"], last, agents)
+    rows.count_entries(tx, number)
     known = sorted(places)
     for agent, cursor in _cursors(folder):
         # The first position of the highest number that is not above the cursor's.
@@ -274,25 +268,22 @@ def line_of(entry: Entry) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def parse_line(raw: bytes) -> tuple[Entry, int] | None:
-    """Parse a line of the log.
+def parse_line(raw: bytes) -> Entry | None:
+    """Parse a line of the log; unknown keys are dropped.
 
-    :returns: the entry with its ``seq`` in the file, and the number of dropped keys; ``None`` for an invalid
-        entry or values that no database can store.
+    :returns: the entry with its ``seq`` in the file; ``None`` for an invalid entry, or values that no
+        database can store.
     """
-    fields = read_object(raw)
-    seq, tags, refs = (fields.get(name) for name in ("seq", "tags", "refs"))
-    ts = read_time(fields.get("ts"))
+    fields = {"agent_type": "unknown"} | read_object(raw)
+    seq, ts = fields.get("seq"), read_time(fields.get("ts"))
+    texts = (fields.get(name) for name in ("agent_id", "agent_type", "action", "summary"))
     if type(seq) is not int or not 1 <= seq <= checks.MAX_ID or ts is None:
         return None
-    if not all(isinstance(fields.get(name), str) for name in ("agent_id", "action", "summary")):
+    if not all(isinstance(text, str) for text in texts):
         return None
-    kind = fields.get("agent_type")
-    good_tags = tags is None or (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags))
-    good_refs = refs is None or isinstance(refs, dict)
-    more = {"tags": tags if good_tags else None, "refs": refs if good_refs else None}
-    entry = filled(Entry, fields, ts=ts, agent_type=kind if isinstance(kind, str) else "unknown", **more)
-    return entry, len(fields.keys() - values_of(entry).keys()) + (not good_tags) + (not good_refs)
+    kinds = {"tags": list, "refs": dict}
+    more = {name: value for name, kind in kinds.items() if isinstance(value := fields.get(name), kind)}
+    return filled(Entry, fields, **{"tags": None, "refs": None, "ts": ts, **more})
 
 
 def meta_text(session: WorklogSession) -> str:
@@ -304,9 +295,9 @@ def meta_text(session: WorklogSession) -> str:
         "status": session.status,
         "agents": {},
     }
-    if session.closed is not None:
-        body["closed"] = offset(session.closed)
-    return json.dumps(body, indent=2)
+    return json.dumps(
+        body if session.closed is None else {**body, "closed": offset(session.closed)}, indent=2
+    )
 
 
 def cursor_text(cursor: Cursor) -> str:
