@@ -26,9 +26,16 @@ from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from npl_index.index.building import WORKER
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
+from npl_mcp.http.app import create_app
+from npl_mcp.http.policy import Policy
+from npl_mcp.tools.npl import npl_load_tailored
+from npl_mcp.web.rendering import environment
 from tests.postgres_server import OURS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -178,6 +185,8 @@ def main(line: socket.socket) -> None:
                 import_module(module.name)
     for name in _IMPORTED_LATE:
         import_module(name)
+    with TemporaryDirectory() as folder:
+        _make_what_lasts(Path(folder))
     _keep(list(sys.modules.items()))
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in each program"
@@ -206,6 +215,19 @@ def main(line: socket.socket) -> None:
     signal.signal(signal.SIGINT, interrupted)
     gc.enable()
     _run(**json.loads(data.decode("utf-8", "surrogateescape")))
+
+
+def _make_what_lasts(folder: Path) -> None:
+    """Make what a server makes once: schemas of tools, routes, templates, the tables of the ranking."""
+    settings = Settings(
+        cwd=folder, home=folder, system=folder, data_dir=folder / "data", web_url="http://none"
+    )
+    create_app(Policy(settings, frozenset(), own_token=""))
+    for template in environment().list_templates():
+        environment().get_template(template)
+    app = App(settings)
+    npl_load_tailored(app, context="prompt")
+    app.close()
 
 
 def _keep(modules: list[tuple[str, types.ModuleType]]) -> None:
