@@ -1,7 +1,7 @@
 """The protocol over standard input and output: one message per line, or one after each header.
 
 The SDK's streams read lines of any length into memory and drop a message that they cannot parse. The classes
-of this module stand in front of them: they limit a message, and answer an unreadable one with an error.
+of this module replace them: they limit a message, and answer an unreadable one with an error.
 
 Directive promises to serve clients older than tools. These write each message after a header, like the
 Language Server Protocol (``Content-Length: N``, an empty line, N bytes), expect answers in the same form, and
@@ -13,15 +13,15 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, BinaryIO, cast
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 import anyio
 import anyio.to_thread
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from fastmcp import FastMCP
-from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -30,6 +30,7 @@ from mcp_types import (
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
@@ -50,7 +51,6 @@ LAST_SECONDS = 60.0
 CANCELLED = "notifications/cancelled"
 """The method of the message that a client no longer wants an answer."""
 
-_ANSWER = re.compile(r'\{"jsonrpc":"2\.0","id":("(?:[^"\\]|\\.)*"|-?\d+),"(?:result|error)"')
 _HEADER_BEGINS = b"C"
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 _MAX_HEADER = 8_192
@@ -74,7 +74,7 @@ class UnreadableError(Exception):
 
 
 def check(content: bytes, limit: int) -> JSONRPCMessage:
-    """Make sure that the SDK can parse a message, and return it.
+    """Parse a message.
 
     :param limit: the maximum bytes of a message.
     :raises UnreadableError: the message is too long, has too many values or is not valid.
@@ -98,8 +98,8 @@ def check(content: bytes, limit: int) -> JSONRPCMessage:
     return message
 
 
-class Lines:
-    """A client with one message per line; the SDK uses it as both of its files.
+class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage]):
+    """A client with one message per line, as the stream of its messages and of the answers.
 
     The SDK ends all calls at the end of the input, which is therefore delayed until they have their answers.
 
@@ -110,45 +110,46 @@ class Lines:
 
     def __init__(self, source: BinaryIO, target: BinaryIO, limit: int) -> None:
         self._source, self._target, self._limit = source, target, limit
-        self._unanswered: set[int | str] = set()
+        self._contents = self._read()
+        self._unanswered: set[object] = set()
+        self._sending = anyio.Lock()
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield each message that can be parsed; answer any other."""
-        contents = self._contents()
-        while (content := await anyio.to_thread.run_sync(self._next, contents)) is not None:
-            if isinstance(content, bytes):
-                yield content
-            else:
-                await self.write(content.answer.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+    async def receive(self) -> SessionMessage:
+        """Return the next message that can be parsed; answer any other."""
+        while (message := await anyio.to_thread.run_sync(self._next)) is not None:
+            if not isinstance(message, UnreadableError):
+                return SessionMessage(message)
+            await self.send(SessionMessage(message.answer))
         with anyio.move_on_after(LAST_SECONDS):
             while self._unanswered:
                 await anyio.sleep(0.01)
+        raise anyio.EndOfStream
 
-    async def write(self, message: str) -> None:
-        """Send a message and its line end; end the process if the client is gone.
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message; end the process if the client is gone, which may keep its standard input open."""
+        async with self._sending:
+            await anyio.to_thread.run_sync(self._write, item.message)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._unanswered.discard(item.message.id)
 
-        Such a client may keep its side of standard input open.
-        """
-        await anyio.to_thread.run_sync(self._write, message)
+    async def aclose(self) -> None:
+        """Do nothing: every message is sent already."""
 
-    async def flush(self) -> None:
-        """Do nothing: every written message is sent already."""
-
-    def _next(self, contents: Iterator[bytes]) -> bytes | UnreadableError | None:
+    def _next(self) -> JSONRPCMessage | UnreadableError | None:
         try:
-            if (content := next(contents, None)) is not None:
-                message = check(content, self._limit)
-                if isinstance(message, JSONRPCRequest):
-                    self._unanswered.add(message.id)
-                elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
-                    self._unanswered.discard((message.params or {}).get("requestId", ""))
+            content = next(self._contents, None)
+            message = None if content is None else check(content, self._limit)
         except UnreadableError as error:
             return error
         except ConnectionError:  # the client is gone, which is the end
             return None
-        return content
+        if isinstance(message, JSONRPCRequest):
+            self._unanswered.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+            self._unanswered.discard((message.params or {}).get("requestId", ""))
+        return message
 
-    def _contents(self) -> Iterator[bytes]:
+    def _read(self) -> Iterator[bytes]:
         """Yield the bytes of each message; of a message above the limit, only its beginning and end."""
         while line := self._source.readline(self._limit + 1):
             end, last = b"", line
@@ -161,23 +162,21 @@ class Lines:
             if not line.isspace():
                 yield (line + end).removesuffix(b"\n")
 
-    def _write(self, message: str) -> None:
+    def _write(self, message: JSONRPCMessage) -> None:
         try:
             self._target.write(self._framed(message))
             self._target.flush()
         except ConnectionError:
             os._exit(0)
-        if answer := _ANSWER.match(message):
-            self._unanswered.discard(json.loads(answer[1]))
 
-    def _framed(self, message: str) -> bytes:
-        return message.encode()
+    def _framed(self, message: JSONRPCMessage) -> bytes:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 class Headers(Lines):
     """A client with a header before each message; the handshake is optional."""
 
-    def _contents(self) -> Iterator[bytes]:
+    def _read(self) -> Iterator[bytes]:
         """Yield messages like :class:`Lines`.
 
         :raises UnreadableError: a header has no length, so the beginning of the next message is unknown.
@@ -192,9 +191,10 @@ class Headers(Lines):
                 return
             yield body + end
 
-    def _framed(self, message: str) -> bytes:
+    def _framed(self, message: JSONRPCMessage) -> bytes:
         # Some of these clients count characters; in ASCII, each is one byte.
-        body = json.dumps(json.loads(message), separators=(",", ":")).encode()
+        values = message.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        body = json.dumps(values, separators=(",", ":")).encode()
         return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
     def _length(self) -> int | None:
@@ -233,6 +233,5 @@ def connect(limit: int) -> Lines:
 
 async def serve(server: FastMCP[Any], client: Lines) -> None:
     """Serve a client until its input ends."""
-    inside, files = sdk_server(server), cast("Any", client)
-    async with stdio_server(files, files) as (received, outward):
-        await inside.run(received, outward, inside.create_initialization_options())
+    inside = sdk_server(server)
+    await inside.run(client, client, inside.create_initialization_options())

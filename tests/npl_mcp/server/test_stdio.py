@@ -16,7 +16,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
 
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server import stdio
@@ -171,8 +172,8 @@ def test_answers_have_headers_in_ascii() -> None:
 
     async def run() -> None:
         for request, result in ((1, "é"), (2, "y")):
-            answer = {"jsonrpc": "2.0", "id": request, "result": {"r": result}}
-            await client.write(json.dumps(answer, ensure_ascii=False) + "\n")
+            answer = JSONRPCResponse(jsonrpc="2.0", id=request, result={"r": result})
+            await client.send(SessionMessage(answer))
 
     anyio.run(run)
     assert target.getvalue() == (
@@ -190,14 +191,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def through(data: bytes, limit: int = 1_000, kind: type[Lines] = Lines) -> tuple[list[Any], list[Any]]:
     """Return the messages that can be read, and the answers to the others."""
     target = io.BytesIO()
-    files: Any = kind(io.BytesIO(data), target, limit)
     read: list[Any] = []
 
     async def run() -> None:
-        async with stdio_server(files, files) as (received, outward), received, outward:
-            async for one in received:
-                assert not isinstance(one, Exception)
-                read.append(one.message)
+        read.extend([item.message async for item in kind(io.BytesIO(data), target, limit)])
 
     anyio.run(run)
     written = target.getvalue().replace(b"Content-Length: ", b"\nContent-Length: ").splitlines()
