@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -115,19 +115,13 @@ def path_ends(path: str) -> Iterator[str]:
         yield ".".join(parts[start:])
 
 
-def near_names(
-    wanted: str, known: Iterable[str], limit: int = 5, *, risky: Collection[str] = ()
-) -> tuple[str, ...]:
-    """Return the known names most similar to a wanted name, best first (Indel similarity of 60 % or more).
-
-    :param risky: known names of destructive operations. They are near only to their own misspellings, so that
-        a harmless name (``read``) does not suggest a destructive one (``replace``).
-    """
+def near_names(wanted: str, known: Iterable[str], limit: int = 5) -> tuple[str, ...]:
+    """Return the known names most similar to a wanted name, best first (Indel similarity of 60 % or more)."""
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
     matches = process.extract(
         wanted.lower(),
-        {name: name.lower() for name in known if name not in risky or _is_misspelt(wanted, name)},
+        {name: name.lower() for name in known},
         scorer=fuzz.ratio,
         limit=limit,
         score_cutoff=60,

@@ -8,7 +8,7 @@ import logging
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -69,15 +69,6 @@ WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
 
 
-# Verbs of read-only requests, which never get a writing tool as a suggestion.
-_READING = re.compile(
-    r"(?:\b|_)(?:check|count|fetch|find|get|list|look|read|search|show|view)", re.IGNORECASE
-)
-
-# Tools that overwrite existing data and say so: possible targets of a writing request.
-_UPDATING = re.compile(r"(?:\b|_)update_")
-
-
 class ToolCalls(Middleware):
     """Makes and reports calls of tools, also by former names; turns failures into envelopes.
 
@@ -99,9 +90,6 @@ class ToolCalls(Middleware):
     ) -> None:
         self._settings, self._tools, self._aliases, self._reports = settings, tools, aliases, reports
         self._told: set[str] = set()
-        self._names = _proposals(tools, aliases, settings.exact_names)
-        self._writing = [name for name in tools if not tools[name].read_only]
-        self._removing = [name for name in tools if tools[name].destructive and not _UPDATING.search(name)]
 
     async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
         """Return the answer, or the envelope of the failure, marked as an error for the protocol."""
@@ -172,11 +160,10 @@ class ToolCalls(Middleware):
         """Return the error for an unknown tool, with its replacement or similar names for the caller."""
         if name in REMOVED:
             return NotFoundError(f"the tool {name} was removed", hint=REMOVED[name])
-        names = {known: new for known, new in self._names.items() if is_for(self._tools[known], identity())}
-        risky = self._writing if _READING.search(name) else self._removing
-        words = set(re.split(r"\W|_", name.lower()))
-        alike = near_names(name, names, limit=3, risky=risky) or [
-            known for known in names if known not in risky and words.intersection(known.split("_"))
+        who, words = identity(), set(re.split(r"\W|_", name.lower()))
+        names = {known: spec.name for known, spec in self._tools.items() if is_for(spec, who)}
+        alike = near_names(name, names, limit=3) or [
+            known for known in names if words.intersection(known.split("_"))
         ]
         near = tuple(dict.fromkeys(names[known] for known in alike))
         hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
@@ -255,19 +242,6 @@ def _warn(settings: Settings) -> None:
         logger.warning("%s", settings.serves)
     if settings.write and settings.unwritable:
         logger.warning("--write: %s, so no file may be changed; give one by --root", settings.unwritable)
-
-
-def _proposals(names: Iterable[str], aliases: Mapping[str, Alias], old: bool) -> dict[str, str]:
-    """Return the listed name for every accepted name.
-
-    :param old: whether lists contain old names.
-    """
-    names = {name: name for name in names if name not in aliases}
-    if old:
-        for name, alias in aliases.items():
-            if alias.listed:
-                names[alias.new] = name
-    return names | {name: names[alias.new] for name, alias in aliases.items()}
 
 
 def quiet_libraries() -> None:

@@ -173,8 +173,8 @@ def test_both_names_are_accepted_whichever_is_listed(
 
 
 @pytest.mark.parametrize(("exact", "nearest"), [(False, "npl_load_meta"), (True, "npl_load")])
-def test_a_name_like_an_old_one_gets_the_listed_name(settings: Settings, exact: bool, nearest: str) -> None:
-    """Old names count as known; what is proposed is what the client can see."""
+def test_a_name_like_an_old_one_gets_the_new_name(settings: Settings, exact: bool, nearest: str) -> None:
+    """Old names count as known."""
 
     async def ask(client: Client[Any]) -> list[str]:
         answer = envelope(await client.call_tool("npl_laod", {}, raise_on_error=False))
@@ -183,7 +183,7 @@ def test_a_name_like_an_old_one_gets_the_listed_name(settings: Settings, exact: 
 
     near = with_client(settings, ask, exact_names=exact)
     assert near[0] == nearest
-    assert set(near) <= set(by_name(settings, exact_names=exact))
+    assert set(near) <= {spec.name for spec in listed_tools()} | {"npl_load"}
 
 
 def test_a_name_like_none_gets_all_that_are_listed(settings: Settings) -> None:
