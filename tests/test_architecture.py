@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.tools.domains import LISTED, UNLISTED
+from npl_mcp.config.domains import LISTED
+from npl_mcp.tools.domains import UNLISTED
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -14,6 +14,7 @@ from typing import Any
 from npl_index.choices import Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.roots import Limits
+from npl_mcp.config.domains import NAMES, USE_SOME
 
 
 def path(text: str) -> Path:
@@ -187,6 +188,7 @@ PATH = ValueKind(_folder, is_path=True, option=_DIR)
 PROJECT = replace(PATH, read=lambda text: _folder(text).absolute())
 PATHS = ValueKind(_folders, separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
+DOMAINS = replace(WORDS, pattern="|".join(NAMES), problem="is not known", hint=USE_SOME)
 LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
 WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, ",")
 COUNT = ValueKind(

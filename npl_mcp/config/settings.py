@@ -157,7 +157,7 @@ class Settings:
     web_url: str | None = setting("web-url", "NPL_MCP_WEB_URL", kinds.WEB_ADDRESS)
     structured: bool = project_flag("structured", "NPL_STRUCTURED", kinds.SWITCH, False)
     exact_names: bool = project_flag("exact-names", "NPL_EXACT_NAMES", kinds.SWITCH, False)
-    domains: tuple[str, ...] = project_flag("domains", "NPL_DOMAINS", kinds.WORDS, ())
+    domains: tuple[str, ...] = project_flag("domains", "NPL_DOMAINS", kinds.DOMAINS, ())
     small_list: bool = project_flag("small-list", "NPL_SMALL_LIST", kinds.SWITCH, False)
     vocabulary: str = project_flag("vocabulary", "NPL_VOCABULARY", choice(*VOCABULARIES), VOCABULARIES[0])
     format: str = project_flag("format", "NPL_FORMAT", choice(*FORMATS), "json")

@@ -40,6 +40,7 @@ from npl_mcp.app.call_reports import (
     identity,
     sight,
 )
+from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.callers import KnowCaller, VisibleParts
 from npl_mcp.server.directive_methods import DirectiveMethods
@@ -59,7 +60,7 @@ from npl_mcp.tools.contract.error_codes import translate
 from npl_mcp.tools.contract.removed import REMOVED
 from npl_mcp.tools.contract.responses import as_dict, encode, size
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import domains_named, shown_tools, unlisted_tools
+from npl_mcp.tools.domains import shown_tools, unlisted_tools
 
 logger = logging.getLogger(__name__)
 

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from npl_mcp.tools.contract.domain_names import LISTED as LISTED
-from npl_mcp.tools.contract.domain_names import PRESETS as PRESETS
-from npl_mcp.tools.contract.domain_names import READING
-from npl_mcp.tools.contract.domain_names import domains_named as domains_named
+from npl_mcp.config.domains import LISTED, READING, domains_named
 
 if TYPE_CHECKING:
     from npl_mcp.config.settings import Settings

@@ -23,9 +23,9 @@ from npl_mcp.app.searching import KINDS, SearchHit, newest, snippet
 from npl_mcp.app.searching import search as find
 from npl_mcp.app.waiting import waits
 from npl_mcp.browsing.places import Crumb, roots_of
+from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.tools.contract.domain_names import domains_named
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.npl import UnlistedFormat

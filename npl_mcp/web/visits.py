@@ -20,6 +20,7 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller, as_shown
 from npl_mcp.app.lanes import lane
+from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import EVERYTHING, Identity, Sight
 from npl_mcp.stores.base.database import digest_of
@@ -27,7 +28,6 @@ from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
-from npl_mcp.tools.domains import domains_named
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, kept_in
 from npl_mcp.web.calling import STATUS, call, text_of
 

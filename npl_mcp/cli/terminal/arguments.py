@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from npl_index.errors import DocumentNotFoundError, InvalidRequestError
+from npl_index.errors import DocumentNotFoundError
 from npl_mcp import __version__
 from npl_mcp.config.removed import REMOVED, removed_flag
 from npl_mcp.config.settings import SERVERS, SETTINGS, Settings, add_flags, given_settings
-from npl_mcp.tools.domains import domains_named, tool_named
+from npl_mcp.tools.domains import tool_named
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -367,17 +367,12 @@ def settings_of(given: argparse.Namespace, *, check_roots: bool = True) -> Setti
     """Return the settings of flags, environment and files.
 
     :param check_roots: whether the roots must exist.
-    :raises InvalidRequestError: a value or a file is invalid, or a domain does not exist.
+    :raises InvalidRequestError: a value or a file is invalid.
     :raises DocumentNotFoundError: a root does not exist.
     """
     settings = Settings.from_env(flags=vars(given))
-    sources = given_settings(flags=vars(given))
-    try:
-        domains_named(settings.domains)
-    except InvalidRequestError as error:
-        raise InvalidRequestError(f"{sources['domains'].label}: {error.message}", hint=error.hint) from None
     for root in settings.roots if check_roots else ():
         if not os.path.isdir(root):  # noqa: PTH112 - Path.is_dir raises for too long names
-            problem = f"{sources['root'].label} {root} is not a folder"
+            problem = f"{given_settings(flags=vars(given))['root'].label} {root} is not a folder"
             raise DocumentNotFoundError(problem, hint="give an existing folder")
     return settings

@@ -12,8 +12,7 @@ Front matter may declare arguments::
     ---
     Plan a bed of {plant}.
 
-Names alone (``plant, place``) and descriptions by name (``plant: What will grow there``) do as well; these
-arguments are required.
+An entry may also be a name alone, of a required argument.
 
 The value of an argument replaces its name in braces. The only argument of a prompt without declared arguments
 is ``task``, which follows the prompt's text.
@@ -24,6 +23,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -32,6 +32,7 @@ from fastmcp.exceptions import ValidationError
 from fastmcp.prompts import Prompt, PromptArgument
 from fastmcp.server.providers.base import Provider
 from fastmcp.utilities.versions import VersionSpec
+from pydantic import ValidationError as InvalidValueError
 
 from npl_index.errors import NPLError
 from npl_index.items.loading import text_of
@@ -71,7 +72,7 @@ def _prompt(name: str, text: str) -> CallingPrompt:
     fields, text = front_matter(text), divide(text)[1].lstrip("\n")
     heading = _HEADING.search(text)
     about = fields.get("description") or (heading and heading[1]) or name
-    declared = list(_declared(fields.get("arguments")))
+    declared = _declared(fields.get("arguments"))
     return CallingPrompt(
         name=name,
         description=" ".join(str(about).split())[:_MAX_DESCRIBED],
@@ -81,27 +82,15 @@ def _prompt(name: str, text: str) -> CallingPrompt:
     )
 
 
-def _declared(value: object) -> Iterator[PromptArgument]:
-    """Yield the arguments in a field: names, descriptions by name, or mappings like those of the protocol."""
-    if isinstance(value, str):
-        value = value.replace(",", " ").split()
-    if isinstance(value, dict):
-        value = [
-            {
-                "name": name,
-                **(about if isinstance(about, dict) else {"description": about, "required": "true"}),
-            }
-            for name, about in value.items()
-        ]
-    taken = set()
+def _declared(value: object) -> list[PromptArgument]:
+    """Return the arguments in a field; entries that cannot be used are left out."""
+    arguments: dict[str, PromptArgument] = {}
     for entry in value if isinstance(value, list) else ():
-        given = entry if isinstance(entry, dict) else {"name": entry, "required": "true"}
-        name, about = given.get("name"), given.get("description")
-        if isinstance(name, str) and name and name not in taken:
-            taken.add(name)
-            described = about if isinstance(about, str) and about else None
-            required = str(given.get("required")).lower() in ("true", "yes", "on")
-            yield PromptArgument(name=name, description=described, required=required)
+        with suppress(InvalidValueError):
+            given = {"name": entry, "required": True} if isinstance(entry, str) else entry
+            argument = PromptArgument.model_validate(given)
+            arguments.setdefault(argument.name, argument)
+    return list(arguments.values())
 
 
 def _filled(name: str, text: str, declared: Sequence[PromptArgument], given: Given) -> str:

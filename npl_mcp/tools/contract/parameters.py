@@ -6,7 +6,7 @@ A call of a tool checks its arguments once, before the tool's function gets them
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -135,7 +135,7 @@ def meant(function: Callable[..., object], arguments: Mapping[str, Any]) -> dict
     declared, result = _declared(function), dict[str, Any]()
     for sent, value in arguments.items():
         names = () if sent in declared else SYNONYMS.get(sent, ())
-        name = next((one for one in names if one in declared), sent)
+        name = next((synonym for synonym in names if synonym in declared), sent)
         optional, is_list = declared.get(name, (sent == "request_id", False))
         if value is None and (optional or name != sent):
             continue
@@ -174,32 +174,41 @@ def checked(function: Callable[..., object], arguments: Mapping[str, Any]) -> di
 @cache
 def unlisted(function: Callable[..., object]) -> frozenset[str]:
     """Return the parameters of a tool's function that are not listed."""
-    parameters = inspect.signature(function, eval_str=True).parameters.values()
-    return frozenset(one.name for one in parameters if Unlisted in get_args(one.annotation))
+    return frozenset(
+        parameter.name for parameter in _parameters(function) if Unlisted in get_args(parameter.annotation)
+    )
 
 
 @cache
 def _declared(function: Callable[..., object]) -> Mapping[str, tuple[bool, bool]]:
     """Return whether each parameter of a tool is optional, and whether it is a list."""
-    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    return {one.name: (one.default is not one.empty, _is_list(one.annotation)) for one in parameters}
-
-
-def _is_list(annotation: object) -> bool:
-    return get_origin(annotation) is list or (
-        get_origin(annotation) in (Annotated, Union, UnionType) and any(map(_is_list, get_args(annotation)))
-    )
+    return {
+        parameter.name: (
+            parameter.default is not parameter.empty,
+            any(get_origin(part) is list for part in _parts(parameter.annotation)),
+        )
+        for parameter in _parameters(function)
+    }
 
 
 @cache
 def _checks(function: Callable[..., object]) -> Mapping[str, Check]:
-    parameters = inspect.signature(function, eval_str=True).parameters.values()
-    found = ((parameter.name, _check_in(parameter.annotation)) for parameter in parameters)
-    return {name: check for name, check in found if check is not None}
+    return {
+        parameter.name: part
+        for parameter in _parameters(function)
+        for part in _parts(parameter.annotation)
+        if isinstance(part, Check)
+    }
 
 
-def _check_in(annotation: object) -> Check | None:
-    if get_origin(annotation) not in (Annotated, Union, UnionType):
-        return None
-    parts = (part if isinstance(part, Check) else _check_in(part) for part in get_args(annotation))
-    return next((part for part in parts if part is not None), None)
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters of a tool's function after the application."""
+    return list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+
+
+def _parts(annotation: object) -> Iterator[object]:
+    """Yield an annotation, its alternatives and its markers."""
+    yield annotation
+    if get_origin(annotation) in (Annotated, Union, UnionType):
+        for part in get_args(annotation):
+            yield from _parts(part)

@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
+from npl_mcp.config.domains import LISTED
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import Sight, add_token, revoke_token, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.access import NEEDS
-from npl_mcp.tools.domains import LISTED, domain_of, tool_named
+from npl_mcp.tools.domains import domain_of, tool_named
 from tests import engines
 from tests.conftest import cases
 from tests.npl_mcp.http.http_server import JSON, Answer, Running, call, mcp, request, serving

@@ -22,10 +22,11 @@ import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
 
+from npl_mcp.config.domains import PRESETS
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.postgres import WRITERS
-from npl_mcp.tools.domains import PRESETS, listed_tools
+from npl_mcp.tools.domains import listed_tools
 from tests import engines
 from tests.clocks import shifted
 from tests.conftest import GUIDE, cases, envelope

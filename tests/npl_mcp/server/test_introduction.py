@@ -13,9 +13,10 @@ from fastmcp import Client
 
 from npl_index import estimator
 from npl_mcp.__main__ import main
+from npl_mcp.config.domains import LISTED
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.introduction import ALSO, FIRST, ONLY_REFERENCE, introduction
-from npl_mcp.tools.domains import LISTED, listed_tools
+from npl_mcp.tools.domains import listed_tools
 from tests.conftest import with_client
 
 

@@ -16,6 +16,7 @@ from fastmcp import Client
 
 from npl_index import NPLError, estimator
 from npl_mcp.app.app import App
+from npl_mcp.config.domains import LISTED
 from npl_mcp.config.settings import Settings
 from npl_mcp.server import registry
 from npl_mcp.server.registry import register_all
@@ -24,7 +25,7 @@ from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import encode
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import LISTED, listed_tools
+from npl_mcp.tools.domains import listed_tools
 from tests.conftest import calls, cases, envelope, listed, with_client
 from tests.until import soon
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from npl_mcp.app.app import App
+from npl_mcp.config.domains import PRESETS
 from npl_mcp.stores.chat.todos import FILTERS
-from npl_mcp.tools.domains import PRESETS, listed_tools, tool_named
+from npl_mcp.tools.domains import listed_tools, tool_named
 from tests.npl_mcp.stores.writer import settings_in
 
 pytestmark = pytest.mark.engine("sqlite")

@@ -8,9 +8,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
+from npl_mcp.config.domains import LISTED, PRESETS
 from npl_mcp.tools.access import ACTORS, FIELDS, FILTERS, NEEDS, REFERENCES, actors
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import LISTED, PRESETS, domain_of, listed_tools, tool_named, unlisted_tools
+from npl_mcp.tools.domains import domain_of, listed_tools, tool_named, unlisted_tools
 
 EVERY = (*listed_tools(), *unlisted_tools())
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from npl_mcp.config.domains import LISTED
 from npl_mcp.stores.access import Sight, add_token
-from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, as_cookie, form_token
 from tests import engines
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving

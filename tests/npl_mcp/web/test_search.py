@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from npl_mcp.config.domains import LISTED
 from npl_mcp.stores.access import Sight, add_token
 from npl_mcp.stores.artifact.artifacts import create
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.tools.domains import LISTED
 from npl_mcp.web.pages.search import TITLES
 from tests import engines
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving

@@ -7,8 +7,8 @@ import pytest
 from npl_mcp import __main__
 from npl_mcp.cli.commands import load, worklog
 from npl_mcp.cli.terminal.arguments import Program, ProgramParser, parsers_of
+from npl_mcp.config.domains import LISTED, PRESETS
 from npl_mcp.config.settings import SETTINGS
-from npl_mcp.tools.contract.domain_names import LISTED, PRESETS
 from npl_mcp.tools.domains import tool_named
 
 PROGRAMS = (load.PROGRAM, worklog.PROGRAM, __main__.PROGRAM)

@@ -16,8 +16,8 @@ from tests.conftest import with_client
 BED = """---
 description: Plan  a bed
 arguments:
-  plant: What will grow there
-  place: Where it lies
+  - {name: plant, description: What will grow there, required: true}
+  - {name: place, description: Where it lies, required: true}
 ---
 # Beds
 
@@ -91,7 +91,6 @@ def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None
     ("fields", "expected"),
     [
         ("[a, b]", [("a", None, True), ("b", None, True)]),
-        ("a, b", [("a", None, True), ("b", None, True)]),
         ("", [("task", "Task for the prompt", False)]),
         (
             "\n  - name: a\n    description: The first\n    required: true\n  - name: b",
@@ -101,16 +100,12 @@ def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None
             "\n- {name: a, required: yes}\n- {name: b, required: false}\n- {title: x}\n- [c]\n- {name: a}",
             [("a", None, True), ("b", None, False)],
         ),
-        (
-            "\n  a: {description: The first, required: true}\n  b: The second",
-            [("a", "The first", True), ("b", "The second", True)],
-        ),
     ],
 )
 def test_forms_of_declared_arguments(
     settings: Settings, docs: Path, fields: str, expected: list[tuple[str, str | None, bool]]
 ) -> None:
-    """The protocol's own form, and shorter ones."""
+    """The protocol's own form, and names alone."""
     write(docs / "prompts", "short.md", f"---\narguments: {fields}\n---\n{{a}} and {{b}}\n")
     arguments = listed(settings)["short"].arguments
     assert [(one.name, one.description, one.required) for one in arguments] == expected

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.references import near_words
 
 LISTED = ("search", "npl", "cr", "directive", "utility", "session", "artifact", "review", "worklog", "chat")
-"""Domains, each a module of this package, in the order of the list of tools.
+"""Domains, each a module of :mod:`npl_mcp.tools`, in the order of the list of tools.
 
 Models choose the first tool that fits, and some clients show only the first 40. So tools that read documents
 come first, then tools that write documents, then tools for agents that work together.
@@ -26,19 +25,21 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 }
 """Groups of domains, by name."""
 
+NAMES = (*LISTED, *PRESETS)
+"""Names of domains and of their groups."""
+
+USE_SOME = f"use some of {', '.join(NAMES)}"
+
 
 def domains_named(words: Iterable[str]) -> tuple[str, ...]:
     """Return the domains with the given names, in the order of the list of tools.
 
-    :param words: names of domains and of :data:`PRESETS`; empty means all domains.
+    :param words: some of :data:`NAMES`; empty means all domains.
     :raises InvalidRequestError: a name is unknown.
     """
     wanted: set[str] = set()
     for word in words:
-        if word not in LISTED and word not in PRESETS:
-            names = dict.fromkeys((*LISTED, *PRESETS))
-            near = near_words(word[:64], names)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"use some of {', '.join(names)}"
-            raise InvalidRequestError(f"there is no domain {word[:64]!r}", parameter="domains", hint=hint)
+        if word not in NAMES:
+            raise InvalidRequestError(f"there is no domain {word[:64]!r}", hint=USE_SOME)
         wanted.update(PRESETS.get(word, (word,)))
     return tuple(name for name in LISTED if not wanted or name in wanted)
