@@ -268,10 +268,6 @@ class Library:
         except NPLError:
             return ()
 
-    def aliases(self, found: Found) -> tuple[str, ...]:
-        """Return further names of a file in selectors: its item name."""
-        return () if found.item is None else (found.item,)
-
     def _find_ending(self, name: str) -> tuple[Found, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""
         found: dict[Found, None] = {}
@@ -462,10 +458,6 @@ class Library:
         if not stat.S_ISREG(status.st_mode):
             raise irregular(found.path)
         return Fingerprint.of(path, status)
-
-    def apart(self) -> FileReader:
-        """Return a reader that can be sent to another process."""
-        return self.reader
 
     def read(self, found: Found) -> Document:
         """Read a whole file.

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import attrgetter, is_, itemgetter
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
 from npl_index.cached import cached_property
 from npl_index.library.fingerprints import Fingerprint
@@ -109,14 +109,12 @@ class FileListings:
     """Cached listings of folders; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._folders: LRUCache[Hashable, _CachedListing] = LRUCache(MAX_LISTINGS)
+        cache = cached(LRUCache(MAX_LISTINGS), lock=threading.Lock())
+        self._listing_of: Callable[[Hashable], _CachedListing] = cache(lambda _: _CachedListing())
 
     def now(self, key: Hashable, walk: Walk) -> Listed:
         """Return the present files; the same object if no file changed.
 
         :param key: identifies the result for equal files.
         """
-        with self._lock:
-            folder = self._folders.setdefault(key, _CachedListing())
-        return folder.now(walk)
+        return self._listing_of(key).now(walk)

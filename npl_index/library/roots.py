@@ -88,6 +88,11 @@ class Found:
         """The file's absolute path; not for messages."""
         return f"{self.root.path}/{self.path}"
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Further names of the document in selectors."""
+        return () if self.item is None else (self.item,)
+
 
 class WalkedFolder(NamedTuple):
     """What a walk finds in one folder while neither the folder nor its file of rules changes.

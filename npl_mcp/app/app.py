@@ -344,7 +344,7 @@ class App(Files):
     def reader(self) -> ReadSections | None:
         """The memory of a known caller; ``None`` for an unknown one."""
         tells = self.agent and self.settings.tell_changes
-        return self.state.readers.of(self.agent) if tells else None
+        return self.state.read_sections(self.agent) if tells else None
 
     def clock(self, name: str) -> Deadline:
         """Return the deadline of a call that begins now.
@@ -381,14 +381,13 @@ class App(Files):
         return self.state.indices.get(fingerprint, lambda: self.documents.read(found))
 
     def start_warm_up(self) -> None:
-        """Index the core files and load the vocabulary in a separate thread."""
+        """Run :meth:`warm_up` in a separate thread."""
         if self.settings.warm_up and self._warm_up is None:
             self._warm_up = threading.Thread(target=self.warm_up, name="npl-warm-up", daemon=True)
             self._warm_up.start()
 
     def warm_up(self) -> None:
-        """Index the core reference and components, check the database and the index, load the vocabulary."""
-        self._index_ahead(DocumentRef(kind="init", item="npl"))
+        """Check the database and the index, and load the vocabulary."""
         # Loading a vocabulary blocks the interpreter for a third of a second; the first call has priority.
         self._closing.wait(VOCABULARY_DELAY)
         try:
@@ -396,17 +395,7 @@ class App(Files):
         except NPLError as error:
             logger.error("data folder: %s", error)
         self.state.load_counter()
-        self._index_ahead(DocumentRef(kind="component", item="*"))
         self.state.sets.verify(self._closing.is_set)
-
-    def _index_ahead(self, ref: DocumentRef) -> None:
-        try:
-            for found in self.documents.find(ref):
-                if self._closing.is_set():
-                    return
-                self.indexed_document(found, self.documents.stat(found))
-        except NPLError as error:
-            logger.warning("warm-up: %s", error)
 
     def close(self) -> None:
         """Stop the warm-up; close the shared state."""

@@ -43,6 +43,11 @@ class FoundRequest(Found):
         """The file's absolute path; not for messages."""
         return self.file.absolute
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The key, a second name of the document."""
+        return (self.path.removeprefix(_PREFIX),)
+
 
 class CrDocuments(DocumentSource):
     """Finds and reads change requests as documents.
@@ -99,10 +104,6 @@ class CrDocuments(DocumentSource):
             with suppress(NPLError):
                 return self.find(DocumentRef(file=f"{_SCHEME}:{name}"))
         return ()
-
-    def aliases(self, found: Found) -> tuple[str, ...]:
-        """Return the key, a second name of the document."""
-        return (found.path.removeprefix(_PREFIX),)
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the state of a change request's file.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
 from npl_index.errors import NPLError
 from npl_index.index.building import WORKER, indexed
@@ -43,9 +43,6 @@ MAX_SETS = 64
 
 MAX_EDITED = 64
 """Files of an edit, whose tokens are not counted ahead."""
-
-LOG_SECONDS = 2.0
-"""Time between two log lines about the progress of an index."""
 
 CLOSE_SECONDS = 1.0
 """Time that shutdown waits for an update; the unsaved part is indexed again later."""
@@ -119,8 +116,8 @@ class DocumentSets:
     def __init__(self, indexer: Indexer, folder: Path | None, maxsize: int, max_bytes: int) -> None:
         self._indexer, self.database = indexer, IndexDatabase(folder)
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._live: LRUCache[Hashable, _CachedSet] = LRUCache(MAX_SETS)
+        cache = cached(LRUCache(MAX_SETS), lock=threading.Lock())
+        self._cached: Callable[[Hashable], _CachedSet] = cache(lambda _: _CachedSet())
         self._documents = KeptDocuments(maxsize)
         self._threads: set[threading.Thread] = set()
         self._closed = False
@@ -170,8 +167,7 @@ class DocumentSets:
         :raises DocumentNotFoundError: none of the files can be read.
         :raises NotIndexedError: no document is ready, and the call does not wait.
         """
-        with self._lock:
-            live = self._live.setdefault(name, _CachedSet())
+        live = self._cached(name)
         while True:
             found = self._current_set(live, states, read, apart, whole)
             if isinstance(found, IndexedSet):
@@ -326,7 +322,6 @@ class DocumentSets:
         self, update: Update, indexing: Indexing, read: Read, apart: FileReader | None
     ) -> None:
         todo = list(batches(update.asked))
-        logged = time.monotonic()
         if apart is not None:
             todo.reverse()  # the batches are taken from the end
             for entries in indexed(todo, apart, self._indexer, python(WORKER)):
@@ -335,9 +330,6 @@ class DocumentSets:
                 self.built += sum(one.content is not None for one in entries)
                 update.put(entries)
                 indexing.done += len(entries)
-                if time.monotonic() - logged > LOG_SECONDS:
-                    logged = time.monotonic()
-                    logger.info("index: %d of %d files are indexed", indexing.done, indexing.total)
         self._index(update, read, indexing)
 
     @contextmanager

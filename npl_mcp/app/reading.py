@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from cachetools import FIFOCache, LRUCache
+from cachetools import FIFOCache
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.marks import change_marks
@@ -22,7 +22,6 @@ from npl_index.markdown.sections import SectionTree, digest_of
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 
-CALLERS = 256
 CALLER_BYTES = 64 * 1024
 """Size of one caller's memory."""
 
@@ -155,19 +154,6 @@ def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | Non
             reported.append(change)
     app.when_delivered(partial(app.reader.remember, reported))
     return tuple(section.selector for section in reported) or None
-
-
-class Readers:
-    """The memories of all callers."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._readers: LRUCache[str, ReadSections] = LRUCache(CALLERS)
-
-    def of(self, caller: str) -> ReadSections:
-        """Return a caller's memory."""
-        with self._lock:
-            return self._readers.setdefault(caller, ReadSections())
 
 
 def _related(one: str, other: str) -> bool:

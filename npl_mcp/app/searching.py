@@ -18,7 +18,7 @@ from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
-from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Query, rank
+from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.spelling import holds
 from npl_index.ranking.verdict import Coverage, judge
 from npl_mcp.app.app import App, Gathered
@@ -219,54 +219,34 @@ class _Section(NamedTuple):
     """A section in the results.
 
     :param documents: documents of its set.
-    :param document: number of its document.
-    :param section: index of the section.
-    :param score: score from 0 to 1.
+    :param hit: its place and score.
     """
 
     documents: DocumentSet
-    document: int
-    section: int
-    score: float
+    hit: Hit
 
     @property
     def text(self) -> str:
-        """Its own text with the heading.
+        """Headings above it, for a page's first section the front matter, and its own text; empty if it was
+        damaged after it was indexed.
 
         :raises DocumentTimeoutError: the time for reading the documents is over.
         """
         self.documents.clock.check()
-        tree = self.documents.tree(self.document)
-        return tree.text(tree.sections[self.section].own)
-
-    @property
-    def names(self) -> str:
-        """Headings above it and, for a page's first section, the front matter; they count as its words."""
-        tree = self.documents.tree(self.document)
-        section = tree.sections[self.section]
-        names = [tree.sections[index].name for index in tree.ancestors(self.section)]
-        if section.level <= 1:
-            names.append(tree.source[: tree.line_starts[tree.sections[0].own.start]])
-        return "\n".join([*names, section.title, section.name])
-
-    def spells(self, words: re.Pattern[str]) -> bool:
-        """Return whether it contains one of some words as spelt."""
+        tree = self.documents.tree(self.hit.document)
+        section = tree.sections[self.hit.section]
+        names = [tree.sections[index].name for index in tree.ancestors(section.index)]
         try:
-            return bool(words.search(self.text) or words.search(self.names))
-        except DamagedRevisionError:  # damaged since it was indexed
-            return False
+            if section.level <= 1:
+                names.append(tree.source[: tree.line_starts[tree.sections[0].own.start]])
+            return "\n".join([*names, section.title, section.name, tree.text(section.own)])
+        except DamagedRevisionError:
+            return ""
 
     def meets(self, conditions: QueryConditions) -> bool:
         """Return whether it meets the conditions of a search."""
-        unwanted, path = conditions.unwanted, self.documents.path(self.document)
-        return conditions.allow_path(path) and not (unwanted and self.spells(unwanted))
-
-    def holds(self, phrase: str) -> bool:
-        """Return whether it contains a phrase verbatim."""
-        try:
-            return holds(f"{self.names}\n{self.text}", phrase)
-        except DamagedRevisionError:
-            return False
+        unwanted, path = conditions.unwanted, self.documents.path(self.hit.document)
+        return conditions.allow_path(path) and not (unwanted and unwanted.search(self.text))
 
 
 def _section_hits(
@@ -301,7 +281,7 @@ def _section_hits(
         )
         copies = gathered.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
         documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, copies=copies)
-        sections = [_Section(documents, hit.document, hit.section, hit.score.total) for hit in ranking.hits]
+        sections = [_Section(documents, hit) for hit in ranking.hits]
         holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in result.phrases}
         absent = nowhere(documents, ranking.coverage)
     unheld = {
@@ -313,21 +293,21 @@ def _section_hits(
     kept = [
         (sum(flags[number] for flags in holders.values()), section)
         for number, section in enumerate(sections)
-        if gathered.founds[section.document].absolute not in left_out
+        if gathered.founds[section.hit.document].absolute not in left_out
         # A document without text before its first heading is found by its sections.
-        and (section.section or gathered.collection.size_of(section.document, 0))
+        and (section.hit.section or gathered.collection.size_of(section.hit.document, 0))
         # If the question has only identifiers, a match of their parts alone does not count.
-        and (not names or ranking.hits[number].score.content)
+        and (not names or section.hit.score.content)
         and section.meets(result.conditions)
     ]
     if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
         # If a word is absent everywhere, sections with one or two of the others match by chance.
         few = kept[:MORE_POINTERS]
-        kept = [pair for pair in few if pair[1].spells(spelt)] or ([] if absent or unheld else few)
+        kept = [pair for pair in few if spelt.search(pair[1].text)] or ([] if absent or unheld else few)
     elif len(sections) >= limit:
         result.capped.append(kind)
     result.count(kind, len(kept))
-    kept.sort(key=lambda pair: (-pair[0], -pair[1].score))
+    kept.sort(key=lambda pair: (-pair[0], -pair[1].hit.score.total))
     return _exact_first([section for _, section in kept], kind, spelt, result.words)
 
 
@@ -345,7 +325,10 @@ def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> l
     """Return for each section whether it contains a phrase; only texts that contain its words are read."""
     rows = _certain(phrase, coverage)
     may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
-    return [likely and section.holds(phrase) for section, likely in zip(sections, may.tolist(), strict=False)]
+    return [
+        likely and holds(section.text, phrase)
+        for section, likely in zip(sections, may.tolist(), strict=False)
+    ]
 
 
 def _certain(phrase: str, coverage: Coverage) -> list[int]:
@@ -366,17 +349,17 @@ def _exact_first(
     """Yield sections with a word as spelt in the question, then the others; texts are read one by one."""
     others = []
     for section in sections:
-        if section.spells(spelt):
+        if spelt.search(section.text):
             yield _section_hit(section, kind, words)
         else:
             others.append(section)
     yield from (_section_hit(section, kind, words) for section in others)
 
 
-def _section_hit(hit: _Section, kind: str, words: Sequence[str]) -> SearchHit:
-    documents, place = hit.documents, (hit.document, hit.section)
+def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
+    documents, hit = found
     file, tree = documents.path(hit.document), documents.tree(hit.document)
-    section, part = tree.sections[hit.section], documents.part(place, chosen=False)
+    section, part = tree.sections[hit.section], documents.part(hit.place, chosen=False)
     tokens = None
     try:
         body = tree.text(Span(section.heading_lines.stop, section.own.stop))
@@ -392,10 +375,10 @@ def _section_hit(hit: _Section, kind: str, words: Sequence[str]) -> SearchHit:
         kind=kind,
         title=section.title,
         text=text,
-        score=round(hit.score, 3),
+        score=round(hit.score.total, 3),
         file=file,
         line=line + 1,
-        selector=documents.selector(place, own=True),
+        selector=documents.selector(hit.place, own=True),
         tokens=tokens,
         note=documents.note(part),
         artifact_id=int(artifact) if artifact else None,

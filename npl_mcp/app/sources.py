@@ -48,26 +48,14 @@ class DocumentSource(Protocol):
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set; its number of documents does not count."""
 
-    def holds(self, text: str) -> bool:  # noqa: ARG002
-        """Return whether a text with commas is one name."""
-        return False
-
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of a name without a scheme in a selector."""
-
-    def aliases(self, found: Found) -> tuple[str, ...]:  # noqa: ARG002
-        """Return further names of a document in selectors."""
-        return ()
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the fingerprint of a document, without reading it."""
 
     def read(self, found: Found) -> Document:
         """Read a whole document."""
-
-    def apart(self) -> FileReader | None:
-        """Return a reader that can be sent to another process, if the source has one."""
-        return None
 
 
 class Sources:
@@ -121,10 +109,10 @@ class Sources:
     def _each(self, ref: DocumentRef) -> list[DocumentRef]:
         """Return a reference for each name of a list; a file's name may have a comma."""
         text = ref.file or ""
-        parts = _names_in(text)
-        if len(parts) == 1 or self._source_of(text).holds(text):
+        if "," not in text or (self.is_file(ref) and self._files.holds(text)):
             return [ref]
-        return [DocumentRef(file=part.strip()) for part in parts if part.strip()] or [ref]
+        names = map(str.strip, _NAME_IN_LIST.findall(text))
+        return [DocumentRef(file=name) for name in names if name] or [ref]
 
     def is_file(self, ref: DocumentRef) -> bool:
         """Return whether the files are the source of a reference."""
@@ -135,8 +123,8 @@ class Sources:
         document.
         """
         if len(found) == 1 and ref.file is not None:
-            return [(ref.file, *self._source_of(found[0].root.path).aliases(found[0]))]
-        return LazySequence(len(found), lambda at: self._source_of(found[at].root.path).aliases(found[at]))
+            return [(ref.file, *found[0].aliases)]
+        return LazySequence(len(found), lambda at: found[at].aliases)
 
     def stat(self, found: Found) -> Fingerprint:
         """Return the fingerprint of a document, without reading it."""
@@ -158,9 +146,9 @@ class Sources:
         return self._source_of(found.root.path).read(found)
 
     def apart(self, listed: Listed) -> FileReader | None:
-        """Return a reader that can be sent to another process; ``None`` for documents of several sources."""
-        sources = [self._source_of(root) for root in listed.roots]
-        return sources[0].apart() if all(source is sources[0] for source in sources) else None
+        """Return a reader that can be sent to another process; ``None`` if some documents are no files."""
+        are_files = all(self._source_of(root) is self._files for root in listed.roots)
+        return self._files.reader if are_files else None
 
     def _source_of(self, name: str | None) -> DocumentSource:
         """Return the source of a name.
@@ -191,6 +179,11 @@ class FoundRevision(Found):
         content = blake2b(f"{row['digest']} {row['filename']}".encode(), digest_size=7)
         state = Fingerprint(name, 0, row["size"], int.from_bytes(content.digest(), "big"))
         return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, state=state)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The artifact's name without its revision."""
+        return (self.path.partition("@")[0],)
 
     def document(self, data: bytes, digest: str) -> Document:
         """Return the document with a content; selectors call it by its file name."""
@@ -264,10 +257,6 @@ class ArtifactDocuments(DocumentSource):
             )
         return tuple(map(FoundRevision.of, rows))
 
-    def aliases(self, found: Found) -> tuple[str, ...]:
-        """Return the artifact's name without its revision."""
-        return (found.path.partition("@")[0],)
-
     def stat(self, found: Found) -> Fingerprint:
         """Return the state in which a revision was found."""
         return _revision(found).state
@@ -322,23 +311,8 @@ _CURRENT = (
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
     " AND archived_at IS NULL"
 )
-_MARK = re.compile(r"[{},]")
+_NAME_IN_LIST = re.compile(r"(?:[^{},]|\{(?:[^{}]|\{[^{}]*\})*\}|[{}])+")  # commas in braces do not separate
 _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
-
-
-def _names_in(text: str) -> list[str]:
-    """Return the names in a list; commas in braces do not separate."""
-    parts: list[str] = []
-    start = depth = 0
-    for mark in _MARK.finditer(text):
-        if mark[0] == "{":
-            depth += 1
-        elif mark[0] == "}":
-            depth = max(0, depth - 1)
-        elif not depth:
-            parts.append(text[start : mark.start()])
-            start = mark.end()
-    return [*parts, text[start:]]
 
 
 def _parse_name(name: str) -> tuple[int, int | None]:

@@ -20,7 +20,7 @@ from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter
 from npl_index.tokens.sections import KnownCounts
 from npl_mcp.app.document_sets import DocumentSets
-from npl_mcp.app.reading import Readers
+from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.sources import CurrentRevisions
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.editor import Editor
@@ -32,6 +32,9 @@ _MAX_COUNT_BYTES = 16 * 1024 * 1024
 _MAX_LINKS = 200_000
 """Cached links: about 40 MB."""
 
+
+MAX_CALLERS = 256
+"""Callers whose read sections are remembered."""
 
 _MAX_OUTCOMES = 2_000
 """Maximum outcomes of questions, each for one state of the documents."""
@@ -62,7 +65,8 @@ class SharedState:
         # Caches are not thread-safe. Their values are computed outside of the lock, so that one caller does
         # not block the others. Two threads may then compute the same value, which is harmless.
         self.lock = threading.Lock()
-        self.readers = Readers()
+        callers = cached(LRUCache(MAX_CALLERS), lock=threading.Lock())
+        self.read_sections: Callable[[str], ReadSections] = callers(lambda _: ReadSections())
         self.outcomes: LRUCache[Hashable, object] = LRUCache(_MAX_OUTCOMES)
         self.process = f"{PROCESS}{secrets.token_hex(8)}"
         folder = None if settings.cache_mode == "memory" else settings.data_folder

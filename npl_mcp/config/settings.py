@@ -78,7 +78,7 @@ class Settings:
     :param vocabulary_folders: folders where other programs keep vocabularies.
     :param cloned_roots: whether a project's file gave the roots; its author may not allow changes to them.
     :param own_url: whether ``web_url`` is the address of this server alone.
-    :param warm_up: whether the core files are indexed and the vocabulary is loaded in the background.
+    :param warm_up: whether a thread checks the database and the index and loads the vocabulary.
     :param roots: serve the Markdown below this folder (repeatable; the first has priority).
     :param write: list ``npl_update_section``, which edits the Markdown below the roots, or only in this
         folder of theirs (repeatable). Roots of a project's ``npl.toml`` do not count.
