@@ -135,12 +135,10 @@ def texts_of(front: str, names: Sequence[str]) -> list[str]:
 
     :param front: result of :func:`find_front_matter`; text after :data:`MAX_YAML` is ignored.
     """
-    value_of = (
-        {field.name: field.value for field in fields(f"---\n{front[:MAX_YAML]}", names)} if front else {}
-    )
+    value_of = {field.name: field.value for field in fields(f"---\n{front[:MAX_YAML]}", names)}
     lists = (value if isinstance(value, list) else [value] for value in map(value_of.get, names))
-    texts = chain.from_iterable(lists)
-    return [" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()]
+    texts = (text for text in chain.from_iterable(lists) if isinstance(text, str))
+    return [shown for text in texts if (shown := " ".join(text.split()))]
 
 
 def field_values(front: str) -> list[tuple[str, str]]:
@@ -148,13 +146,13 @@ def field_values(front: str) -> list[tuple[str, str]]:
 
     :param front: result of :func:`find_front_matter`; text after :data:`MAX_YAML` is ignored.
     """
-    found: dict[tuple[str, str], None] = {}
-    for field in fields(f"---\n{front[:MAX_YAML]}") if front else ():
-        every = field.value if isinstance(field.value, list) else [field.value]
-        for value in every[:MAX_VALUES] or [""]:
+    pairs: dict[tuple[str, str], None] = {}
+    for field in fields(f"---\n{front[:MAX_YAML]}"):
+        listed = field.value if isinstance(field.value, list) else [field.value]
+        for value in listed[:MAX_VALUES] or [""]:
             text = value if isinstance(value, str) else ""
-            found[folded_value(field.name), folded_value(text)] = None
-    return list(found)[:MAX_VALUES]
+            pairs[folded_value(field.name), folded_value(text)] = None
+    return list(pairs)[:MAX_VALUES]
 
 
 def folded_value(text: str) -> str:
@@ -172,14 +170,10 @@ def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...
     first = opening.end() if opening else 0
     closing = _CLOSING.search(front, first)
     body = front[first : closing.start() if closing else len(front)]
-    if body.strip() and not _is_mapping(with_line_feeds(body)) and (parts := _yaml_fields(body)):
-        return tuple(
-            Field(name, value, first + start, first + stop, (first + token[0], first + token[1]))
-            for name, value, start, stop, token in parts
-            if names is None or name in names
-        )
+    if body.strip() and not _is_mapping(with_line_feeds(body)) and (read := _yaml_fields(body, first)):
+        return tuple(field for field in read if names is None or field.name in names)
     left = MAX_YAML
-    found = []
+    result = []
     for start, first, stop in _bounds(front):
         name, value, token = _field_line(front, start, first)
         if names is not None and name not in names:
@@ -187,9 +181,9 @@ def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...
         nested = front[first:stop].strip() or front.startswith(("[", "{"), token[0])
         if nested and stop - start <= left:
             left -= stop - start
-            value = _parse_yaml(front[start:stop]).get(name, value)
-        found.append(Field(name, value, start, stop, token))
-    return tuple(found)
+            value = next((field.value for field in _yaml_fields(front[start:stop])), value)
+        result.append(Field(name, value, start, stop, token))
+    return tuple(result)
 
 
 def values(front: str) -> dict[str, object]:
@@ -275,24 +269,15 @@ def _scalar(raw: str) -> str:
     return raw
 
 
-def _parse_yaml(source: str) -> dict[str, object]:
-    """Parse one field as YAML; empty if it is invalid, too deep, or uses anchors or aliases."""
-    # Only nested values need it, and importing it costs as much as many loads.
-    import yaml
+def _yaml_fields(body: str, offset: int = 0) -> list[Field]:
+    """Return the fields of a mapping as PyYAML reads it; empty for other text, and for a mapping that is too
+    long, too deep, or uses anchors or aliases.
 
-    source = with_line_feeds(source).rstrip() + "\n"
-    try:
-        parsed = yaml.load(source, Loader=_strict_loader())
-    except yaml.YAMLError:
-        return {}
-    return {str(name): value for name, value in parsed.items()} if isinstance(parsed, dict) else {}
-
-
-def _yaml_fields(body: str) -> list[tuple[str, object, int, int, tuple[int, int]]]:
-    """Return the fields of a mapping as PyYAML reads it, with offsets; empty for other text."""
+    :param offset: of the text in the front matter.
+    """
     if len(body) > MAX_YAML or ":" not in body:
         return []
-    import yaml
+    import yaml  # only values of several lines need it, and importing it costs as much as many loads
 
     try:
         loader = _strict_loader()(body)  # it refuses control characters
@@ -300,21 +285,16 @@ def _yaml_fields(body: str) -> list[tuple[str, object, int, int, tuple[int, int]
         if not isinstance(node, yaml.MappingNode) or node.flow_style:
             return []
         starts = [body.rfind("\n", 0, key.start_mark.index) + 1 for key, _ in node.value]
-        for start, (key, _) in zip(starts, node.value, strict=True):
+        fields = []
+        for (key, value), start, stop in zip(node.value, starts, [*starts[1:], len(body)], strict=True):
             if not isinstance(key, yaml.ScalarNode) or body[start : key.start_mark.index].strip():
                 return []
-        return [
-            (
-                key.value,
-                loader.construct_object(value, deep=True),
-                start,
-                stop,
-                (value.start_mark.index, value.end_mark.index),
-            )
-            for (key, value), start, stop in zip(node.value, starts, [*starts[1:], len(body)], strict=True)
-        ]
+            token = offset + value.start_mark.index, offset + value.end_mark.index
+            content = loader.construct_object(value, deep=True)
+            fields.append(Field(key.value, content, offset + start, offset + stop, token))
     except (yaml.YAMLError, ValueError):
         return []
+    return fields
 
 
 @cache
@@ -380,8 +360,8 @@ def name_and_version(header: str) -> tuple[str | None, str | None]:
 
     :param header: its indented ``key: value`` lines.
     """
-    found = values("---\n" + _INDENTATION.sub("", header))
+    fields = values("---\n" + _INDENTATION.sub("", header))
     name, version = (
-        value if isinstance(value, str) else None for value in map(found.get, ("name", "version"))
+        value if isinstance(value, str) else "" for value in map(fields.get, ("name", "version"))
     )
     return name or None, version or None
