@@ -27,6 +27,12 @@ _UNSPACED = re.compile(
 )
 _WIDE_MARKS = re.compile("[\u3000-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]")
 _MAX_COUNT = 10**12
+_ANY_NUMBER = 0, _MAX_COUNT, "a whole number of 0 or more"
+_RANGES = {
+    "min_word_count": _ANY_NUMBER,
+    "max_word_count": _ANY_NUMBER,
+    "heading_level": (1, 6, "a whole number from 1 to 6"),
+}
 _SHOWN = 40
 
 
@@ -71,7 +77,7 @@ class Traits(NamedTuple):
 FLAGS = Traits._fields[:-1]
 """The traits that a section has or lacks. A new one is stored at the end: documents keep a bit for each."""
 
-CONDITIONS = (*FLAGS, "min_word_count", "max_word_count", "heading_level")
+CONDITIONS = (*FLAGS, *_RANGES)
 
 FLAG_SPELLINGS = {name: name for name in FLAGS}
 FLAG_SPELLINGS |= {old: new for old, new in _ALIASES.items() if new in FLAGS}
@@ -90,34 +96,16 @@ class TraitFilter:
     max_word_count: int | None = None
     heading_level: int | None = None
 
-    @classmethod
-    def parse(cls, conditions: Mapping[str, object] | None) -> TraitFilter:
-        """Parse a caller's filter.
+    def __post_init__(self) -> None:
+        """Refuse a filter that nothing can match.
 
-        Singular and hyphenated spellings are accepted (``has_table``, ``has-tables``,
-        ``has-definition-list``). A condition with the value ``None`` is ignored.
-
-        :param conditions: values by condition; ``None`` and an empty mapping match every section.
-        :raises InvalidRequestError: unknown key, wrong type, value out of range, or an empty range; names
-            the key, similar keys and a valid example.
+        :raises InvalidRequestError: the range of words is empty.
         """
-        if conditions is None:
-            return cls()
-        if not isinstance(conditions, Mapping):
-            raise invalid_filter(f"filter must be an object of conditions, not {brief(conditions)}")
-        values: dict[str, Any] = {}
-        for key, value in conditions.items():
-            name = condition_of(key)
-            if name is None:
-                raise invalid_filter(f"filter has no condition {brief(key)}; known: {', '.join(CONDITIONS)}")
-            if value is not None:
-                values[name] = _boolean(key, value) if name in FLAGS else _integer(key, name, value)
-        low, high = values.get("min_word_count", 0), values.get("max_word_count")
+        low, high = self.min_word_count or 0, self.max_word_count
         if high is not None and low > high:
             raise invalid_filter(
                 f"min_word_count {low} is greater than max_word_count {high}, so nothing can match"
             )
-        return cls(**values)
 
     def matches(self, traits: Traits, level: int) -> bool:
         """Return whether all given conditions hold.
@@ -143,17 +131,21 @@ def condition_of(key: object) -> str | None:
     return name if name in CONDITIONS else None
 
 
-def _boolean(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise invalid_filter(f"filter condition {key!r} must be true or false, not {brief(value)}")
-    return value
+def checked_condition(key: object, value: object) -> tuple[str, Any]:
+    """Return a condition and its value.
 
-
-def _integer(key: str, name: str, value: object) -> int:
-    low, high, allowed = (1, 6, "from 1 to 6") if name == "heading_level" else (0, _MAX_COUNT, "of 0 or more")
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise invalid_filter(f"filter condition {key!r} must be a whole number {allowed}, not {brief(value)}")
-    return value
+    :param key: any spelling of the condition.
+    :raises InvalidRequestError: the value has a wrong type or is out of range.
+    """
+    name = condition_of(key) or ""
+    low, high, allowed = _RANGES.get(name, (0, 1, "true or false"))
+    if (
+        isinstance(value, bool) is not (name in FLAGS)
+        or not isinstance(value, int)
+        or not low <= value <= high
+    ):
+        raise invalid_filter(f"filter condition {key!r} must be {allowed}, not {brief(value)}")
+    return name, value
 
 
 def brief(value: object) -> str:

@@ -14,6 +14,7 @@ from npl_index.markdown.traits import (
     NO_TRAITS,
     TraitFilter,
     brief,
+    checked_condition,
     condition_of,
     invalid_filter,
 )
@@ -51,22 +52,23 @@ class SectionFilter:
         that name. The value of a field is one value or a list of alternatives; ``!`` before a value excludes
         it, and ``\!`` stands for an exclamation mark. A key with the value ``None`` is ignored.
 
-        :raises InvalidRequestError: a value has a wrong type or is out of range.
+        Singular and hyphenated spellings of conditions are accepted (``has_table``, ``has-tables``,
+        ``has-definition-list``).
+
+        :raises InvalidRequestError: a value has a wrong type or is out of range, or a range is empty; names
+            the key and a valid example.
         """
         if conditions is None:
             return cls()
         if not isinstance(conditions, Mapping):
             raise invalid_filter(f"filter must be an object of conditions, not {brief(conditions)}")
-        named = [(str(key).strip(), key, value) for key, value in conditions.items()]
-        traits = {key: value for _, key, value in named if condition_of(key)}
-        return cls(
-            TraitFilter.parse(traits),
-            tuple(
-                _field_test(name.removeprefix(_FIELD), value)
-                for name, key, value in named
-                if not condition_of(key) and value is not None and value != []
-            ),
+        given = {key: value for key, value in conditions.items() if value is not None}
+        traits = dict(checked_condition(key, value) for key, value in given.items() if condition_of(key))
+        fields = {str(key).strip(): value for key, value in given.items() if not condition_of(key)}
+        tests = (
+            _field_test(name.removeprefix(_FIELD), value) for name, value in fields.items() if value != []
         )
+        return cls(TraitFilter(**traits), tuple(tests))
 
     @property
     def set_bits(self) -> int:

@@ -98,13 +98,12 @@ def test_all_given_conditions_must_hold(
     conditions: dict[str, object], traits: Traits, level: int, holds: bool
 ) -> None:
     """A filter holds when each condition does; those not given do not count."""
-    assert TraitFilter.parse(conditions).matches(traits, level) is holds
+    assert SectionFilter.parse(conditions).traits.matches(traits, level) is holds
 
 
 @pytest.mark.parametrize(
     ("conditions", "parts"),
     [
-        ({"zzz": 1}, ["'zzz'", "known: has_examples, has_tables, has_code"]),
         ({"has_code": 1}, ["'has_code'", "true or false", "not 1"]),
         ({"has_code": "true"}, ["'has_code'", "true or false", "'true'"]),
         ({"min_word_count": True}, ["'min_word_count'", "whole number of 0 or more", "not true"]),
@@ -124,7 +123,7 @@ def test_an_unusable_filter_is_refused_with_its_reason(
 ) -> None:
     """The message names the key, what is wrong, near keys, and a filter that works."""
     with pytest.raises(InvalidRequestError) as caught:
-        TraitFilter.parse(conditions)
+        SectionFilter.parse(conditions)  # type: ignore[arg-type]
     assert caught.value.parameter == "filter"
     for part in parts:
         assert part in caught.value.message
@@ -146,7 +145,7 @@ keys = st.sampled_from(
 def test_any_object_is_a_filter_or_refused(conditions: dict[str, object]) -> None:
     """Any JSON is a filter or one of our errors."""
     try:
-        parsed = TraitFilter.parse(conditions)
+        parsed = SectionFilter.parse(conditions).traits
     except InvalidRequestError as error:
         message = str(error)
     else:
