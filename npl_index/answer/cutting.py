@@ -33,7 +33,7 @@ WHOLE = 600
 """Maximum tokens of a section that is not cut if there is room."""
 
 _STEPS = 3
-_SMALLEST = -8
+_SMALLEST = -10
 _FACTOR = (WHOLE / PIECE) ** (1 / _STEPS)
 
 _MAX_LENGTHS = 4

@@ -8,9 +8,9 @@ single characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khm
 Symbols such as ``⌜`` ``⟪`` ``🎯`` are separate terms.
 
 A text that is searched has more terms than a query (:func:`further_terms`), so that all that stands in it is
-found: runs of parts of an identifier (``linalg.norm`` in ``numpy.linalg.norm``), and words with markup inside
-as a page shows them (``max\_retries``, ``M&uuml;ller``, ``H<sub>2</sub>O``). They do not count for the length
-of the text.
+found: runs of parts of an identifier (``linalg.norm`` in ``numpy.linalg.norm``, ``2.4`` in ``v2.4.1``), and
+words with markup inside as a page shows them (``max\_retries``, ``M&uuml;ller``, ``H<sub>2</sub>O``). They do
+not count for the length of the text.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _IDENTIFIER = re.compile(
 _FLAG = re.compile(r"[._#+']*--")
 _LANGUAGE = re.compile(r"[-._#+']*([^\W_]{1,2}(?:\+\+|#))(?:'s)?[-._']*")  # C++
 _LANGUAGE_INSIDE = re.compile(r"(?<![^\W_])[^\W_]{1,2}(?:\+\+|#)(?![^\W_])")
-_SEGMENT = re.compile(r"[^-._#+']+")
+_SEGMENT = re.compile(r"^[vV](?=[0-9]+\.)|[^-._#+']+")  # v2.4.1 has 2.4.1
 _CAMEL = re.compile("[a-z][A-Z]")
 _MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
