@@ -149,7 +149,7 @@ def meant(function: Callable[..., object], arguments: Mapping[str, Any]) -> dict
         if is_list and isinstance(value, str) and _is_entry(value, optional):
             value = [value]
         if result.get(name) is not None and result[name] != value:
-            problem = f"{sent!r} means {name!r}, which has a different value"
+            problem = f"two arguments give {name!r} different values"
             raise InvalidRequestError(problem, parameter=name, hint="give one of them")
         result[name] = value
     return result

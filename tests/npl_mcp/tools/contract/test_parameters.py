@@ -78,5 +78,5 @@ def test_two_values_of_one_parameter_are_refused(call: Call) -> None:
     """None of them wins."""
     answer = call("npl_load_tailored", query="a b", context="c d")
     assert (answer["error_code"], answer["parameter"]) == ("INVALID_PARAMETER", "context")
-    assert "different value" in answer["error"]
+    assert "two arguments give 'context' different values" in answer["error"]
     assert "'question' is not a parameter" in call("npl_load_agent", agent_name="a", question="b")["error"]
