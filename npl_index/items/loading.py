@@ -40,7 +40,6 @@ from npl_index.errors import (
     InvalidRequestError,
     MissingRequestError,
     NPLError,
-    UnreadableDocumentError,
 )
 from npl_index.items.headers import version_of
 from npl_index.library.catalog import FLAGS, Kind
@@ -48,7 +47,7 @@ from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
 from npl_index.markdown.fences import BETWEEN
-from npl_index.markdown.front_matter import front_matter, with_line_feeds
+from npl_index.markdown.front_matter import decoded, front_matter
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
@@ -106,7 +105,7 @@ class MissingItem:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Result of one load.
+    """Whole items.
 
     :param content: the text of all items.
     :param flags: sorted item names joined by commas, by flag name; empty if nothing was loaded.
@@ -114,34 +113,32 @@ class Loaded:
     :param missing: names and patterns without a match.
     :param skipped: items omitted because of ``skip``.
     :param problems: errors of unusable items, if the load continued without them.
+    :param header: header with the flags, if items of several kinds were requested.
     """
 
     content: str
     flags: Mapping[str, str]
     items: tuple[LoadedItem, ...]
-    missing: tuple[MissingItem, ...] = ()
-    skipped: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    missing: tuple[MissingItem, ...] | None = None
+    skipped: tuple[str, ...] | None = None
+    problems: tuple[str, ...] | None = None
+    header: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
-    """One agent, for listings.
+    """An agent in a list.
 
     :param name: its item name.
-    :param root: label of its root.
-    :param path: path below its root.
-    :param absolute: absolute path of the file; not for messages.
+    :param location: path of its file, absolute or below the working directory.
     :param fields: its front matter, scalars as text; empty if the file cannot be read.
-    :param text: text of the whole file; ``""`` if the file cannot be read.
+    :param text: text of the whole file, on request; ``""`` if the file cannot be read.
     """
 
     name: str
-    root: str
-    path: str
-    absolute: str
+    location: str
     fields: Mapping[str, object]
-    text: str
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,8 @@ def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
     Unusable items are reported in ``problems``, and all others are loaded.
     """
     problems: list[str] = []
-    return replace(_loaded(library, groups, problems), problems=tuple(problems))
+    loaded = _loaded(library, groups, problems)
+    return replace(loaded, problems=tuple(problems) or None, header=flag_header(loaded.flags))
 
 
 def load(
@@ -180,8 +178,7 @@ def load(
     wanted = split_items(items)
     if not wanted:
         raise MissingRequestError("'items' contains no name", parameter="items", hint="name an item, or '*'")
-    loaded = _loaded(library, [Group(kind, wanted, skip)])
-    return replace(loaded, missing=tuple(replace(one, kind=None) for one in loaded.missing))
+    return _loaded(library, [Group(kind, wanted, skip)])
 
 
 def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | None = None) -> Loaded:
@@ -197,18 +194,18 @@ def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | Non
     for group in groups:
         kind = library.catalog.kind(group.kind)
         wanted, is_skipped = split_items(group.items), _skipping(group.skip)
-        found, absent, left_out = _pick(library, kind, wanted, is_skipped, taken, problems)
-        read = list(_load_all(library, kind, found, problems))
+        files, absent, left_out = _pick(library, kind, wanted, is_skipped, taken, problems)
+        read = list(_load_all(library, kind, files, problems))
         names.setdefault(kind.flag_name or "", []).extend(item.name for item, _ in read)
         texts += read
-        missing += (replace(one, kind=kind.name) for one in absent)
+        missing += absent if problems is None else (replace(item, kind=kind.name) for item in absent)
         skipped += left_out
     return Loaded(
         content=BETWEEN.join(f"# {item.name}:\n{text}\n" for item, text in texts),
         flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if names.get(flag)},
         items=tuple(item for item, _ in texts),
-        missing=tuple(missing),
-        skipped=tuple(skipped),
+        missing=tuple(missing) or None,
+        skipped=tuple(skipped) or None,
     )
 
 
@@ -242,8 +239,8 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
         return Loaded(content=content, flags={}, items=(agent,))
     components = library.catalog.kind("component")
     needed = dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text)))
-    found, missing, _ = _pick(library, components, needed, _skipping(None))
-    read = tuple(_load_all(library, components, found))
+    files, missing, _ = _pick(library, components, needed, _skipping(None))
+    read = tuple(_load_all(library, components, files))
     core = library.catalog.init
     reference = library.find_item(core, core.only or "")
     before = tuple(_load_all(library, core, {} if reference is None else {core.only or "": reference}))
@@ -255,14 +252,14 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
         content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
         flags={components.flag_name or "": ",".join(sorted(item.name for item, _ in read))} if read else {},
         items=(agent, *(item for item, _ in (*before, *read))),
-        missing=(*absent, *missing),
+        missing=(*absent, *missing) or None,
     )
 
 
 def list_agents(library: Library) -> tuple[AgentInfo, ...]:
     """Return all agents, sorted by name; among equal names the first root wins."""
-    found = library.find_items(library.catalog.kind("agent"), "**")
-    return tuple(_agent(library, name, found[name]) for name in sorted(found))
+    files = library.find_items(library.catalog.kind("agent"), "**")
+    return tuple(_agent(library, name, files[name]) for name in sorted(files))
 
 
 def _agent(library: Library, name: str, found: Found) -> AgentInfo:
@@ -271,7 +268,7 @@ def _agent(library: Library, name: str, found: Found) -> AgentInfo:
         text = text_of(library.read(found))
     except NPLError:
         text = ""
-    return AgentInfo(name, found.label, found.path, found.absolute, front_matter(text), text)
+    return AgentInfo(name, found.absolute, front_matter(text), text)
 
 
 def flag_header(flags: Mapping[str, str]) -> str:
@@ -342,7 +339,7 @@ def _pick(
     :param problems: list that collects errors; without it the first error is raised.
     :returns: the files by name, the names without a match, and the omitted names.
     """
-    found: dict[str, Found] = {}
+    files: dict[str, Found] = {}
     absent: list[str] = []
     skipped: dict[str, None] = {}
     taken = set() if taken is None else taken
@@ -364,14 +361,14 @@ def _pick(
                 skipped[match] = None
             elif matches[match].absolute not in taken:
                 taken.add(matches[match].absolute)
-                found[match] = matches[match]
+                files[match] = matches[match]
     known = library.item_names(kind) if absent else ()
     missing = [MissingItem(name, near_names(re.sub(r"[*?\[\]]", "", name), known)) for name in absent]
-    return found, missing, list(skipped)
+    return files, missing, list(skipped)
 
 
 def _load_all(
-    library: Library, kind: Kind, found: Mapping[str, Found], problems: list[str] | None = None
+    library: Library, kind: Kind, files: Mapping[str, Found], problems: list[str] | None = None
 ) -> Iterator[tuple[LoadedItem, str]]:
     """Read items with their patches, up to a limit on their total size.
 
@@ -379,9 +376,9 @@ def _load_all(
     :raises DocumentTooLargeError: the items together exceed the limit.
     """
     size = 0
-    for name, one in found.items():
+    for name, file in files.items():
         try:
-            described, text = _load_item(library, kind, name, one)
+            described, text = _load_item(library, kind, name, file)
         except NPLError as error:
             if problems is None:
                 raise
@@ -422,12 +419,8 @@ def _load_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]
 
 
 def text_of(document: Document) -> str:
-    """Decode a document with line feeds as line ends and without a byte order mark.
+    """Return the text of a document with line feeds as line ends and without a byte order mark.
 
-    :raises UnreadableDocumentError: the document is not UTF-8.
+    :raises UnreadableDocumentError: the document is not UTF-8, or binary.
     """
-    try:
-        text = document.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableDocumentError(f"{document.path!r} is not UTF-8 at byte {error.start:,}") from None
-    return with_line_feeds(text)
+    return decoded(document.data, repr(document.path))

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from npl_index.library.references import near_names
 from npl_index.markdown.fences import BETWEEN, SEPARATOR, follow, match_npl_header
 from npl_index.markdown.front_matter import name_and_version
 from npl_index.selectors.versions import NO_VERSION, version_key
@@ -78,19 +79,25 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateResult:
-    """A text with updated sections.
+class VersionsReport:
+    """Versioned sections of a text, compared with their sources, and the updated text.
 
-    :param text: the whole text.
-    :param changes: the replaced and the added sections.
-    :param lost: installed sections without a source.
-    :param unknown: names without an installed section and without a source.
+    :param sections: sections that are installed or have a source.
+    :param text: updated text, if a change was requested.
+    :param changes: replaced and added sections.
+    :param present: requested prompts that were already installed.
+    :param lost: requested sections without a source.
+    :param unknown: unknown names.
+    :param near: known names similar to the unknown ones.
     """
 
-    text: str
-    changes: tuple[Change, ...]
-    lost: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
+    sections: tuple[VersionComparison, ...]
+    text: str | None = None
+    changes: tuple[Change, ...] | None = None
+    present: tuple[str, ...] | None = None
+    lost: tuple[str, ...] | None = None
+    unknown: tuple[str, ...] | None = None
+    near: tuple[str, ...] | None = None
 
 
 Sections = Mapping[str, VersionedSection]
@@ -156,7 +163,7 @@ def _version_status(latest: str | None, installed: str | None) -> str:
     return "current" if new == old else "outdated" if new > old else "newer"
 
 
-def renew(text: str, sources: Sections, names: Iterable[str]) -> UpdateResult:
+def renew(text: str, sources: Sections, names: Iterable[str]) -> VersionsReport:
     """Replace sections with their sources, and add missing sections; all other text stays.
 
     :param text: with line feeds as line ends.
@@ -169,16 +176,19 @@ def renew(text: str, sources: Sections, names: Iterable[str]) -> UpdateResult:
     )
     replaced = [name for name in present if name in sources]
     added = [name for name in requested if name in sources and name not in installed]
+    unknown = [name for name in requested if name not in installed and name not in sources]
     for name in reversed(replaced):
         text = text[: installed[name].start] + sources[name].text + text[installed[name].stop :]
     if added:
         text = append(text.rstrip(), [sources[name].text for name in added])
     changes = [Change(name, installed[name].version, sources[name].version) for name in replaced]
-    return UpdateResult(
+    return VersionsReport(
+        sections=compare(sources, installed),
         text=text,
         changes=(*changes, *(Change(name, None, sources[name].version) for name in added)),
-        lost=tuple(name for name in present if name not in sources),
-        unknown=tuple(name for name in requested if name not in installed and name not in sources),
+        lost=tuple(name for name in present if name not in sources) or None,
+        unknown=tuple(unknown) or None,
+        near=tuple(near for name in unknown for near in near_names(name, {*sources, *installed})) or None,
     )
 
 

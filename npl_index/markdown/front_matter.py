@@ -19,7 +19,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 
 MAX_YAML = 16 * 1024
 """Maximum characters of front matter for :func:`front_matter`, and of all fields that are parsed as YAML."""
@@ -74,6 +74,24 @@ class Field:
 def with_line_feeds(text: str) -> str:
     r"""Return a text with ``\n`` in place of each ``\r\n`` and ``\r``."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def decoded(data: bytes, name: str) -> str:
+    r"""Return the text of a document with ``\n`` line ends and without a byte order mark.
+
+    :param name: name of the document, for the message.
+    :raises UnreadableDocumentError: it is not UTF-8, or binary (holds NUL).
+    """
+    nul = data.find(0)
+    if nul >= 0:
+        raise UnreadableDocumentError(f"{name} is binary, not Markdown: it holds NUL at byte {nul}")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnreadableDocumentError(
+            f"{name} is not UTF-8 at byte {error.start}: {error.reason}", hint="save it as UTF-8"
+        ) from error
+    return with_line_feeds(text).removeprefix("\ufeff")
 
 
 def find_front_matter(source: str) -> tuple[int, str]:

@@ -20,9 +20,8 @@ from operator import itemgetter, or_
 from markdown_it.token import Token
 
 from npl_index.cached import cached_property
-from npl_index.errors import UnreadableDocumentError
 from npl_index.markdown.blocks import read_blocks
-from npl_index.markdown.front_matter import find_front_matter, texts_of, with_line_feeds
+from npl_index.markdown.front_matter import decoded, find_front_matter, texts_of
 from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.state import (
@@ -262,24 +261,6 @@ def nest(levels: Sequence[int]) -> tuple[list[int], list[list[int]], list[int]]:
     for index in range(len(levels) - 1, 0, -1):
         lasts[parents[index]] = max(lasts[parents[index]], lasts[index])
     return parents, children, lasts
-
-
-def decoded(data: bytes, name: str) -> str:
-    r"""Return the text of a document with ``\n`` line ends and without a byte order mark.
-
-    :param name: name of the document, for the message.
-    :raises UnreadableDocumentError: it is not UTF-8, or binary (holds NUL).
-    """
-    nul = data.find(0)
-    if nul >= 0:
-        raise UnreadableDocumentError(f"{name} is binary, not Markdown: it holds NUL at byte {nul}")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UnreadableDocumentError(
-            f"{name} is not UTF-8 at byte {error.start}: {error.reason}", hint="save it as UTF-8"
-        ) from error
-    return with_line_feeds(text).removeprefix("\ufeff")
 
 
 def byte_starts(data: bytes, lines: DocumentText) -> array[int]:

@@ -27,9 +27,9 @@ from npl_index.cached import cached_property
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.library.lazy import LazySequence
-from npl_index.markdown.front_matter import field_values, texts_of
+from npl_index.markdown.front_matter import decoded, field_values, texts_of
 from npl_index.markdown.headings import MAX_HEADING
-from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, decoded, parse_sections
+from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, parse_sections
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.markdown.traits import TraitFilter, Traits
 from npl_index.priority import give_way

@@ -18,31 +18,9 @@ from npl_mcp.tools.contract.spec import not_listed
 MAX_GROUPS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ItemsReply:
-    """Whole items of one or more kinds.
-
-    :param header: flags of the loaded items, for an agent; empty without items.
-    :param content: text of all items.
-    :param flags: names of loaded items, by flag.
-    :param items: loaded items with their origins, in the order of ``content``.
-    :param missing: names that were not found.
-    :param skipped: names that ``skip`` left out.
-    :param problems: names or files that could not be used, with the reasons.
-    """
-
-    header: str
-    content: str
-    flags: Mapping[str, str]
-    items: tuple[loading.LoadedItem, ...]
-    missing: tuple[loading.MissingItem, ...] | None
-    skipped: tuple[str, ...] | None
-    problems: tuple[str, ...] | None
-
-
 def items_load(
     app: Files, groups: Annotated[list[dict[str, str]], "Each with kind, items and optionally skip"]
-) -> ItemsReply:
+) -> loading.Loaded:
     """Load whole items of several kinds.
 
     :returns: whole items of one or more kinds.
@@ -52,16 +30,7 @@ def items_load(
     if len(groups) > MAX_GROUPS:
         problem = f"{len(groups)} groups are too many"
         raise InvalidRequestError(problem, parameter="groups", hint=f"give at most {MAX_GROUPS}")
-    loaded = loading.load_groups(app.own, [_group(group) for group in groups])
-    return ItemsReply(
-        header=loading.flag_header(loaded.flags),
-        content=loaded.content,
-        flags=loaded.flags,
-        items=loaded.items,
-        missing=loaded.missing or None,
-        skipped=loaded.skipped or None,
-        problems=loaded.problems or None,
-    )
+    return loading.load_groups(app.own, [_group(group) for group in groups])
 
 
 def _group(given: Mapping[str, str]) -> loading.Group:

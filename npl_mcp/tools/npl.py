@@ -92,7 +92,7 @@ class LoadReply:
 def _items_text(loaded: Loaded) -> str:
     """Return the unchanged text of items, with a last line about missing and skipped ones."""
     missing = (
-        item.name + (f" (near: {', '.join(item.near)})" if item.near else "") for item in loaded.missing
+        item.name + (f" (near: {', '.join(item.near)})" if item.near else "") for item in loaded.missing or ()
     )
     notes = [
         f"{what}: {', '.join(names)}"
@@ -123,8 +123,6 @@ def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
         loaded,
         flags_updated=loaded.flags,
         loaded_items=tuple(item.name for item in loaded.items),
-        missing=loaded.missing or None,
-        skipped=loaded.skipped or None,
         total_tokens=counter.count(loaded.content),
         token_counter=counter.name,
     )

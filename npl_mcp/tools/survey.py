@@ -6,7 +6,6 @@ These tools are called by name and not listed.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -14,9 +13,8 @@ from typing import Annotated
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.items import versioned
 from npl_index.items.agents import field_condition, has_field, in_category
-from npl_index.items.loading import Group, list_agents, load_groups, load_raw, text_of
+from npl_index.items.loading import AgentInfo, Group, list_agents, load_groups, load_raw, text_of
 from npl_index.items.notation import Usage, analyse
-from npl_index.library.references import near_names
 from npl_mcp.app.file_view import Files
 from npl_mcp.tools.contract.spec import not_listed
 
@@ -28,22 +26,6 @@ MAX_TEXT = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRow:
-    """An agent in a list.
-
-    :param name: name of the agent.
-    :param location: path of its file, below the working directory or absolute.
-    :param fields: its front matter.
-    :param text: its whole file, on request.
-    """
-
-    name: str
-    location: str
-    fields: Mapping[str, object]
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class AgentsReply:
     """Agents, ordered by name.
 
@@ -51,7 +33,7 @@ class AgentsReply:
     :param total: number of all agents.
     """
 
-    agents: tuple[AgentRow, ...]
+    agents: tuple[AgentInfo, ...]
     total: int
 
 
@@ -73,7 +55,7 @@ def survey_agents(
     rows = (agent for agent in chosen if category is None or in_category(agent.fields, category))
     return AgentsReply(
         agents=tuple(
-            AgentRow(agent.name, _location(app, agent.absolute), agent.fields, agent.text if texts else None)
+            replace(agent, location=_location(app, agent.location), text=agent.text if texts else None)
             for agent in rows
         ),
         total=len(agents),
@@ -119,34 +101,12 @@ def survey_notation(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class VersionsReply:
-    """Versioned sections of a text, compared with their sources, and the updated text.
-
-    :param sections: sections that are installed or have a source.
-    :param text: updated text, if a change was requested.
-    :param changes: replaced and added sections.
-    :param present: requested prompts that were already installed.
-    :param lost: requested sections without a source.
-    :param unknown: unknown names.
-    :param near: known names similar to the unknown ones.
-    """
-
-    sections: tuple[versioned.VersionComparison, ...]
-    text: str | None = None
-    changes: tuple[versioned.Change, ...] | None = None
-    present: tuple[str, ...] | None = None
-    lost: tuple[str, ...] | None = None
-    unknown: tuple[str, ...] | None = None
-    near: tuple[str, ...] | None = None
-
-
 def survey_versions(
     app: Files,
     text: Annotated[str, "Text of a file with versioned sections"],
     renewed: Annotated[list[str] | None, "Sections to update or add"] = None,
     prompts: Annotated[list[str] | None, "Prompts to append; an empty list means the default ones"] = None,
-) -> VersionsReply:
+) -> versioned.VersionsReport:
     """Compare versioned sections with their sources; return the text with newer ones.
 
     :returns: versioned sections of a text, compared with their sources, and the updated text.
@@ -154,22 +114,10 @@ def survey_versions(
     """
     _check_size(text)
     sources = _sources(app)
-    installed = versioned.versioned_sections(text)
-    sections = versioned.compare(sources, installed)
-    if prompts is not None:
-        return _appended(app, text, prompts, sections)
-    if renewed is None:
-        return VersionsReply(sections)
-    result = versioned.renew(text, sources, renewed)
-    known = {*sources, *installed}
-    return VersionsReply(
-        sections=sections,
-        text=result.text,
-        changes=result.changes,
-        lost=result.lost or None,
-        unknown=result.unknown or None,
-        near=tuple(near for name in result.unknown for near in near_names(name, known)) or None,
-    )
+    if renewed is not None and prompts is None:
+        return versioned.renew(text, sources, renewed)
+    sections = versioned.compare(sources, versioned.versioned_sections(text))
+    return versioned.VersionsReport(sections) if prompts is None else _appended(app, text, prompts, sections)
 
 
 def _sources(app: Files) -> dict[str, versioned.VersionedSection]:
@@ -189,7 +137,7 @@ def _sources(app: Files) -> dict[str, versioned.VersionedSection]:
 
 def _appended(
     app: Files, text: str, prompts: list[str], sections: tuple[versioned.VersionComparison, ...]
-) -> VersionsReply:
+) -> versioned.VersionsReport:
     """Append whole prompts that are not installed."""
     installed = {row.name: row.installed_version for row in sections if row.installed_version is not None}
     bodies: list[str] = []
@@ -205,8 +153,8 @@ def _appended(
             changes.append(versioned.Change(name, None, loaded.items[0].version or "0.0.0"))
         elif prompts:
             unknown.append(name)
-            near += [similar for missing in loaded.missing for similar in missing.near]
-    return VersionsReply(
+            near += [similar for missing in loaded.missing or () for similar in missing.near]
+    return versioned.VersionsReport(
         sections=sections,
         text=versioned.append(text, bodies),
         changes=tuple(changes),
