@@ -157,7 +157,7 @@ and another word follows; with a comma it is always a name. --quiet goes before 
 _EXAMPLES = """\
 npl-load tailored "grade essays" --budget 900   # the sections a task needs, of the Markdown here
 npl-load tailored "deploy" --file docs --topic rollback > context.md    # from a folder
-npl-load tailored --kind component --item fences --select "## Purpose"  # by selector alone
+npl-load tailored --file fences --select "## Purpose"   # by selector alone
 npl-load search "retry policy" --file docs --limit 3
 npl-load index docs/guide.md
 npl-load map --write AGENTS.md

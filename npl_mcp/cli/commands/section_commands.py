@@ -33,12 +33,8 @@ def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -
 
     @wraps(run)
     def command(given: Namespace, display: Display) -> None:
-        if (given.resource_type is None) != (given.item is None):
-            given.parser.error("--kind and --item together name an item: give both, or --file")
-        if given.file and given.item:
-            given.parser.error("--file and --item each name a document: give one of them")
         with reaching(given.file or (), given, display) as (file, connection):
-            given.where = {"file": file, "resource_type": given.resource_type, "item": given.item}
+            given.file = file
             run(given, connection, display)
 
     return command
@@ -159,7 +155,7 @@ def _tailored(given: Namespace, connection: ServerConnection, display: Display) 
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
         given.parser.error("the request is empty: give a task, --topic or --select")
     request = {
-        **given.where,
+        "file": given.file,
         "context": " ".join(given.words) or None,
         "topics": given.topics,
         "selectors": given.selectors,
@@ -206,7 +202,7 @@ def _index(given: Namespace, connection: ServerConnection, display: Display) -> 
     """List the sections of files with their sizes."""
     data = connection.ask(
         "npl_section_index",
-        **given.where,
+        file=given.file,
         filter=_conditions(given) or None,
         depth=_depth_limit(given),
         token_budget=given.token_budget,
@@ -228,10 +224,15 @@ def _search(given: Namespace, connection: ServerConnection, display: Display) ->
     """List the sections that contain words, one line a section."""
     if not any(word.strip() for word in given.words):
         given.parser.error("the query is empty")
-    where = given.where if any(given.where.values()) else {"kinds": "document"}
-    query = " ".join(given.words)
-    asked = {**where, "filter": _conditions(given) or None, "limit": given.limit}
-    data = connection.ask("search", query=query, format=_form(given), **asked)
+    data = connection.ask(
+        "search",
+        query=" ".join(given.words),
+        file=given.file,
+        kinds=None if given.file else "document",
+        filter=_conditions(given) or None,
+        limit=given.limit,
+        format=_form(given),
+    )
     _print_answer(data if _form(given) == "markdown" else data["items"], given, display)
 
 

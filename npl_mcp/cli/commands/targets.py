@@ -4,25 +4,20 @@ A command may read all files that its user may read, so a path outside the worki
 this one call.
 """
 
-# ruff: noqa: PTH100, PTH110, PTH111, PTH112, PTH118, PTH120, PTH206
+# ruff: noqa: PTH110, PTH111, PTH112, PTH118, PTH120, PTH206
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 
 from npl_mcp.cli.terminal.arguments import argument, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
 from npl_mcp.config.removed import removed_flag
-
-STANDARD_INPUT = "-"
-INPUT_NAME = "stdin.md"
-"""Name of standard input in answers."""
 
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
 DEPTH = option("--depth", "N", type=int)
@@ -34,9 +29,7 @@ FILTER = repeated(
 )
 ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
 WHERE = (
-    repeated("--file", "F", "Markdown file, folder, glob or item name, - for standard input"),
-    option("--kind", "TYPE", dest="resource_type"),
-    option("--item", "NAME"),
+    repeated("--file", "F", "Markdown file, folder, glob or item name"),
     ROOT,
 )
 BUDGET = option("--budget", "N", dest="token_budget", type=int)
@@ -70,32 +63,17 @@ def reaching(
     :param given: arguments of the command, with ``--root`` and ``--via``.
     :raises UsageError: a root is not a folder, or a path above the working directory does not exist.
     """
-    roots = [os.path.abspath(root) for root in given.root or ()]
     for root in given.root or ():
         if not os.path.isdir(root):
             given.parser.error(f"--root {root} is not a folder")
-    with ExitStack() as stack:
-        if STANDARD_INPUT in files:
-            from tempfile import TemporaryDirectory  # most commands need none
-
-            roots.append(os.path.realpath(stack.enter_context(TemporaryDirectory(prefix="npl-"))))
-            copied = os.path.join(roots[-1], INPUT_NAME)
-            with open(copied, "wb") as copy:  # noqa: PTH123
-                copy.write(sys.stdin.buffer.read())
-            files = [copied if file == STANDARD_INPUT else file for file in files]
-        for file in files:
-            above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
-            if above and not os.path.exists(file):
-                given.parser.error(f"{file} does not exist")
-        reached = [_reached(file) for file in files]
-        connection = connect(
-            given.via,
-            display.note,
-            (*roots, *(root for _, root in reached if root)),
-            must_see=bool(given.root),
-        )
-        named = ", ".join(file for file, _ in reached) if files else None
-        yield named, stack.enter_context(closing(connection))
+    for file in files:
+        above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
+        if above and not os.path.exists(file):
+            given.parser.error(f"{file} does not exist")
+    reached = [_reached(file) for file in files]
+    roots = [root for _, root in reached if root]
+    with closing(connect(given, display.note, roots)) as connection:
+        yield ", ".join(file for file, _ in reached) if files else None, connection
 
 
 def _reached(file: str) -> tuple[str, str | None]:

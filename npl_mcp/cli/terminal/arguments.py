@@ -70,15 +70,7 @@ SHELL = argument("shell", choices=SHELLS, metavar="|".join(SHELLS))
 
 
 class UsageError(Exception):
-    """A command line that cannot be used.
-
-    :param problem: description of the problem.
-    :param usage: usage of the command, if the form of the command line is wrong.
-    """
-
-    def __init__(self, problem: str, usage: str = "") -> None:
-        self.problem, self.usage = problem, usage
-        super().__init__(problem)
+    """A command line whose form is wrong; the text begins with the usage of the command."""
 
 
 class ProgramParser(argparse.ArgumentParser):
@@ -97,7 +89,8 @@ class ProgramParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise a :class:`UsageError`, so that all problems are reported in one place."""
-        raise UsageError(message[:MAX_PROBLEM], f"{self.format_usage()}Try {self.prog} --help.")
+        problem = f"{self.prog.split()[0]}: error: {message[:MAX_PROBLEM]}"
+        raise UsageError(f"{self.format_usage()}Try {self.prog} --help.\n{problem}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Read words; see :meth:`argparse.ArgumentParser.parse_known_args`.

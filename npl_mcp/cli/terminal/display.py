@@ -185,9 +185,7 @@ def run_command(program: Program, words: Sequence[str] | None = None) -> int:
             return display.outcome(done, as_json=getattr(given, "json", False))
         return done or 0
     except UsageError as error:
-        if error.usage:
-            display.say(error.usage)
-        display.note(f"error: {error.problem}")
+        display.say(str(error))
         return USAGE
     except FailedCallError as refused:
         return display.failed(refused.reply, parser)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.file_view import Files
-from npl_mcp.cli.terminal.arguments import Run, UsageError
+from npl_mcp.cli.terminal.arguments import Run
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError, progress
 from npl_mcp.cli.transports.base import WORKLOG_TOOLS, Transport, TransportError, parse_address
 from npl_mcp.config.server_state import running_server
@@ -125,35 +125,26 @@ class ServerConnection:
         self._transport.close()
 
 
-def connect(
-    via: str | None, note: Callable[[str], object], roots: Sequence[str] = (), *, must_see: bool = False
-) -> ServerConnection:
+def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str] = ()) -> ServerConnection:
     """Return a connection to the tools.
 
-    :param via: value of ``--via``.
+    :param given: arguments of the command. With ``--root``, a running server is never called.
     :param note: function that gets messages for the user besides the replies.
-    :param roots: folders to search first. A running server has its own roots, so it is called only with
+    :param roots: further folders to search. A running server has its own roots, so it is called only with
         ``--via http``.
-    :param must_see: whether only these roots count; a running server is then never called.
-    :raises UsageError: a setting is invalid, or a running server would have to see the roots.
+    :raises InvalidRequestError: a setting is invalid, or a running server would have to see the roots.
     :raises SystemExit: a server is required but does not run; the user was told.
     """
-    own = tuple(map(Path, roots))
-    try:
-        settings = Settings.from_env(
-            flags={"via": via}, search_cwd=True, write=True, roots=own if must_see else None
-        )
-    except InvalidRequestError as error:
-        raise UsageError(str(error)) from None
-    if own and not must_see:
-        settings = replace(settings, roots=(*own, *settings.roots))
+    flags = {name: getattr(given, name, None) for name in ("via", "root")}
+    settings = Settings.from_env(flags=flags, search_cwd=True, write=True)
+    settings = replace(settings, roots=(*map(Path, roots), *settings.roots))
+    own, insists = bool(roots or flags["root"]), settings.via == "http"
     if settings.via == "stdio":
         from npl_mcp.cli.transports.stdio import StdioTransport
 
         return ServerConnection(StdioTransport(settings.roots if own else ()), None, note)
-    if settings.via == "http" and must_see:
-        raise UsageError("--root is for this process: a running server searches its own roots; drop --via")
-    insists = settings.via == "http"
+    if insists and flags["root"]:
+        raise InvalidRequestError("a running server searches its own roots", hint="drop --root or --via")
     server = None if settings.via == "direct" or (own and not insists) else _server(settings, insists=insists)
     if server is not None:
         return ServerConnection(server, None if insists else settings, note)
@@ -169,7 +160,7 @@ def connected(run: Callable[[Namespace, ServerConnection, Display], Any]) -> Run
 
     @wraps(run)
     def command(given: Namespace, display: Display) -> Any:
-        with closing(connect(given.via, display.note)) as connection:
+        with closing(connect(given, display.note)) as connection:
             return run(given, connection, display)
 
     return command
@@ -181,7 +172,7 @@ def _server(settings: Settings, *, insists: bool) -> Transport | None:
     Only the server of the data folder gets the token of its state file, and only while it runs.
 
     :param insists: whether the user requires a server; the folder's server may then search other places.
-    :raises UsageError: ``NPL_MCP_URL`` is not an address.
+    :raises InvalidRequestError: ``NPL_MCP_URL`` is not an address.
     """
     state = running_server(settings.data_folder, only_own=True)
     listens = [] if state is None else [state.socket and f"unix:{state.socket}", state.url]
@@ -194,8 +185,9 @@ def _server(settings: Settings, *, insists: bool) -> Transport | None:
     else:
         address = parse_address(settings.url)
         if address is None:
+            problem = f"NPL_MCP_URL={settings.url!r} is not the address of a server"
             hint = "use e.g. http://127.0.0.1:8765, https://name, or unix:/path for a socket"
-            raise UsageError(f"NPL_MCP_URL={settings.url!r} is not the address of a server; {hint}")
+            raise InvalidRequestError(problem, hint=hint)
         # The token goes to the server's own address: another user may listen at ``localhost`` in IPv6.
         same = address.same_in(own) if state else None
         token = state.token if state and same else settings.token or ""

@@ -169,8 +169,6 @@ LOAD: list[tuple[list[str], str]] = [
     (["search", "x", "--file", "docs/none.md"], "there is no document 'docs/none.md'"),
     (["tailored", *(["--topic", "t"] * 65)], "65 topics are too many"),
     (["tailored", *(["--select", "## t"] * 65)], "65 selectors are too many"),
-    (["tailored", "x", "--item", "q"], "--kind and --item together name an item: give both"),
-    (["tailored", "x", "--file", "docs", "--item", "q", "--kind", "c"], "--file and --item"),
     (["search", "x", "--root", "nowhere"], "--root nowhere is not a folder"),
     (["c", "syntax", "--index", "--select", "x"], "use one of them"),
     (["c", "syntax", "--index", "--filter", "[version>1]"], "write NAME=VALUE or some of [has-code]"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -79,15 +78,6 @@ def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, m
     """A path among the words is a word of the question."""
     done = run("search", *words)
     assert (done[0], message in done[2], bool(message)) == (code, True, bool(done[2]))
-
-
-def test_standard_input_is_a_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``-`` reads it, for each of the commands."""
-    for words in (("tailored", "honey"), ("search", "honey"), ("index",)):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"# A\n\n## Bees\n\nhoney\n")))
-        code, out, _ = run(*words, "--file", "-")
-        assert code == 0
-        assert "Bees" in out
 
 
 def test_answers_come_in_the_form_that_is_asked_for(run: Run, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from npl_index.errors import InvalidRequestError
 from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.cli.commands import load, worklog
-from npl_mcp.cli.terminal.arguments import UsageError
 from npl_mcp.cli.terminal.display import exit_code
 from npl_mcp.cli.transports.connecting import InProcess, connect
 from npl_mcp.config.server_state import LOCK, STATE_FILE, process_start
@@ -109,7 +110,7 @@ NO_SESSION = {"success": True, "data": {"sessions": []}}
 def call_once(
     transport: str | None, told: Told, tool: str = "worklog_sessions", **arguments: object
 ) -> dict[str, Any]:
-    connection = connect(transport, told.append)
+    connection = connect(Namespace(via=transport), told.append)
     try:
         return connection.call(tool, **arguments)
     finally:
@@ -299,7 +300,7 @@ def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None
     """A server that failed is not asked again by the same command."""
     play_server(data, url=url(stage(playing(b""))))
     told: Told = []
-    connection = connect(None, told.append)
+    connection = connect(Namespace(via=None), told.append)
     for _ in range(3):
         assert connection.call("worklog_sessions")["success"]
     connection.close()
@@ -344,8 +345,8 @@ def test_variables_that_cannot_be_used(
 ) -> None:
     """They are named, with what may stand there."""
     monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match=f"{name}='{value}'"):
-        connect(None, print)
+    with pytest.raises(InvalidRequestError, match=f"{name}='{value}'"):
+        connect(Namespace(via=None), print)
     assert (load.main(["init"]), worklog.main(["current"])) == (2, 2)
     assert capsys.readouterr().err.count(f"{name}='{value}'") == 2
 
@@ -416,7 +417,7 @@ def test_what_is_no_text_is_refused_and_not_changed(
         ["agent", "--list"],
         ["agent", "nosuch"],
         ["c", "mine", "--index"],
-        ["tailored", "how text is marked", "--kind", "component", "--item", "syntax", "--budget", "300"],
+        ["tailored", "how text is marked", "--file", "syntax", "--budget", "300"],
     ],
     ids=" ".join,
 )
