@@ -237,43 +237,47 @@ def configurations(home: Path, project: Path) -> list[Configuration]:
     """
     folder = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform)
     bases = {"~/": home, "+/": home / (folder or ".config")}
-    every: dict[Path, Configuration] = {}
+    files = []
     for client in CLIENTS:
         for text in client.paths:
             base = bases.get(text[:2])
             path = base / text[2:] if base else project / text
-            limit = _MAX_BYTES if base else _MAX_CLONED_BYTES
-            of_project = [("projects", str(project), client.key)] if base and client.by_project else []
-            for keys in ((client.key,), *of_project):
-                configuration = _read_configuration(client.name, path, keys, limit)
-                if configuration is not None:
-                    before = every.get(path, configuration)
-                    problem = before.problem or configuration.problem
-                    servers = {**before.servers, **configuration.servers}
-                    every[path] = Configuration(client.name, path, servers, problem)
-    return list(every.values())
+            single = str(project) if base and client.by_project else None
+            files.append(_read_configuration(client, path, single, _MAX_BYTES if base else _MAX_CLONED_BYTES))
+    return [file for file in files if file is not None]
 
 
-def _read_configuration(client: str, path: Path, keys: Sequence[str], limit: int) -> Configuration | None:
-    """Read a client's file; ``None`` if the file, or the object that would have the servers, is absent."""
+def _read_configuration(client: Client, path: Path, project: str | None, limit: int) -> Configuration | None:
+    """Read a client's file; ``None`` if it is absent.
+
+    :param project: project with servers of its own in the file; ``None`` for files without projects.
+    """
     try:
         text = read_path(path, limit)[0].decode("utf-8-sig")
         value: Any = read_toml(text) if path.suffix == ".toml" else _lenient_json(text or "{}")
+        servers = _object(value, client.key)
+        if project is not None:
+            servers = {**servers, **_object(value, "projects", project, client.key)}
+        return Configuration(client.name, path, servers)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return Configuration(client, path, problem=str(error.strerror or error))
+        problem = str(error.strerror or error)
     except (ValueError, RecursionError) as error:
-        return Configuration(client, path, problem=f"it is not {path.suffix[1:].upper()}: {error}"[:200])
+        problem = f"it is not {path.suffix[1:].upper()} of this client: {error}"[:200]
+    return Configuration(client.name, path, problem=problem)
+
+
+def _object(value: Any, *keys: str) -> Mapping[str, Any]:
+    """Return the object below keys; empty if it is absent.
+
+    :raises ValueError: a value on the way is not an object.
+    """
     for key in keys:
+        value = value.get(key, {}) if isinstance(value, dict) else None
         if not isinstance(value, dict):
-            return Configuration(client, path, problem=f"{key} is not in an object")
-        if len(keys) > 1 and key not in value:
-            return None
-        value = value.get(key, {})
-    if not isinstance(value, dict):
-        return Configuration(client, path, problem=f"{keys[-1]} is not an object")
-    return Configuration(client, path, value)
+            raise ValueError(f"{key} is not an object")
+    return value  # type: ignore[no-any-return]
 
 
 # An unclosed string or comment extends to the end of the file, so that no text is matched twice.

@@ -166,10 +166,14 @@ def _places(texts: Sequence[str]) -> bool | tuple[str, ...]:
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _PORT = "[0-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 _WEB = r"https?://[^\s/?#]+(/[^\s?#]*)?"
+_HOST = r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
+_ORIGIN = r"[A-Za-z][\w+.-]*://[^\s/?#]+"  # RFC 6454: scheme, host and an optional port; no path
+_RANDOM = "use 16 or more printable ASCII characters, e.g. from: openssl rand -hex 24"
 _THREE = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
 _N, _DIR = {"metavar": "N"}, {"type": path, "metavar": "DIR"}
 
 TEXT = ValueKind(str, option={"type": filled, "metavar": "TEXT"})
+TOKEN = replace(TEXT, pattern="[ -~]{16,}", problem="cannot be used", hint=_RANDOM)
 SWITCH = ValueKind(
     lambda text: text.lower() in _ON,
     _any((*_ON, *_OFF)),
@@ -190,6 +194,8 @@ PATHS = ValueKind(_folders, separator=os.pathsep, is_path=True, option={**_DIR, 
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 DOMAINS = replace(WORDS, pattern="|".join(NAMES), problem="is not known", hint=USE_SOME)
 LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
+HOSTS = replace(LIST, pattern=_HOST, problem="is not a host", hint="e.g. tools.example:8765")
+ORIGINS = replace(LIST, pattern=_ORIGIN, problem="is not an origin", hint="e.g. https://tools.example")
 WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, ",")
 COUNT = ValueKind(
     int,

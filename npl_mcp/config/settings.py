@@ -178,10 +178,12 @@ class Settings:
     host: str = http_flag("host", "NPL_MCP_HOST", kinds.TEXT, "127.0.0.1", metavar="ADDRESS")
     port: int | None = http_flag("port", "NPL_MCP_PORT", kinds.PORT, DEFAULT_PORT, metavar="NUMBER")
     socket: Path | None = http_flag("socket", "NPL_MCP_SOCKET", kinds.PATH, metavar="PATH")
-    token: str | None = http_flag("token", "NPL_MCP_TOKEN", kinds.TEXT, secret=True)
+    token: str | None = http_flag("token", "NPL_MCP_TOKEN", kinds.TOKEN, secret=True)
     no_token: bool = http_flag("no-token", "NPL_MCP_NO_TOKEN", kinds.SWITCH, False)
-    hosts: tuple[str, ...] = http_flag("allow-host", "NPL_MCP_HOSTS", kinds.LIST, ())
-    origins: tuple[str, ...] = http_flag("allow-origin", "NPL_MCP_ORIGINS", kinds.LIST, (), metavar="ORIGIN")
+    hosts: tuple[str, ...] = http_flag("allow-host", "NPL_MCP_HOSTS", kinds.HOSTS, ())
+    origins: tuple[str, ...] = http_flag(
+        "allow-origin", "NPL_MCP_ORIGINS", kinds.ORIGINS, (), metavar="ORIGIN"
+    )
     max_calls: int = setting("max-calls", "NPL_MCP_MAX_CALLS", kinds.COUNT, 64)
     max_body_bytes: int | None = setting(
         "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, shown="body_limit"

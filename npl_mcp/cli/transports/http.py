@@ -76,8 +76,6 @@ class HttpTransport:
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
         headers = {"Content-Type": b"application/json", "Connection": b"close"}
         if self._token:
-            if not self._token.isascii() or not self._token.isprintable():
-                raise TransportError("was not called: the token has characters outside printable ASCII")
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
         # A server on another machine uses its own folders.
         if self.local:

@@ -131,7 +131,7 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     assert (found.roots, found.patience, found.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
     assert (found.port, found.origins) == (0, ("https://a", "https://b"))
     assert found.cr_projects == (Path("/work"), Path.home() / "requests")
-    assert (found.url, found.token, found.via) == ("http://127.0.0.1:1", "word", "http")
+    assert (found.url, found.token, found.via) == ("http://127.0.0.1:1", "sixteen-letters-", "http")
     assert (found.project, found.data_dir) == (Path.home() / "team", Path.home() / "data")
     assert search_places() == f"NPL_ROOTS=~{os.pathsep}/\nNPL_THEME=terse"
 
@@ -285,9 +285,9 @@ def test_folders_of_a_project_are_not_the_users(place: Place, monkeypatch: pytes
 
 def test_the_users_folder_is_no_project(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server in that folder does not warn that a project may not set this."""
-    place.write(user='token = "word"\n')
+    place.write(user='token = "sixteen-letters-"\n')
     monkeypatch.chdir(place.user)
-    assert Settings.from_env().token == "word"
+    assert Settings.from_env().token == "sixteen-letters-"
 
 
 def test_a_relative_folder_of_the_user_is_refused(place: Place) -> None:

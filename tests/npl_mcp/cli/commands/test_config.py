@@ -18,7 +18,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "docs").mkdir()
     (tmp_path / "npl.toml").write_text('root = "docs"\n\nweights = [1, 0, 0]\n')
     (tmp_path / "config" / "npl-mcp").mkdir(parents=True)
-    (tmp_path / "config" / "npl-mcp" / "npl.toml").write_text('token = "word"\nvia = "direct"\n')
+    (tmp_path / "config" / "npl-mcp" / "npl.toml").write_text('token = "sixteen-letters-"\nvia = "direct"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("NPL_DOMAINS", "npl,chat")
     monkeypatch.chdir(tmp_path)

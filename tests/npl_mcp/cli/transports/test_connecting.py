@@ -196,13 +196,16 @@ def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Pl
     assert told == []
 
 
+OTHER = "a-token-of-others"
+
+
 @pytest.mark.parametrize(
     ("named", "token", "sent"),
     [
         ("{url}", None, b"own-token"),
-        ("{url}/mcp/", "other", b"own-token"),
-        ("http://localhost:{port}", "given", b"own-token"),
-        ("http://localhost:{port}/other", "given", b"given"),
+        ("{url}/mcp/", OTHER, b"own-token"),
+        ("http://localhost:{port}", OTHER, b"own-token"),
+        ("http://localhost:{port}/other", OTHER, OTHER.encode()),
         ("http://localhost:{port}/other", None, None),
     ],
 )
