@@ -33,3 +33,8 @@ def find_program(name: str, path: str | None = None) -> str | None:
     program = shutil.which(name, path=path or child_environment({})["PATH"])
     # Windows searches the working directory first.
     return program if program and Path(program).is_absolute() else None
+
+
+def inherited_environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of this process with the added variables."""
+    return {**os.environ, **added}

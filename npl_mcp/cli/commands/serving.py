@@ -25,7 +25,7 @@ from npl_mcp.cli.terminal.arguments import (
 )
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_command
 from npl_mcp.cli.transports.http import problem_of
-from npl_mcp.config.child_processes import keep_absolute_path
+from npl_mcp.config.child_processes import inherited_environment, keep_absolute_path
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_locked, running_server
@@ -181,7 +181,7 @@ def _spawn(settings: Settings, words: Iterable[str]) -> subprocess.Popen[bytes]:
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
             [*python(_MAIN), "run", *(word for word in words if not word.startswith("--token="))],
-            env={**os.environ, **token},
+            env=inherited_environment(token),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
 from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version, reply_of
+from npl_mcp.config.child_processes import inherited_environment
 from npl_mcp.config.programs import SERVER, python
 
 START_SECONDS = 30.0
@@ -67,7 +67,7 @@ class StdioTransport:
         transport = ClientTransport(
             program,
             arguments,
-            env={**os.environ, "NPL_SEARCH_CWD": "1"},
+            env=inherited_environment({"NPL_SEARCH_CWD": "1"}),
             keep_alive=False,
             log_file=sys.__stderr__,
         )
