@@ -79,15 +79,31 @@ class WrittenRequest:
     :param key: key of the change request.
     :param title: its first heading.
     :param status: its status.
+    :param change: old status, arrow, new status, after a change of the status.
+    :param updated: changed attributes with their new values.
+    :param digest: new digest of the file, after a change.
+    :param type: its type, if it is new or deleted.
+    :param priority: its priority, if it is new.
+    :param path: path of its file below the project, if it is new or deleted.
+    :param dateCreated: time of its creation, if it is new.
+    :param sections: headings of the template to fill in, if it is new and the caller gave no content.
     """
 
     key: str
     title: str
     status: str
+    change: str | None = None
+    updated: Mapping[str, str] | None = None
+    digest: str | None = None
+    type: str | None = None
+    priority: str | None = None
+    path: str | None = None
+    dateCreated: str | None = None
+    sections: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRow(WrittenRequest):
+class ChangeRow:
     """A row of a list of change requests.
 
     :param key: key of the change request.
@@ -101,6 +117,9 @@ class ChangeRow(WrittenRequest):
     :param problem: reason why it cannot be read or changed.
     """
 
+    key: str
+    title: str
+    status: str
     type: str
     priority: str
     phaseEpic: str | None = None
@@ -146,60 +165,6 @@ class ChangeSections:
     chars: int | None = None
     removed: tuple[str, ...] | None = None
     digest: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Created(WrittenRequest):
-    """A new change request.
-
-    :param type: its type.
-    :param priority: its priority.
-    :param path: path of its file below the project.
-    :param dateCreated: time of its creation.
-    :param sections: headings of the template to fill in; absent if the caller gave content.
-    """
-
-    type: str
-    priority: str
-    path: str
-    dateCreated: str
-    sections: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedStatus(WrittenRequest):
-    """A change of status.
-
-    :param change: old status, arrow, new status.
-    :param digest: new digest of the file.
-    """
-
-    change: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedAttributes(WrittenRequest):
-    """A change of attributes.
-
-    :param updated: changed attributes with their new values.
-    :param digest: new digest of the file.
-    """
-
-    updated: Mapping[str, str]
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted(WrittenRequest):
-    """A deleted change request.
-
-    :param type: its type.
-    :param path: path of the removed file below the project.
-    """
-
-    type: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)

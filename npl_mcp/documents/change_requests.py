@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from npl_index.errors import InvalidRequestError, UnreadableDocumentError
+from npl_index.errors import UnreadableDocumentError
 from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_index.markdown.sections import digest_of
@@ -154,7 +154,7 @@ class ChangeRequests:
             digest=digest_of(edit.written),
         )
 
-    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> answers.Created:
+    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> answers.WrittenRequest:
         """Create a change request.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
@@ -171,20 +171,20 @@ class ChangeRequests:
             keep_number(place, number)
             if not folder.create(name, draft.text(key).encode()):
                 raise errors.AlreadyExistsError(f"{name!r} already exists", hint="try again")
-        return answers.Created(
+        return answers.WrittenRequest(
             key,
             draft.title,
             DEFAULTS["status"],
-            kind,
-            draft.values["priority"],
-            _answer_path(place, name),
-            draft.made,
-            draft.headings(),
+            type=kind,
+            priority=draft.values["priority"],
+            path=_answer_path(place, name),
+            dateCreated=draft.made,
+            sections=draft.headings(),
         )
 
     def update_status(
         self, project: str | None, key: str, status: str, expect: str | None = None
-    ) -> answers.ChangedStatus:
+    ) -> answers.WrittenRequest:
         """Set the status; every order of statuses is allowed.
 
         :param expect: digest of the file; only this state is changed.
@@ -192,23 +192,23 @@ class ChangeRequests:
         checks.choice(status, "status", STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
-        return answers.ChangedStatus(before.key, before.title, status, change, digest)
+        return answers.WrittenRequest(before.key, before.title, status, change, digest=digest)
 
     def update_attributes(
         self, project: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
-    ) -> answers.ChangedAttributes:
+    ) -> answers.WrittenRequest:
         """Set attributes; an empty text clears an attribute, ``None`` leaves it unchanged.
 
         :param expect: digest of the file; only this state is changed.
         """
         changes = {
-            name: check_field(_attribute(name), value, f"attributes.{name}")
+            name: check_field(choose(name, "attributes", ATTRIBUTES), value, f"attributes.{name}")
             for name, value in attributes.items()
             if value is not None
         }
         before, digest = self._set(project, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
-        return answers.ChangedAttributes(before.key, before.title, before.status, updated, digest)
+        return answers.WrittenRequest(before.key, before.title, before.status, None, updated, digest)
 
     def _set(
         self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
@@ -230,7 +230,7 @@ class ChangeRequests:
         before, new = self._change(place, ticket, edited)
         return before, digest_of(new)
 
-    def delete(self, project: str | None, key: str, expect: str | None = None) -> answers.Deleted:
+    def delete(self, project: str | None, key: str, expect: str | None = None) -> answers.WrittenRequest:
         """Remove a change request's file.
 
         :param expect: digest of the file; only this state is removed.
@@ -244,7 +244,7 @@ class ChangeRequests:
 
         gone, _ = self._change(place, ticket, edited)
         path = _answer_path(place, gone.name)
-        return answers.Deleted(gone.key, gone.title, gone.status, gone.type, path)
+        return answers.WrittenRequest(gone.key, gone.title, gone.status, type=gone.type, path=path)
 
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
@@ -394,17 +394,3 @@ def _given(value: str | None, parameter: str) -> str:
     if value is None:
         raise checks.missing(parameter, "is required")
     return value
-
-
-def _attribute(name: str) -> str:
-    """Check the name of an attribute.
-
-    :raises InvalidRequestError: callers cannot set it here.
-    """
-    hints = {
-        "title": "the title is the first heading: replace that section with '# New title'",
-        "status": "use update_cr_status",
-    }
-    if name in hints:
-        raise InvalidRequestError(f"{name} cannot be set here", parameter="attributes", hint=hints[name])
-    return choose(name, "attributes", ATTRIBUTES)

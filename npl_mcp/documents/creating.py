@@ -66,7 +66,7 @@ class Draft:
         if content is not None and content.strip():
             checks.text(content, "data.content", MAX_CONTENT)
             content = without_title(with_line_feeds(content)).strip("\n")
-            _check_closed(content)
+            check_closed(read_blocks(content))
         values = {"priority": DEFAULTS["priority"]}
         for name in NEW:
             if data.get(name) is not None:
@@ -94,18 +94,6 @@ def template(kind: str) -> str:
     :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
     """
     return (_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text(encoding="utf-8")
-
-
-def _check_closed(content: str) -> None:
-    """Check that a text does not end inside a fence or a comment.
-
-    :raises InvalidRequestError: the text ends inside one.
-    """
-    try:
-        check_closed(read_blocks(content))
-    except InvalidRequestError as error:
-        problem = f"data.content: {error.message}"
-        raise InvalidRequestError(problem, parameter="data", hint=error.hint) from None
 
 
 def _string_of(data: Mapping[str, object], name: str) -> str | None:

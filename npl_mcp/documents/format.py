@@ -43,7 +43,6 @@ _KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.
 _FILE_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-([0-9]{1,18})", re.ASCII)
 _LEADING_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
 _MAX_SLUG = 50
-_NO_KEYS = frozenset({"none", "n/a", "null", "undefined"})
 _MAX_NOTE = 2_000
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -182,7 +181,7 @@ def _list_of(value: object, parameter: str) -> list[str]:
         raise checks.invalid(parameter, "is not a list of strings", "separate entries by commas")
     if any("," in part for part in parts):
         raise checks.invalid(parameter, "has an entry with a comma")
-    return [part.strip() for part in parts if part.strip() and part.strip().lower() not in _NO_KEYS]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _full_key(text: str, parameter: str) -> str:

@@ -40,7 +40,7 @@ from npl_index.library.fingerprints import Fingerprint
 from npl_mcp.config.toml import read_toml
 from npl_mcp.documents.answers import ProjectInfo
 from npl_mcp.documents.folders import SharedFolder, printable
-from npl_mcp.documents.format import MAX_NUMBER, SUFFIX, ChangeKey, is_code, parse_code
+from npl_mcp.documents.format import MAX_NUMBER, ChangeKey, is_code, parse_code
 from npl_mcp.documents.tickets import FolderListing
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ClosedError, ProjectNotFoundError, StorageError
@@ -239,18 +239,13 @@ class Projects:
         """
         if self._cwd is None:
             return None
-        folder = os.path.realpath(self._cwd)
-        stops = {
-            root
-            for root in map(os.path.realpath, self._roots)
-            if f"{folder}{os.sep}".startswith(os.path.join(root, ""))
-        }
-        while True:
+        here = Path(os.path.realpath(self._cwd))
+        roots = set(map(os.path.realpath, self._roots))
+        for folder in map(str, (here, *here.parents)):
             project = self._project_at(folder, strict=strict)
-            parent = os.path.dirname(folder)  # noqa: PTH120
-            if project is not None or folder in stops or parent == folder:
+            if project is not None or folder in roots:
                 return project
-            folder = parent
+        return None
 
     def _project_at(self, folder: str, *, strict: bool = False) -> Project | None:
         """Return the project of a folder, from memory while its configuration is unchanged."""
@@ -288,10 +283,8 @@ def next_number(project: Project, folder: Folder, listing: FolderListing) -> int
     known = {(project.info.startNumber or 1) - 1: "startNumber", _last_number(project): LAST_KEY_FILE}
     known |= {ticket.number: printable(ticket.name) for ticket in listing.tickets}
     for name in folder.names():
-        code, _, rest = name.partition("-")
-        digits = rest.removesuffix(SUFFIX).partition("-")[0]
-        if code.upper() == project.code and digits.isascii() and digits.isdigit() and len(digits) <= 5:
-            known[int(digits)] = printable(name)
+        key = re.match(rf"{project.code}-([0-9]{{1,5}})(?![0-9])", name, re.IGNORECASE)
+        known |= {} if key is None else {int(key[1]): printable(name)}
     highest = max(known)
     if highest >= MAX_NUMBER:
         problem = f"{project.code} has no number left: the highest is {highest} (of {known[highest]})"

@@ -107,7 +107,7 @@ def create_cr(
         ),
     ],
     project: Project = None,
-) -> answers.Created:
+) -> answers.WrittenRequest:
     """Create a CR; without content from its type's template: Architecture (system design), Feature
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
     questions).
@@ -125,7 +125,7 @@ def create_cr(
 
 def update_cr_status(
     app: App, key: str, status: Status, project: Project = None, expect: Expect = None
-) -> answers.ChangedStatus:
+) -> answers.WrittenRequest:
     """Set a CR's status.
 
     :param status: new status.
@@ -150,7 +150,7 @@ def update_cr_attrs(
     ],
     project: Project = None,
     expect: Expect = None,
-) -> answers.ChangedAttributes:
+) -> answers.WrittenRequest:
     """Set attributes of a CR.
 
     :param expect: digest from an answer; the call fails if the file has changed since.
@@ -166,7 +166,7 @@ def update_cr_attrs(
     return app.changes.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> answers.Deleted:
+def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> answers.WrittenRequest:
     """Delete a CR's file.
 
     :param expect: digest from an answer; the call fails if the file has changed since.

@@ -130,7 +130,7 @@ async def search(
         raise MissingRequestError("query is empty", parameter="query", hint="write some words")
     page = Slice.parse(limit, offset, PAGE, MAX_HITS)
     named = (kind.strip() for kind in (kinds or "").split(","))
-    wanted = checks.choices([kind for kind in named if kind], "kinds", tuple(KINDS))
+    wanted = [checks.choice(kind, "kinds", tuple(KINDS)) for kind in named if kind]
     ref = DocumentRef(file, resource_type, item)
     conditions = QueryConditions(
         tuple(path or ()), tuple(without or ()), seconds, SectionFilter.parse(filter)

@@ -103,15 +103,14 @@ def shortened(names: Sequence[str]) -> str:
 
 def row_id(value: int, parameter: str) -> int:
     """Check an id: an integer from 1 on."""
-    if not 1 <= value <= MAX_ID:
-        raise invalid(parameter, f"is {_number(value)}; ids are whole numbers from 1 on")
-    return value
+    return whole(value, parameter, least=1)
 
 
 def whole(value: int, parameter: str, most: int = MAX_ID, least: int = 0) -> int:
     """Check an integer between two limits."""
     if not least <= value <= most:
-        raise invalid(parameter, f"is {_number(value)}; it must lie between {least} and {most:,}")
+        number = str(value) if -MAX_ID <= value <= MAX_ID else "out of range"
+        raise invalid(parameter, f"is {number}; it must lie between {least} and {most:,}")
     return value
 
 
@@ -122,11 +121,6 @@ def choice(value: str, parameter: str, options: Sequence[str]) -> str:
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
         raise invalid(parameter, f"is {value[:64]!r}", f"{hint} {', '.join(options)}")
     return value
-
-
-def choices(values: Sequence[str], parameter: str, options: Sequence[str]) -> list[str]:
-    """Check that each value is one of some options."""
-    return [choice(value, parameter, options) for value in values]
 
 
 def each(values: Sequence[T], parameter: str, check: Callable[[T, str], T], most: int) -> list[T]:
@@ -173,7 +167,3 @@ def _is_deep(value: object, levels: int) -> bool:
     """Return whether a JSON value has parts below some levels."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     return levels == 0 or any(_is_deep(part, levels - 1) for part in parts)
-
-
-def _number(value: int) -> str:
-    return str(value) if -MAX_ID <= value <= MAX_ID else "out of range"

@@ -55,11 +55,8 @@ class Slice:
         :param largest: the maximum limit; a greater one is lowered to it.
         :raises InvalidRequestError: the limit is not above 0, or the offset below 0.
         """
-        wanted = default if limit is None else limit
-        if wanted < 1:
-            raise checks.invalid("limit", f"is {max(wanted, -checks.MAX_ID)}", "use 1 or more")
-        skipped = checks.whole(0 if offset is None else offset, "offset", MAX_OFFSET)
-        return cls(min(wanted, largest), skipped)
+        wanted = checks.whole(default if limit is None else limit, "limit", least=1)
+        return cls(min(wanted, largest), checks.whole(offset or 0, "offset", MAX_OFFSET))
 
     def page(self, items: Iterable[T], total: int, cursor: int | None = None) -> Page[T]:
         """Return a page with this part of a list.

@@ -17,7 +17,7 @@ from tests.npl_mcp.documents.change_requests import SECOND, make_project
 
 def started(folder: Path) -> ChangeRequests:
     """Return what a server that was just started has."""
-    return ChangeRequests(Projects(folder, (), {}), Tickets(), Editor())
+    return ChangeRequests(Projects(folder, ()), Tickets(), Editor())
 
 
 def new(changes: ChangeRequests) -> str:

@@ -445,7 +445,7 @@ def test_content_takes_the_templates_place(workspace: Workspace) -> None:
         "content": "# Other\r\n\r\ntext\r\n\r\n```bash\r\n# comment\r\n```\r\n",
         "phaseEpic": "Phase 2: Import",
         "assignee": "me@example.com",
-        "relatedTickets": "tst-2, none",
+        "relatedTickets": "tst-2",
         "dependsOn": ["TST-0002"],
         "impactAreas": ["Backend", "API"],
     }
