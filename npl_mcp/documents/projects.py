@@ -40,7 +40,7 @@ from npl_index.library.fingerprints import Fingerprint
 from npl_mcp.config.toml import read_toml
 from npl_mcp.documents.answers import ProjectInfo
 from npl_mcp.documents.folders import SharedFolder, printable
-from npl_mcp.documents.format import MAX_NUMBER, ChangeKey, is_code, parse_code
+from npl_mcp.documents.format import MAX_NUMBER, ChangeKey, is_code, key_in, parse_code
 from npl_mcp.documents.tickets import FolderListing
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import ClosedError, ProjectNotFoundError, StorageError
@@ -283,8 +283,9 @@ def next_number(project: Project, folder: Folder, listing: FolderListing) -> int
     known = {(project.info.startNumber or 1) - 1: "startNumber", _last_number(project): LAST_KEY_FILE}
     known |= {ticket.number: printable(ticket.name) for ticket in listing.tickets}
     for name in folder.names():
-        key = re.match(rf"{project.code}-([0-9]{{1,5}})(?![0-9])", name, re.IGNORECASE)
-        known |= {} if key is None else {int(key[1]): printable(name)}
+        code, _, digits = key_in(name).upper().partition("-")
+        if code == project.code and len(digits) <= len(str(MAX_NUMBER)):
+            known[int(digits)] = printable(name)
     highest = max(known)
     if highest >= MAX_NUMBER:
         problem = f"{project.code} has no number left: the highest is {highest} (of {known[highest]})"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from npl_mcp.stores.base.database import Database, Transaction
-from npl_mcp.stores.base.engine import Commits
+from npl_mcp.stores.base.engine import commits
 from npl_mcp.stores.base.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -99,20 +99,20 @@ class Changes:
         self._wake(list(self._waiting))
 
     def _run(self) -> None:
-        commits = Commits(self._database.engine)
-        try:
-            while self._is_wanted():
-                time.sleep(PAUSE)
-                try:
-                    if commits.is_news() or self._unseen:
-                        self._look()
-                except DatabaseError:
-                    # The woken callers get the error when they retry. The pause limits the rate of retries.
-                    with self._changed:
-                        self._changed.wait_for(lambda: self._closed, _AFTER_A_FAILURE)
-                    self._wake(list(self._waiting))
-        finally:
-            commits.close()
+        news = commits(self._database.engine)
+        while self._is_wanted():
+            time.sleep(PAUSE)
+            try:
+                if next(news) or self._unseen:
+                    self._look()
+            except DatabaseError:
+                news.close()
+                news = commits(self._database.engine)
+                # The woken callers get the error when they retry. The pause limits the rate of retries.
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closed, _AFTER_A_FAILURE)
+                self._wake(list(self._waiting))
+        news.close()
 
     def _is_wanted(self) -> bool:
         """Wait for a waiting call; return whether the thread should continue."""

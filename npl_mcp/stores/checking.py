@@ -76,11 +76,6 @@ _HOLDERS = {
 """Tables that refer to contents, by the table of contents."""
 
 _AGENT = "session_number || ' ' || agent_id"
-_LIBRARY = "library_revision.library_id || ' ' || number"
-_FILES = (
-    "library_revision JOIN library_file ON library_file.library_id = library_revision.library_id"
-    " AND number BETWEEN first_revision AND last_revision"
-)
 
 _COUNTERS = (
     ("room", "id", "event_count", "event", "room_id"),
@@ -92,7 +87,6 @@ _COUNTERS = (
     ("worklog_agent", _AGENT, "entry_count", "worklog_entry", _AGENT),
     ("mailbox", "persona", "total", "notification", "persona"),
     ("mailbox", "persona", "unread", "notification WHERE read_at IS NULL", "persona"),
-    ("library_revision", _LIBRARY, "files", _FILES, _LIBRARY),
 )
 """Stored numbers of rows, on which lists rely: table, key, column, counted rows, and the column of those with
 the key."""

@@ -12,11 +12,9 @@ from __future__ import annotations
 import binascii
 import logging
 import re
-import unicodedata
 from contextlib import suppress
 from pathlib import Path
 
-from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder, make_folder
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.engine import Row
@@ -27,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 _MAX_LINE = 1024 * 1024
 
-_FILENAME_CHARACTERS = 120
 _FILENAME_BYTES = 200
-_FILENAME_SIGNS = " ._-()+@"
-_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+
+# Windows has the devices, and drops a final dot.
+_UNFIT = re.compile(r'[/\\:*?"<>|]|\.\Z|\A(con|prn|aux|nul|(com|lpt)[0-9¹²³])(\.|\Z)', re.IGNORECASE)
 
 
 def given_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
@@ -104,24 +102,14 @@ def check_filename(filename: str, parameter: str = "filename") -> str:
     :raises MissingRequestError: the name is empty.
     :raises InvalidRequestError: the name is not valid.
     """
-    name = checks.line(filename, parameter, _FILENAME_CHARACTERS)
-    wrong = sorted({sign for sign in name if not _fit_for_filename(sign)})
+    name = checks.line(filename, parameter, _FILENAME_BYTES)
     size = len(name.encode())
-    if wrong:
-        problem = f"{parameter} has {' '.join(map(repr, wrong[:5]))}"
-        hint = f"give a name without folders, of letters, digits, spaces and {_FILENAME_SIGNS.strip()}"
-    elif size > _FILENAME_BYTES:
-        problem, hint = f"{parameter} has {size} bytes in UTF-8", f"at most {_FILENAME_BYTES}"
-    elif name.endswith(".") or _DEVICE.fullmatch(name):
-        problem, hint = f"{parameter} is {name!r}, which is not valid on every system", "e.g. notes.md"
-    else:
-        return name
-    raise InvalidRequestError(problem, parameter=parameter, hint=hint)
-
-
-def _fit_for_filename(sign: str) -> bool:
-    # Letters, marks that belong to letters, numbers.
-    return sign in _FILENAME_SIGNS or unicodedata.category(sign)[0] in "LMN"
+    if size > _FILENAME_BYTES:
+        raise checks.invalid(parameter, f"has {size} bytes in UTF-8", f"at most {_FILENAME_BYTES}")
+    if not name.isprintable() or _UNFIT.search(name):
+        hint = 'give a name without folders, and without \\ : * ? " < > |, e.g. notes.md'
+        raise checks.invalid(parameter, f"is {name!r}, which is not valid on every system", hint)
+    return name
 
 
 def description(row: Row) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -286,38 +286,28 @@ class Engine(Protocol):
         return False
 
 
-class Commits:
-    """Watcher of commits of this process and others; used by one thread.
+def commits(engine: Engine) -> Generator[bool]:
+    """Yield whether a commit, of any process, happened or may have happened since the last look.
 
-    :param engine: the engine that connects to the database.
+    Close it, because it has a connection.
+
+    :raises DatabaseError: the database cannot be used; a new look needs a new generator.
     """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._raw: Any = None
-        self._mark: object = None
-        self._state: Any = None
-
-    def is_news(self) -> bool:
-        """Return whether a commit happened, or may have happened, since the last call.
-
-        :raises DatabaseError: the database cannot be used.
-        """
-        engine, before = self._engine, self._state
-        try:
+    raw: Any = None
+    mark: object = None
+    state: object = None
+    try:
+        while True:
+            before = state
             with engine.translated():
-                if (mark := engine.mark()) != self._mark:
-                    self.close()  # the connection would continue to watch a replaced file
-                if self._raw is None and engine.exists():
-                    self._raw, self._mark = engine.connect(CallDeadline(), read_only=True), mark
-                self._state = self._raw and self._raw.execute(engine.state).fetchone()
-        except DatabaseError:
-            self.close()
-            raise
-        return bool(self._state != before)
-
-    def close(self) -> None:
-        """Close the connection; the next look opens another one."""
-        raw, self._raw, self._state = self._raw, None, None
+                if raw is not None and engine.mark() != mark:
+                    raw.close()  # the connection would continue to watch a replaced file
+                    raw = None
+                if raw is None and engine.exists():
+                    mark = engine.mark()
+                    raw = engine.connect(CallDeadline(), read_only=True)
+                state = raw and raw.execute(engine.state).fetchone()
+            yield state != before
+    finally:
         if raw is not None:
             raw.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from npl_index.library.references import near_names
@@ -198,35 +199,26 @@ def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> Non
     tx.add_total(more, f"{_TOTAL}:{persona}")
 
 
-def archive(tx: Transaction, room_id: int, persona: str) -> None:
-    """Archive a room, after an event for the archiving. Idempotent."""
+def archive(tx: Transaction, room_id: int, persona: str, *, reopen: bool = False) -> None:
+    """Archive or reopen a room, with an event that is its last or its next one. Idempotent."""
     require_member(tx, room_id, persona)
-    if changed(tx, room_id).archived_at is None:
-        event = post(tx, room_id, persona, "room_archive", {"action": "archived"})
-        _set_archived(tx, room_id, event.timestamp)
-
-
-def reopen(tx: Transaction, room_id: int, persona: str) -> None:
-    """Reopen an archived room."""
-    require_member(tx, room_id, persona)
-    if changed(tx, room_id).archived_at is not None:
-        _set_archived(tx, room_id, None)
-        post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
-
-
-def _set_archived(tx: Transaction, room_id: int, moment: str | None) -> None:
+    if (details(tx, room_id).archived_at is None) is reopen:
+        return
+    moment = None if reopen else post(tx, room_id, persona, "room_archive", {"action": "archived"}).timestamp
     tx.run("UPDATE room SET archived_at = :moment WHERE id = :room", moment=moment, room=room_id)
-    before, after = (_TOTAL, _ARCHIVED_TOTAL) if moment else (_ARCHIVED_TOTAL, _TOTAL)
-    endings = ("", *(f":{persona}" for persona in members(tx, room_id)))
+    before, after = (_ARCHIVED_TOTAL, _TOTAL) if reopen else (_TOTAL, _ARCHIVED_TOTAL)
+    endings = ("", *(f":{name}" for name in members(tx, room_id)))
     tx.add_total(-1, *(before + ending for ending in endings))
     tx.add_total(1, *(after + ending for ending in endings))
+    if reopen:
+        post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
 
 
 ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
     "join": join,
     "leave": leave,
     "archive": archive,
-    "reopen": reopen,
+    "reopen": partial(archive, reopen=True),
 }
 """Actions of a persona on a room; each is idempotent."""
 
