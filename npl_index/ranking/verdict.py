@@ -2,13 +2,14 @@
 
 The rank value compares sections with each other, so even the best of irrelevant sections looks like an
 answer. Here sections are compared with the words of the question. A word weighs much if it is rare in these
-documents, or missing there and rare in English. An identifier counts only as spelt. The correct spelling
+documents, or missing there and rare in English. A word that is rare in English and common in these documents
+is their subject, and keeps a part of its weight. An identifier counts only as spelt. The correct spelling
 covers a misspelt word; a part or an extension of a word covers at most half of it.
 
 In any collection, some section has a few words of a question by chance; the larger the collection, the more.
 A long question has many more words than its answer. So the weight needed for an answer falls with the number
 of words, and faster for few sections (:class:`VerdictModel`). Words in a heading and words close together
-support each other. A word without any section counts twice against an answer, because documents about a
+support each other. A rare word without any section counts twice against an answer, because documents about a
 subject have most of its words.
 """
 
@@ -52,18 +53,21 @@ class VerdictModel:
     :param large_collection: sections of a large collection; chance matches grow with the logarithm of their
         number.
     :param plenty: weight that is enough for a question of any length: that of five rare words.
-    :param missing: weight of a word that no section contains, compared with a word in other sections.
+    :param missing: weight of a rare word that no section contains, compared with other words.
+    :param subject: minimum weight of a word that is common in these documents, as a share of its weight if it
+        were missing.
     :param identifier: weight of an identifier, compared with a word of the same rarity.
     :param first: number of first sections, one of which must have the needed weight; later ones mostly have
         it by chance.
     :param part: words of a long task for each section that may have a part of the needed weight.
     """
 
-    minimum: float = 1.46
+    minimum: float = 1.5
     length_power: float = 0.6
     large_collection: int = 1_000
     plenty: float = 35.0
     missing: float = 2.0
+    subject: float = 0.3
     identifier: float = 2.0
     first: int = 3
     part: int = 8
@@ -88,6 +92,7 @@ class Coverage(NamedTuple):
 
     :param words: different words of the question and its topics.
     :param weights: weights of the words.
+    :param evidence: weights of the words for the verdict, in which the subject of the documents keeps a part.
     :param found: numbers of the words in any section of the collection.
     :param sections: number of sections in the collection.
     :param shares: share of each word (row) in heading, path or body of each section (column), 0 to 1.
@@ -96,6 +101,7 @@ class Coverage(NamedTuple):
 
     words: Sequence[Word]
     weights: NDArray[Any]
+    evidence: NDArray[Any]
     found: frozenset[int]
     sections: int
     shares: NDArray[Any]
@@ -107,18 +113,22 @@ class Coverage(NamedTuple):
 
     def support_ratio(self) -> NDArray[Any]:
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
-        return self.weights @ self.shares * (1 + self.support) / self._needed
+        return self.evidence @ self.shares * (1 + self.support) / self._needed
 
     def joint_ratio(self) -> float:
         """Return the ratio for the best section, or for a long task the first sections together."""
         size = max(1, sum(word.size for word in self.words) // MODEL.part)
         joint = self.shares[:, :size].max(axis=1)
-        return float(self.weights @ joint * (1 + self.support[:size].max()) / self._needed)
+        return float(self.evidence @ joint * (1 + self.support[:size].max()) / self._needed)
+
+    def missing(self) -> list[int]:
+        """Return the numbers of the rare words and identifiers that no section contains."""
+        numbers = (number for number in range(len(self.words)) if number not in self.found)
+        return [number for number in numbers if _is_name(self.words[number])]
 
     @property
     def _needed(self) -> float:
-        missing = [number for number in range(len(self.words)) if number not in self.found]
-        weight = self.weights.sum() + (MODEL.missing - 1) * self.weights[missing].sum()
+        weight = self.evidence.sum() + (MODEL.missing - 1) * self.evidence[self.missing()].sum()
         return MODEL.needed(weight, sum(word.size for word in self.words), self.sections)
 
 
@@ -166,22 +176,21 @@ def cover(
     np.maximum.at(held, there, np.array(worths)[runs[here]])
     shares, owners = np.zeros((len(words), len(numbers))), [number for number, _ in terms]
     np.add.at(shares, owners, held / np.bincount(owners)[owners].reshape(-1, 1) if owners else held)
-    weight_of, weights = dict(keywords.weights), np.zeros(len(words))
+    weight_of, weights = dict(keywords.weights), np.zeros((len(words), 2))
     rarities = _rarities(passages.vocabulary, [term for _, term in terms])
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
-    np.maximum.at(weights, owners, asked_for * rarities)
-    weights *= [MODEL.identifier if word.identifier else 1.0 for word in words]
+    np.maximum.at(weights, owners, (asked_for * rarities).T)
+    own, evidence = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
-    return Coverage(words, weights, found, passages.vocabulary.sections, shares, support)
+    return Coverage(words, own, evidence, found, passages.vocabulary.sections, shares, support)
 
 
 def judge(coverage: Coverage) -> Verdict:
     """Return the verdict on an answer from the covered sections."""
     words, weights, shares = coverage.words, coverage.weights, coverage.shares
     heaviest = sorted(range(len(words)), key=lambda number: -weights[number])
-    absent = [
-        words[number] for number in heaviest if number not in coverage.found and _is_name(words[number])
-    ]
+    missing = frozenset(coverage.missing())
+    absent = [words[number] for number in heaviest if number in missing]
     if not shares.shape[1]:
         return Verdict(_texts_of(absent), (), "absent")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
@@ -210,12 +219,12 @@ def _standing_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
 
 
 def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
-    """Return the idf of terms in the documents, or in English if they do not have them."""
+    """Return the idf of terms in these documents, else in English; then their weights in the verdict."""
     rows, most = list(map(vocabulary.row, terms)), vocabulary.sections + BACKGROUND + 1
-    rarities = np.array([log(most / (BACKGROUND * commonness(term))) for term in terms])
-    known = [row is not None for row in rows]
-    rarities[known] = idf(vocabulary, [row for row in rows if row is not None])
-    return rarities
+    english = np.array([log(most / (BACKGROUND * commonness(term))) for term in terms])
+    known, own = [row is not None for row in rows], english.copy()
+    own[known] = idf(vocabulary, [row for row in rows if row is not None])
+    return np.array((own, np.maximum(own, MODEL.subject * english)))
 
 
 def _is_name(word: Word) -> bool:

@@ -59,6 +59,7 @@ HELD = {
     "misspelt words": "midleware that adds the procesing time",
     "an identifier": "CACHE_HOME_DIR",
     "an option": "--cache-dir",
+    "an ordinary word that no section has": "what does the cache cost",
     "an identifier among other words": "why does nothing happen when somebody raises max_retries",
     "a word of another script": "连接池",
     "words without spaces between them": "连接池的大小",
@@ -75,8 +76,8 @@ ABSENT = {
     "nothing": ("", ()),
     "an unknown word": ("kafka", ("kafka",)),
     "jargon of another subject": (
-        "Kafka consumer rebalance settings of the group",
-        ("Kafka", "rebalance"),
+        "Kafka broker: consumer rebalance settings of the group",
+        ("Kafka", "broker", "rebalance"),
     ),
     "lay words of another subject": ("bake bread with sourdough", ("bake", "bread", "sourdough")),
     "no words at all": ("zzzqqq frobnicate", ("zzzqqq", "frobnicate")),
