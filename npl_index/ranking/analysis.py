@@ -2,10 +2,10 @@ r"""Terms of a text, and keywords of a caller's context.
 
 Sections and queries are compared by *terms*. Words are normalized (Unicode NFKC, case folding, no accents on
 Latin, Greek, Cyrillic, Hebrew and Arabic letters, ``ł`` as ``l``) and stemmed with the Snowball stemmer for
-English. The terms of an identifier are its parts and itself: ``maxRetries`` gives ``max``, ``retri`` and
-``maxretri``; ``--force`` gives ``forc`` and ``--force``. Scripts without spaces give overlapping pieces:
-single characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer, Burmese and Tibetan.
-Symbols such as ``⌜`` ``⟪`` ``🎯`` are separate terms.
+English and a list of irregular forms. The terms of an identifier are its parts and itself: ``maxRetries``
+gives ``max``, ``retri`` and ``maxretri``; ``--force`` gives ``forc`` and ``--force``. Scripts without spaces
+give overlapping pieces: single characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer,
+Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are separate terms.
 
 A text that is searched has more terms than a query (:func:`further_terms`), so that all that stands in it is
 found: runs of parts of an identifier (``linalg.norm`` in ``numpy.linalg.norm``, ``2.4`` in ``v2.4.1``), and
@@ -27,10 +27,8 @@ from operator import not_
 from sys import intern
 from typing import NamedTuple
 
-import Stemmer
-
 from npl_index.ranking.spelling import HIDDEN, INSIDE, folded, kind_of, shown_mark
-from npl_index.ranking.wordlists import commonness, data_lines, stop_word_parts, stop_words
+from npl_index.ranking.wordlists import commonness, data_lines, stem, stop_word_parts, stop_words
 
 logger = logging.getLogger(__name__)
 
@@ -71,13 +69,10 @@ _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_LENGTH = 40
 _MAX_TERM = 64
 
-# One for all threads, because a call keeps the interpreter's lock.
-_stemmer = Stemmer.Stemmer("english", 0)
-
 
 @cache
 def _question_terms() -> frozenset[str]:
-    return frozenset(_stem(word) for line in data_lines("question_words.txt") for word in line.split())
+    return frozenset(stem(word) for line in data_lines("question_words.txt") for word in line.split())
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
@@ -234,7 +229,7 @@ def _word_terms(raw: str, *, inner: bool) -> list[str]:
     if language:
         lower = language[1].lower()
         plain = lower.rstrip("+#")
-        return [lower, _stem(plain)] if inner and len(plain) > 1 else [lower]
+        return [lower, stem(plain)] if inner and len(plain) > 1 else [lower]
     word = raw.strip("-._#+'")
     lower = word.casefold()
     if not word or lower in stop_words():
@@ -243,10 +238,10 @@ def _word_terms(raw: str, *, inner: bool) -> list[str]:
         word, lower = (one[:-2].rstrip("-._#+'") for one in (word, lower))
     flag = [f"--{lower}"] if _FLAG.match(raw) else []
     if _SPLITS.search(word) is None:
-        return [_stem(lower), *flag]
+        return [stem(lower), *flag]
     bits = [bit for part in _JOINT.split(word) for bit in (_PART.findall(part) if part.isascii() else [part])]
     parts = [bit.casefold() for bit in bits if len(bit) > 1]
-    found = [_stem(part) for part in parts if part not in stop_words()]
+    found = [stem(part) for part in parts if part not in stop_words()]
     if inner:
         found += dict.fromkeys(_inner_terms(word))
         found += map(str.lower, _LANGUAGE_INSIDE.findall(raw))
@@ -268,12 +263,7 @@ def _inner_terms(word: str) -> Iterator[str]:
 def _whole(lower: str) -> str:
     """Return the term of an identifier."""
     # The stem of "server.portal" would be "server.port".
-    return lower if _MARKED.search(lower) else _stem(lower)
-
-
-def _stem(word: str) -> str:
-    """Stem an English word, also words like ``gpus``, which the stemmer treats like ``bus``."""
-    return word[:-1] if word.endswith("pus") and len(word) == 4 else _stemmer.stemWord(word)
+    return lower if _MARKED.search(lower) else stem(lower)
 
 
 def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:

@@ -1,12 +1,17 @@
-"""Lists of words that come with the library."""
+"""Lists of words that come with the library, and the stems of words."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import resources
 
+import Stemmer
+
 RARE = 0.002
 """Assumed share of sections with a word that is not in the list of common words."""
+
+# One for all threads, because a call keeps the interpreter's lock.
+_stemmer = Stemmer.Stemmer("english", 0)
 
 
 @cache
@@ -40,3 +45,16 @@ def _commonness() -> dict[str, float]:
 def commonness(term: str) -> float:
     """Return the share of sections with a term in ordinary technical prose, 0 to 1."""
     return _commonness().get(term, RARE)
+
+
+@cache
+def _irregular() -> dict[str, str]:
+    """Return the stems of forms that the stemmer takes for other words, each with the right stem."""
+    lines = (_stemmer.stemWords(line.split()) for line in data_lines("irregular_words.txt"))
+    return {form: first for first, *forms in lines for form in forms}
+
+
+def stem(word: str) -> str:
+    """Return the stem of an English word."""
+    regular: str = _stemmer.stemWord(word)
+    return _irregular().get(regular, regular)
