@@ -18,6 +18,7 @@ from npl_mcp.cli.commands.targets import (
     SELECT,
     WHERE,
     reaching,
+    refuse_paths,
 )
 from npl_mcp.cli.terminal.arguments import Commands, Run, option, repeated
 from npl_mcp.cli.terminal.display import Display
@@ -152,6 +153,7 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
 )
 def _tailored(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Load only the sections that a task needs, within a token budget."""
+    refuse_paths(given)
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
         given.parser.error("the request is empty: give a task, --topic or --select")
     request = {
@@ -222,6 +224,7 @@ def _index(given: Namespace, connection: ServerConnection, display: Display) -> 
 )
 def _search(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections that contain words, one line a section."""
+    refuse_paths(given)
     if not any(word.strip() for word in given.words):
         given.parser.error("the query is empty")
     data = connection.ask(

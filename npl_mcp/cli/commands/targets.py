@@ -53,6 +53,17 @@ OUTPUT = (
 _PATTERN = re.compile(r"[*?\[{]")
 
 
+def refuse_paths(given: Namespace) -> None:
+    """Refuse a path among the words of a question, where it would only be searched for.
+
+    :raises UsageError: a word is a path.
+    """
+    for word in given.words:
+        is_relative = word.startswith((f".{os.sep}", f"..{os.sep}", f"~{os.sep}"))
+        if os.sep in word and " " not in word and (is_relative or os.path.exists(word)):
+            given.parser.error(f"{word} is a path, not a word of the question; write --file {word}")
+
+
 @contextmanager
 def reaching(
     files: Sequence[str], given: Namespace, display: Display

@@ -116,7 +116,6 @@ SHARED: list[tuple[list[str], str]] = [
     (["token", "add", "a", "--expires", "soon"], "--expires 'soon' is not a time; write 90m, 12h, 30d or 8w"),
     (["token", "revoke", "nobody"], "there is no token of 'nobody'"),
     (["library", "export", ""], "argument folder: it is empty"),
-    (["library", "export", "file.md"], "file.md: File exists"),
     (["library", "push", "docs"], "invalid choice: 'push' (choose from"),
 ]
 SERVER: list[tuple[list[str], str]] = [

@@ -71,11 +71,13 @@ def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
     [
         (("library", "--file", "../besides/docs"), 2, "../besides/docs does not exist"),
         (("library", "--file", "../besides/a.md"), 2, "../besides/a.md does not exist"),
-        (("library /v1/shelves", "docs/guide/build.md"), 0, ""),
+        (("library", "../besides/docs"), 2, "../besides/docs is a path, not a word of the question"),
+        (("library", "docs/guide/build.md"), 2, "write --file docs/guide/build.md"),
+        (("library", "/v1/shelves"), 0, ""),
     ],
 )
 def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, message: str) -> None:
-    """A path among the words is a word of the question."""
+    """A path among the words of a question is refused, because it would only be searched for."""
     done = run("search", *words)
     assert (done[0], message in done[2], bool(message)) == (code, True, bool(done[2]))
 
