@@ -69,6 +69,14 @@ def every(step: int, cases: Iterable[T], turn: int = 0) -> list[T]:
     return list(cases) if THOROUGH else list(cases)[turn % step :: step]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Let workers start fast, as programs of tests do."""
+    until_the_end = ExitStack()
+    until_the_end.enter_context(warm.programs())
+    config.add_cleanup(until_the_end.close)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Import all tests without garbage collection; later ones are few and pass over what tests consist of."""

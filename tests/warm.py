@@ -1,6 +1,7 @@
 """Python programs that tests start are forked from a process that has imported their packages.
 
-A server takes most of its start to import them, and tests start hundreds. Each program is a process of its
+A server takes most of its start to import them, and tests start hundreds. So are the workers of
+pytest-xdist; each forks its programs by a process of its own. Each program is a process of its
 own all the same, and a child of the one that starts it: with its own arguments, environment, working
 directory, pipes and signals. Anything else starts as ever: a script, code that looks at what is imported, and
 a program whose environment gives Python itself anything new.
@@ -21,8 +22,9 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -57,7 +59,13 @@ _USUAL = {
 }
 """Options of a program that is forked."""
 
+_WORKER = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
+"""The words after the interpreter by which pytest-xdist starts a worker."""
+
 _IMPORTED_LATE = (
+    "fastmcp.client",
+    "psycopg",
+    "xdist.remote",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.http.h11_impl",
     "uvicorn.protocols.websockets.auto",
@@ -101,23 +109,27 @@ class _Process:
 
     running: _Process | None = None
 
-    def __init__(self) -> None:
-        self.line, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with its:
-            self._process = _started(its.fileno())
+    def __init__(self, line: socket.socket, wait: Callable[[], object]) -> None:
+        self.line = line
+        self._wait = wait
 
     def end(self) -> None:
         self.line.close()
-        self._process.wait()
+        self._wait()
         _Process.running = None
 
 
-def _started(line: int) -> subprocess.Popen[bytes]:
+def _started() -> _Process:
+    line, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process with threads is not forked
     for name in [name for name in environment if name.startswith("NPL_")]:
         del environment[name]
-    command = [sys.executable, "-m", "tests.warm", str(line)]
-    return Popen.__base__(command, cwd=ROOT, env=environment, pass_fds=[line], stdin=subprocess.DEVNULL)  # type: ignore
+    with its:
+        command = [sys.executable, "-m", "tests.warm", str(its.fileno())]
+        process = Popen.__base__(  # type: ignore[misc]
+            command, cwd=ROOT, env=environment, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL
+        )
+    return _Process(line, process.wait)
 
 
 def _can_be_forked(given: dict[str, Any]) -> bool:
@@ -127,7 +139,7 @@ def _can_be_forked(given: dict[str, Any]) -> bool:
         and OURS not in os.environ  # servers that share a database are compared as they are deployed
         and not any(name.startswith("COVERAGE_") for name in environment)
         and isinstance(given["args"], (list, tuple))
-        and _is_known(*given["args"])
+        and (given["args"] == [sys.executable, *_WORKER] or _is_known(*given["args"]))
         and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
         and Path(given["cwd"] or ".").is_dir()
         and _read_at_start(environment).items() <= _read_at_start(os.environ).items()
@@ -160,7 +172,7 @@ def _forked(given: dict[str, Any], files: list[int]) -> int:
     }
     with _one_at_a_time:
         if _Process.running is None:
-            _Process.running = _Process()
+            _Process.running = _started()
         line = _Process.running.line
         # The process that forks has it done by a child, which ends: the program becomes a child of this one.
         _adopt(True)
@@ -190,6 +202,28 @@ def main(line: socket.socket) -> None:
     _keep(list(sys.modules.items()))
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in each program"
+    program = _next_program(line)
+    if program["command"] == _WORKER:
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        forking = os.fork()
+        if forking:
+            its.close()
+            sys.modules["tests.warm"] = sys.modules["__main__"]
+            _Process.running = _Process(mine, partial(os.waitpid, forking, 0))
+            program["command"] = _WORKER[1:]
+        else:
+            mine.close()
+            with Path(os.devnull).open("r+b") as nothing:
+                os.dup2(nothing.fileno(), 0)
+                os.dup2(nothing.fileno(), 1)
+            program = _next_program(its)
+    signal.signal(signal.SIGINT, interrupted)
+    gc.enable()
+    _run(**program)
+
+
+def _next_program(line: socket.socket) -> dict[str, Any]:
+    """Fork a program for each message; in the program, return what the message says of it."""
     while True:
         data, files, _, _ = socket.recv_fds(line, _LONGEST, 3)
         if not data:
@@ -212,9 +246,8 @@ def main(line: socket.socket) -> None:
         os.dup2(file, number)
     os.closerange(3, max(line.fileno(), adopted, *files) + 1)
     line.detach()
-    signal.signal(signal.SIGINT, interrupted)
-    gc.enable()
-    _run(**json.loads(data.decode("utf-8", "surrogateescape")))
+    program: dict[str, Any] = json.loads(data.decode("utf-8", "surrogateescape"))
+    return program
 
 
 def _make_what_lasts(folder: Path) -> None:
