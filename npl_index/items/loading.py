@@ -41,13 +41,12 @@ from npl_index.errors import (
     MissingRequestError,
     NPLError,
 )
-from npl_index.items.headers import version_of
 from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
-from npl_index.markdown.fences import BETWEEN
-from npl_index.markdown.front_matter import decoded, front_matter
+from npl_index.markdown.fences import BETWEEN, match_npl_header
+from npl_index.markdown.front_matter import MAX_YAML, decoded, divide, front_matter, name_and_version, values
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
@@ -64,6 +63,7 @@ _DECLARATION = re.compile(
         ) (["']) ([^"'\n]*) \1""",
     re.VERBOSE,
 )
+_BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
 _DECLARABLE = re.compile(r"[^\s/.{}<>()$|\\][^\s{}<>()$|\\]*")
 
 
@@ -424,3 +424,17 @@ def text_of(document: Document) -> str:
     :raises UnreadableDocumentError: the document is not UTF-8, or binary.
     """
     return decoded(document.data, repr(document.path))
+
+
+def version_of(text: str) -> str | None:
+    """Return the version in a text's ``npl-instructions`` header, or else in its front matter, as written.
+
+    :param text: with line feeds as line ends.
+    """
+    front, rest = divide(text[: MAX_YAML + 8])
+    before = _BEFORE_HEADER.match(rest)
+    header = match_npl_header(text, len(front) + (before.end() if before else 0))
+    if header is not None:
+        return name_and_version(header[1])[1]
+    value = values(front).get("version")
+    return value if isinstance(value, str) and value else None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar, cast
+from typing import Generic, NoReturn, TypeVar
 
 from cachetools import LRUCache
 
@@ -30,14 +30,7 @@ class _Entry(Generic[V]):
     digest: str
     settled: bool
     size: int
-    value: V | None
-    failure: Callable[[], DocumentError] | None = None
-
-    def result(self) -> V:
-        """Return the value, or raise a new error, because a raised error keeps its frames alive."""
-        if self.failure is not None:
-            raise self.failure()
-        return cast("V", self.value)
+    result: Callable[[], V]
 
 
 class BuildingCache(Generic[V]):
@@ -67,11 +60,6 @@ class BuildingCache(Generic[V]):
         self._lock = threading.Lock()
         self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
         self._running: dict[Fingerprint, Future[V]] = {}
-
-    @property
-    def currsize(self) -> int:
-        """Size of all cached values."""
-        return int(self._entries.currsize)
 
     def get(self, fingerprint: Fingerprint, read: Callable[[], Document]) -> V:
         """Return the value for the file's present state.
@@ -122,10 +110,10 @@ class BuildingCache(Generic[V]):
         try:
             value = self._build(document)
             self.built += 1
-            entry = _Entry(fingerprint, digest, settled, size + self._size_of(value), value)
+            entry = _Entry(fingerprint, digest, settled, size + self._size_of(value), lambda: value)
         except DocumentError as error:
-            failure = partial(type(error), error.message, hint=error.hint)
-            entry = _Entry(fingerprint, digest, settled, size, None, failure)
+            fail = partial(_fail, type(error), error.message, error.hint)
+            entry = _Entry(fingerprint, digest, settled, size, fail)
             raise
         finally:
             with self._lock:
@@ -133,3 +121,8 @@ class BuildingCache(Generic[V]):
                 if entry is not None and entry.digest == digest and entry.size <= self._entries.maxsize:
                     self._entries[fingerprint.path] = entry
         return value
+
+
+def _fail(kind: type[DocumentError], message: str, hint: str | None) -> NoReturn:
+    """Raise an error again as a new one, because a raised error keeps its frames alive."""
+    raise kind(message, hint=hint)

@@ -261,10 +261,7 @@ class Library:
         clean = os.path.normpath(name)
         path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
         try:
-            for real in self._existing((path,), name):
-                if not os.path.isdir(real):
-                    return (self.roots.regular(real, name, MARKDOWN_SUFFIXES),)
-            return self._find_named(clean) or self._find_ending(name)
+            return self._at_first(path, name, []) or self._find_named(clean) or self._find_ending(name)
         except NPLError:
             return ()
 
@@ -429,10 +426,6 @@ class Library:
 
     def no_item(self, kind: Kind, item: str) -> DocumentNotFoundError:
         """Return the error for a missing item, with similar names."""
-        if item == kind.only:
-            return DocumentNotFoundError(
-                f"{item}{kind.suffix}, the core reference, lies under no search root"
-            )
         near = near_names(item, self.item_names(kind))
         return DocumentNotFoundError(f"there is no {kind.name} {item!r}", near=near)
 

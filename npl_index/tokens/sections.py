@@ -147,16 +147,6 @@ def stored_total(stored: array[int], counter: TokenCounter) -> int | None:
     return sum(stored[1:sections]) + stored[-1] if sections and stored[0] == _number_of(counter) else None
 
 
-def count_sections(tree: SectionTree, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> TokenCounts:
-    """Count the own text of every section.
-
-    :raises DocumentTimeoutError: the deadline has passed.
-    """
-    counts = TokenCounts(tree, counter, clock)
-    counts.stored()
-    return counts
-
-
 def _number_of(counter: TokenCounter) -> int:
     return zlib.crc32(counter.name.encode())
 

@@ -21,7 +21,7 @@ from npl_index.ranking.indexing import Collection, KnownCollection, index_docume
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import ExactCounter
-from npl_index.tokens.sections import count_sections
+from npl_index.tokens.sections import TokenCounts
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
@@ -38,7 +38,7 @@ def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) 
     """Make the documents of a request, by path."""
     counter = counter or estimator()
     collection = KnownCollection([index_document(document(path, text)) for path, text in texts.items()])
-    counts = [count_sections(indexed.tree, counter) for indexed in collection.documents]
+    counts = [TokenCounts(indexed.tree, counter) for indexed in collection.documents]
     return DocumentSet(
         collection=collection,
         several=len(texts) > 1,

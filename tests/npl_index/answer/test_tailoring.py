@@ -29,7 +29,7 @@ from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.sections import count_sections
+from npl_index.tokens.sections import TokenCounts
 from tests.conftest import every
 from tests.npl_index.conftest import Meter, document_set, exact_counter, tailor
 
@@ -379,7 +379,7 @@ def test_counting_cutting_and_selecting_look_at_the_clock() -> None:
     tree = on.tree(0)
     late = replace(on, clock=over)
     for work in (
-        lambda: count_sections(tree, estimator(), over),
+        lambda: TokenCounts(tree, estimator(), over).stored(),
         lambda: ask(late, context="list item", token_budget=200),
         lambda: ask(late, selectors=["long"]),
         lambda: ask(late, selectors=["## Nothing"]),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.items.headers import version_of
+from npl_index.items.loading import version_of
 from npl_index.items.versioned import VersionedSection, append, compare, renew, versioned_sections
 from tests.conftest import cases
 

@@ -636,7 +636,7 @@ def test_the_core_reference_is_the_default(tmp_path: Path) -> None:
 
 def test_without_a_core_reference(tmp_path: Path) -> None:
     """Without arguments and without any npl.md the error says what is missing."""
-    with pytest.raises(DocumentNotFoundError, match=r"npl\.md"):
+    with pytest.raises(DocumentNotFoundError, match="no init 'npl'"):
         library_of(tmp_path).find(DocumentRef())
 
 

@@ -18,7 +18,7 @@ from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import parse_sections
 from npl_index.markdown.state import Deadline
 from npl_index.markdown.traits import TraitFilter
-from npl_index.tokens.sections import count_sections
+from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
@@ -75,7 +75,7 @@ def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_wo
 def test_an_outline_ends_with_the_deadline() -> None:
     """Its text is counted until then, whether all of it is shown or not."""
     tree, counter = parse_sections(b"# A\n\n## B\n", "x"), estimator("o200k_base")
-    node = outline(tree, count_sections(tree, counter), TraitFilter(), selector=str)
+    node = outline(tree, TokenCounts(tree, counter), TraitFilter(), selector=str)
     text = OutlineText(node)
     assert "## B" in text.answer(fitted(Sections(node), text, None, counter))
     for budget in (1, 1_000):
