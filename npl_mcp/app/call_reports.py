@@ -76,6 +76,29 @@ class Caller:
     identity: Identity | None = None
     key: Hashable = field(default=None, repr=False, compare=False)
 
+    @property
+    def sight(self) -> Sight:
+        """Permissions of the caller."""
+        return EVERYTHING if self.identity is None else self.identity.sight
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the caller has a token that only allows reading."""
+        return self.identity is not None and self.identity.read_only
+
+    @property
+    def agent(self) -> str | None:
+        """Name of its token, ``""`` without one and for pages; ``None`` for the only caller of a process."""
+        if self.identity is not None and self.name != PAGES:
+            return self.identity.name
+        return None if self.transport == STDIO and self.name != PAGES else ""
+
+    def shown(self, error: NPLError) -> NPLError:
+        """Return an error for the caller; with a token, an error about another root becomes "not found"."""
+        if self.identity is None or not isinstance(error, OutsideRootError):
+            return error
+        return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
+
     def view(self, app: App) -> App:
         """Return the caller's view: with the permissions of its token and its working directory.
 
@@ -158,51 +181,8 @@ class Call:
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
 """The current call of this context."""
 
-CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039 - frozen
 """The caller of this context."""
-
-
-def identity() -> Identity | None:
-    """Return the identity of this context's caller, if it has a token."""
-    caller = CALLER.get()
-    return None if caller is None else caller.identity
-
-
-def may_only_read() -> bool:
-    """Return whether this context's caller has a token that only allows reading."""
-    who = identity()
-    return who is not None and who.read_only
-
-
-def agent() -> str | None:
-    """Return the name of this context's caller: of its token; empty without one, and for pages;
-    ``None`` over standard streams, where the caller is alone.
-    """
-    caller = CALLER.get() or Caller()
-    if caller.name == PAGES:
-        return ""
-    if caller.identity is not None:
-        return caller.identity.name
-    return None if caller.transport == STDIO else ""
-
-
-def sight() -> Sight:
-    """Return the permissions of this context's caller."""
-    who = identity()
-    return EVERYTHING if who is None else who.sight
-
-
-def seen(app: App) -> App:
-    """Return an application with the view of this context's caller; see :meth:`Caller.view`."""
-    caller = CALLER.get()
-    return app if caller is None else caller.view(app)
-
-
-def as_shown(error: NPLError) -> NPLError:
-    """Return an error for the caller; with a token, an error about another root becomes "not found"."""
-    if identity() is None or not isinstance(error, OutsideRootError):
-        return error
-    return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
 
 
 Sink = Callable[[Call], None]

@@ -49,8 +49,7 @@ class WorkerLane:
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run a function in a thread at the caller's turn; return its result."""
-        caller = CALLER.get()
-        key = caller and caller.key
+        key = CALLER.get().key
         if self._short:
             work = priority()(work)
         await self._begin(key)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from npl_index.ranking.analysis import terms
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import identity
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.stores import calls
 from npl_mcp.stores.base.paging import later
 from npl_mcp.stores.calls import CallFilter, Chosen, LoggedCall
@@ -59,7 +59,7 @@ def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
     """Return the latest calls of a kind that the caller may see, the newest first."""
     if not app.database.is_made():
         return ()
-    caller, sight = identity(), app.sight
+    caller, sight = CALLER.get().identity, app.sight
     owner = caller.name if caller is not None and sight.roots is not None else None
     return app.database.reading(calls.latest, CallFilter(sight.domains, owner, chosen), LATEST)
 

@@ -21,7 +21,7 @@ from mcp_types import CLIENT_INFO_META_KEY
 
 from npl_index.errors import NPLError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller, identity, seen, sight
+from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller
 from npl_mcp.server.introduction import describe_documents, introduction
 from npl_mcp.server.registry import BoundTool
 from npl_mcp.tools.access import is_for, sees, sees_domain
@@ -54,11 +54,11 @@ class KnowCaller(Middleware):
         result = await call_next(context)
         if not getattr(result, "instructions", None):
             return result
-        shown, served = [domain for domain in self._domains if sees_domain(domain, sight())], ""
+        shown, served = [domain for domain in self._domains if sees_domain(domain, CALLER.get().sight)], ""
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
             served = await anyio.to_thread.run_sync(
-                lambda: describe_documents(seen(self._app)), abandon_on_cancel=True
+                lambda: describe_documents(CALLER.get().view(self._app)), abandon_on_cancel=True
             )
         return result.model_copy(update={"instructions": introduction(shown, served)})
 
@@ -71,7 +71,7 @@ def caller_of(request: Any) -> Caller:
     :param request: FastMCP's context of a request; ``None`` outside a request.
     """
     if not request:
-        return CALLER.get() or Caller()
+        return CALLER.get()
     meta = request.meta or {}
     client = meta.get(CLIENT_INFO_META_KEY)
     if not isinstance(client, dict):
@@ -99,7 +99,7 @@ class VisibleParts(Transform):
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools that the caller may use."""
-        shown, who = await self._every(tools), identity()
+        shown, who = await self._every(tools), CALLER.get().identity
         if who is None:
             return shown
         return [
@@ -123,5 +123,5 @@ class VisibleParts(Transform):
 def _is_shown(component: FastMCPComponent) -> bool:
     """Return whether the caller sees the domains of a component."""
     if isinstance(component, BoundTool):
-        return sees(component.spec, sight())
-    return all(map(sight().has_domain, component.tags))
+        return sees(component.spec, CALLER.get().sight)
+    return all(map(CALLER.get().sight.has_domain, component.tags))

@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
 from pydantic import ConfigDict
 
-from npl_mcp.app.call_reports import CALLER, Caller, sight
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.projects.directive import NAME
 from npl_mcp.tools.contract.aliases import DIRECTIVE
 from npl_mcp.tools.contract.error_codes import ErrorCode
@@ -35,9 +35,9 @@ class DirectiveMethods(ServerExtension):
         ]
 
     async def _answer(self, tool: str, name: str, _: Any, given: _Arguments) -> dict[str, Any]:
-        if not sight().has_domain(NAME):
+        if not CALLER.get().sight.has_domain(NAME):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)
-        result = await call(self.server, tool, given.model_extra or {}, CALLER.get() or Caller())
+        result = await call(self.server, tool, given.model_extra or {}, CALLER.get())
         assert result is not None
         body = json.loads(text_of(result))
         if not body["success"]:

@@ -31,7 +31,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CURRENT, Call, Caller, agent, as_shown, identity, seen, sight
+from npl_mcp.app.call_reports import CALLER, CURRENT, Call, Caller
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.progress import ENDING, report_progress
 from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
@@ -136,7 +136,7 @@ class BoundTool(Tool):
                 await _ended(outcome, patience)
                 kind = kind if kind == "search" else "woken"
         except NPLError as error:
-            shown = as_shown(error)
+            shown = CALLER.get().shown(error)
             # Frames hold a parser's state, and cycles of the SDK would hold these until a late collection.
             for raised in (error, shown):
                 raised.__traceback__ = raised.__cause__ = raised.__context__ = None
@@ -151,10 +151,11 @@ class BoundTool(Tool):
         request_id = arguments.get(PARAMETER)
         if PARAMETER in arguments:
             arguments = {name: value for name, value in arguments.items() if name != PARAMETER}
-        if (who := identity()) is not None:
+        if (who := CALLER.get().identity) is not None:
             arguments = acting(self._spec, arguments, who)
         call.arguments = arguments
-        checked, app = self._checked(arguments), seen(self._app).in_call(agent())
+        caller = CALLER.get()
+        checked, app = self._checked(arguments), caller.view(self._app).in_call(caller.agent)
         if request_id is None or self._spec.may_read(arguments):
             data = await self._work(app, checked)
         else:
@@ -191,7 +192,7 @@ class BoundTool(Tool):
         written = data.text if isinstance(data, Written) else None
         body: dict[str, Any] = {}
         if written is None or settings.structured:
-            body = as_seen(as_dict(Reply(data=data)), self._spec, sight(), settings)
+            body = as_seen(as_dict(Reply(data=data)), self._spec, CALLER.get().sight, settings)
         if written is None:
             # If the call asks for a form, the tool has handled it.
             models = not call.arguments.get("format") and self._app.form(None) == "markdown"

@@ -29,17 +29,7 @@ from npl_index.library.references import near_names
 from npl_mcp import __version__
 from npl_mcp.app import call_log
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import (
-    CALLER,
-    CURRENT,
-    FOLDER_KEY,
-    Call,
-    Caller,
-    FolderRefusedError,
-    Reports,
-    identity,
-    sight,
-)
+from npl_mcp.app.call_reports import CALLER, CURRENT, FOLDER_KEY, Call, FolderRefusedError, Reports
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.callers import KnowCaller, VisibleParts
@@ -95,7 +85,7 @@ class ToolCalls(Middleware):
     async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
         """Return the answer, or the envelope of the failure, marked as an error for the protocol."""
         message = context.message
-        call = Call(message.name, CALLER.get() or Caller(), message.arguments or {})
+        call = Call(message.name, CALLER.get(), message.arguments or {})
         token = CURRENT.set(call)
         self._reports.in_flight += 1
         try:
@@ -132,7 +122,7 @@ class ToolCalls(Middleware):
         """Return a call by a former name as one by the new name; other calls unchanged."""
         old = context.message.name
         alias = self._aliases.get(old)
-        if alias is None or not sees(self._tools[old], sight()):
+        if alias is None or not sees(self._tools[old], CALLER.get().sight):
             return context
         if not (self._settings.exact_names and alias.listed) and old not in self._told:
             self._told.add(old)
@@ -161,7 +151,7 @@ class ToolCalls(Middleware):
         """Return the error for an unknown tool, with its replacement or similar names for the caller."""
         if name in REMOVED:
             return NotFoundError(f"the tool {name} was removed", hint=REMOVED[name])
-        who, words = identity(), set(re.split(r"\W|_", name.lower()))
+        who, words = CALLER.get().identity, set(re.split(r"\W|_", name.lower()))
         names = {known: spec.name for known, spec in self._tools.items() if is_for(spec, who)}
         alike = near_names(name, names, limit=3) or [
             known for known in names if words.intersection(known.split("_"))

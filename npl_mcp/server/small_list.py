@@ -17,7 +17,7 @@ from fastmcp.tools.base import Tool, ToolResult
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import sight
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.lanes import lane
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.registry import BoundTool, Further, ToolCall
@@ -70,7 +70,7 @@ class SmallList(BM25SearchTransform):
         return FoundTools(tuple(serialize_tools_for_output_json(tools)), names)
 
     def _make_search_tool(self) -> Tool:
-        domains = ", ".join(name for name in self._domains if sees_domain(name, sight()))
+        domains = ", ".join(name for name in self._domains if sees_domain(name, CALLER.get().sight))
         about = f"Find more tools by what they do; domains: {domains}."
         return self._find.model_copy(update={"description": about})
 

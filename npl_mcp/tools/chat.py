@@ -11,7 +11,7 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import may_only_read
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
@@ -314,7 +314,7 @@ async def chat_get_notifications(
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
-        before=lambda: None if may_only_read() else todos.notify_expired_claims(app.database, persona),
+        before=lambda: None if CALLER.get().read_only else todos.notify_expired_claims(app.database, persona),
         due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
 

@@ -26,7 +26,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import CONDITIONS
 from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import identity
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import report_changes, sections_of
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
@@ -341,7 +341,7 @@ def _form(app: App, format: str | None) -> Form:
 
 def companions(app: App) -> Companions:
     """Return the sections that earlier calls requested together; empty if tokens separate callers."""
-    return app.state.companions if identity() is None else Companions()
+    return app.state.companions if CALLER.get().identity is None else Companions()
 
 
 def npl_update_section(

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from npl_index.cached import cached_property
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller, as_shown
+from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
@@ -204,7 +204,7 @@ class Visit:
         try:
             return await lane("heavy").run(work, self.caller.view(self.app))
         except NPLError as error:
-            shown = as_shown(error)
+            shown = CALLER.get().shown(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None
             raise CallError(str(shown), code_of(type(shown)), parameter) from error
         finally:

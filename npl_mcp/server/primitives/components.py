@@ -18,7 +18,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from npl_index.errors import InvalidRequestError, NotFoundError, NPLError, OutsideRootError
-from npl_mcp.app.call_reports import as_shown
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.lanes import lane
 
 MARKDOWN = "text/markdown"
@@ -39,7 +39,7 @@ def _protocol_errors(kind: type[FastMCPError]) -> Iterator[None]:
     try:
         yield
     except (InvalidRequestError, NotFoundError, OutsideRootError) as error:
-        raise ValidationError(str(as_shown(error)), log_level=logging.DEBUG) from error
+        raise ValidationError(str(CALLER.get().shown(error)), log_level=logging.DEBUG) from error
     except NPLError as error:
         raise kind(str(error), log_level=logging.DEBUG) from error
 

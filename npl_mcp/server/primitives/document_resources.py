@@ -19,7 +19,7 @@ from npl_index.markdown.sections import SectionTree, Span
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import Selected, select
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import seen
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.server.primitives.components import (
     MARKDOWN,
     CallingResource,
@@ -65,7 +65,7 @@ def _text(app: App, given: Given) -> Content:
     :raises NPLError: the document or section does not exist, or cannot be used.
     """
     path, selector = given.get("path"), given.get("selector")
-    app, ref = seen(app), DocumentRef(path)
+    app, ref = CALLER.get().view(app), DocumentRef(path)
     if path is None:
         return content_map(app), MARKDOWN
     if len(app.documents.find(ref)) > 1 or app.documents.is_set(ref):

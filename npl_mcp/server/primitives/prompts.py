@@ -40,7 +40,7 @@ from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.library.roots import Found, resolve
 from npl_index.markdown.front_matter import divide, front_matter
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import seen
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.file_view import lies_in, real_paths
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.settings import corpus_folder
@@ -124,7 +124,7 @@ class Prompts(Provider):
     async def _looked(self, look: Callable[[App], _T], nothing: _T) -> _T:
         """Return a lookup's result; on failure log the reason, since FastMCP cannot report it."""
         try:
-            return await lane("light").run(lambda: look(seen(self._app)))
+            return await lane("light").run(lambda: look(CALLER.get().view(self._app)))
         except NPLError as error:
             logger.info("no prompts: %s", error)
             return nothing
