@@ -106,8 +106,8 @@ PROGRAM = Program(
         "config": "show the settings and their sources",
         "directive": "set up directive/ with templates",
     },
-    exits="Each option, such as --root DIR, may also stand after a command, and has a variable of the\n"
-    "environment and a key in npl.toml; see SETTINGS.md.\n",
+    exits="Each option of npl-mcp --help, such as --root DIR, may also stand after a command, and has a\n"
+    "variable of the environment and a key in npl.toml; see SETTINGS.md.\n",
 )
 parser = PROGRAM.parser
 main = partial(run_command, PROGRAM)

@@ -184,13 +184,14 @@ class _StepFailure:
         """Describe the missing name and the place that was searched."""
         if self.step.combinator == "start":
             return f"no document and no heading is called {_shown(self.source)}"
-        where = "directly below" if self.step.combinator == "child" else "below"
-        above = f"any of {len(self.context)} documents"
+        where = " directly below it" if self.step.combinator == "child" else ""
         if len(self.path) > 1:
             above = _shown(_source_of(self.selector, self.path[:-1]))
         elif len(self.context) == 1:
             above = _shown(self.scope.names[self.context[0][0]][0])
-        return f"no section matches {_shown(self.source)} {where} {above}"
+        else:
+            return f"none of {len(self.context)} documents has a section {_shown(self.source)}{where}"
+        return f"{above} has no section {_shown(self.source)}{where}"
 
     def _unfulfilled(self, named: Sequence[Place]) -> SectionNotFoundError:
         """Return the error for predicates that hold for none of the sections with the name."""

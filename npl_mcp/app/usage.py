@@ -94,10 +94,14 @@ def unanswered(app: App) -> list[OpenQuestion]:
 
 
 def _is_repeated(call: LoggedCall, after: LoggedCall, words: frozenset[str]) -> bool:
-    """Return whether the caller's next question follows soon and repeats half of the words, but not all."""
+    """Return whether the caller's next question follows soon and repeats half of the words, but not all.
+
+    One word of two is no repetition: "siphon water" may follow any question about a siphon.
+    """
     others = frozenset(terms(after.context or ""))
-    shares = 2 * len(words & others) >= min(len(words), len(others))
-    return shares and words != others and after.created_at <= later(call.created_at, SOON)
+    fewer, shared = min(len(words), len(others)), len(words & others)
+    repeats = shared >= max(min(2, fewer), fewer / 2)
+    return repeats and words != others and after.created_at <= later(call.created_at, SOON)
 
 
 def _joined(same: Sequence[LoggedCall], again: Sequence[str]) -> OpenQuestion:

@@ -132,8 +132,9 @@ async def examined(app: App, ref: DocumentRef) -> Health:
 async def _examined(app: App, ref: DocumentRef) -> Health:
     began = time.monotonic()
     try:
-        requested = await limit_wait(app.gathered(ref), began, HURRY)
-        gathered = await limit_wait(app.gathered(around(app, requested.founds[0])), began, HURRY)
+        requested = gathered = await limit_wait(app.gathered(ref), began, HURRY)
+        if (whole := around(app, requested.founds[0])) != ref:
+            gathered = await limit_wait(app.gathered(whole), began, HURRY)
     except NotIndexedError as error:
         return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):
@@ -263,12 +264,16 @@ def _nearest(
     sketch: array[int], among: Iterable[int], sketches: Sequence[tuple[int, int, array[int]]]
 ) -> tuple[float, int] | None:
     """Return the similarity and the number of the most similar text; ``None`` without a similar one."""
-    shares = [(_similarity(sketch, sketches[at][2]), -at) for at in among]
+    own = set(sketch)
+    shares = [(_similarity(own, sketches[at][2]), -at) for at in among]
     share, at = max(shares, default=(0.0, 0))
     return (share, -at) if share >= MIN_SIMILARITY else None
 
 
-def _similarity(sketch: array[int], other: array[int]) -> float:
-    """Return an estimate of the Jaccard index of two texts from their sketches."""
-    both = nsmallest(_SKETCH, {*sketch, *other})
-    return sum(key in sketch and key in other for key in both) / len(both)
+def _similarity(sketch: set[int], other: array[int]) -> float:
+    """Return an estimate of the Jaccard index of two texts from their sketches; 0 if it is too low."""
+    shared = sketch.intersection(other)
+    if len(shared) < MIN_SIMILARITY * max(len(sketch), len(other)):
+        return 0.0
+    both = nsmallest(_SKETCH, sketch.union(other))
+    return len(shared.intersection(both)) / len(both)

@@ -28,7 +28,6 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import EditableSection, own_section
 from npl_mcp.app.waiting import HURRY, limit_wait, waits
 from npl_mcp.browsing import places
-from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import not_listed
 
@@ -38,34 +37,19 @@ MAX_OUTLINE = 1_000
 MAX_TEXT = 60_000
 """Characters of the sections in one answer, unless the first one is longer."""
 
-File = Annotated[str | None, "A Markdown file or a folder; default: all roots"]
-Offset = Annotated[int, Ge(0), "Rows to skip"]
-Limit = Annotated[int, Ge(1), "Maximum number of rows"]
-Sort = Annotated[str, "A column, with - before it for the reverse order"]
-Filter = Annotated[str, "Words in each row; of a folder, in the paths and titles of all files below it"]
-
-COLUMNS = ("name", "title", "files", "sections", "tokens")
-"""Columns of a folder's table."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderView(places.FolderEntry):
     """A folder, or all roots.
 
     :param crumbs: folders above it.
-    :param items: a page of its entries: folders, then files.
-    :param total: number of its entries.
-    :param limit: maximum number of entries in a page.
-    :param offset: number of entries before the page.
+    :param items: its entries: folders, then files.
     :param token_counter: name of the token counter.
     :param unreadable: files that were left out, with the reasons.
     """
 
     crumbs: tuple[places.Crumb, ...]
-    items: tuple[places.FolderEntry, ...]
-    total: int
-    limit: int
-    offset: int
+    items: Sequence[places.FolderEntry]
     token_counter: str
     unreadable: tuple[str, ...] | None = None
 
@@ -173,12 +157,11 @@ class Look:
 @waits
 async def documents_look(
     app: App,
-    file: File = None,
+    file: Annotated[str | None, "A Markdown file or a folder; default: all roots"] = None,
     selector: Annotated[str | None, "First section of a file to show"] = None,
-    offset: Offset = 0,
-    limit: Limit = 100,
-    sort: Sort = "",
-    filter: Filter = "",
+    offset: Annotated[int, Ge(0), "Sections of a file to skip"] = 0,
+    limit: Annotated[int, Ge(1), "Maximum number of sections"] = 100,
+    whole: Annotated[bool, "All files below a folder, instead of its entries"] = False,
 ) -> Look:
     """Show a folder with its files, or a file with its sections and text.
 
@@ -187,33 +170,20 @@ async def documents_look(
     :raises DocumentError: the file cannot be read.
     :raises SelectorSyntaxError: the selector is not valid.
     :raises SectionNotFoundError: the selector selects nothing.
-    :raises InvalidRequestError: a folder has no such column.
     """
 
-    def page(
-        whole: places.FolderEntry,
-        every: Sequence[places.FolderEntry],
+    def folder(
+        entry: places.FolderEntry,
+        items: Sequence[places.FolderEntry],
         above: tuple[places.Crumb, ...] = (),
         unreadable: tuple[str, ...] = (),
     ) -> Look:
-        """Return a folder with a page of its entries."""
-        kept = arranged(every, COLUMNS, sort, filter)
-        folder = filled(
-            FolderView,
-            whole,
-            crumbs=above,
-            items=tuple(kept[offset : offset + limit]),
-            total=len(kept),
-            limit=limit,
-            offset=offset,
-            token_counter=app.counter.name,
-            unreadable=unreadable or None,
-        )
-        return Look(folder=folder)
+        more = {"crumbs": above, "items": items, "unreadable": unreadable or None}
+        return Look(folder=filled(FolderView, entry, **more, token_counter=app.counter.name))
 
     if file is None:
-        every = [entry async for entry in places.tops(app, bool(filter))]
-        return page(places.joined("root", "", "", every), every)
+        every = [entry async for entry in places.tops(app, whole)]
+        return folder(places.joined("root", "", "", every), every)
     ref = DocumentRef(file)
 
     async def look() -> Look:
@@ -222,16 +192,15 @@ async def documents_look(
         except NotIndexedError as error:
             *above, own = places.above(file, app.documents.find(ref))
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)
-            return page(empty, (), tuple(above))
+            return folder(empty, (), tuple(above))
         if not gathered.several:
             return Look(file=_file_view(gathered, selector, offset, limit))
         files = places.measured(app, gathered)
-        every = files if filter else tuple(places.entries(file, gathered, files))
+        every = files if whole else tuple(places.entries(file, gathered, files))
         *above, own = places.above(file, gathered.founds)
-        whole = replace(
-            places.joined("folder", own.name, file, every), missing_files=gathered.missing or None
-        )
-        return page(whole, every, tuple(above), gathered.unreadable)
+        entry = places.joined("folder", own.name, file, every)
+        entry = replace(entry, missing_files=gathered.missing or None)
+        return folder(entry, every, tuple(above), gathered.unreadable)
 
     return await app.unchanging(look)
 
@@ -267,9 +236,13 @@ def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int
         status=gathered.status(0) or None,
         definitions=_definitions(tree),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
-        front={name: str(cell(value) or "") for name, value in fields.items()} or None,
+        front={name: _written(value) for name, value in fields.items()} or None,
         editable=gathered.digests or None,
     )
+
+
+def _written(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value or "")
 
 
 def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[OutlineRow]:

@@ -155,6 +155,8 @@ def _guard(state: StateCore) -> None:
             if "names" in state.env:
                 children = _spoken(children, state.env["names"])
             token.children = list(children)
+            if tokens[at - 2].type == "list_item_open":
+                _tick(token.children)
         elif token.type == "heading_open":
             if _is_empty(tokens[at + 1]):
                 dropped.update((at, at + 1, at + 2))
@@ -171,6 +173,16 @@ def _guard(state: StateCore) -> None:
 def _is_empty(token: Token) -> bool:
     """Return whether a line has no words; those of images and links count."""
     return not any(one.content.strip() or one.type in ("image", "link_open") for one in token.children or ())
+
+
+_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+
+
+def _tick(children: Sequence[Token]) -> None:
+    """Replace the mark of a task at the beginning of a list item by a box."""
+    first = children[0].content if children else ""
+    if first[:4] in _BOXES:
+        children[0].content = _BOXES[first[:4]] + first[4:]
 
 
 class Levels:

@@ -42,7 +42,7 @@ from npl_mcp.web.browsers import (
 )
 from npl_mcp.web.rendering import fragments, in_thread, render
 from npl_mcp.web.tables import Table
-from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, CallError, Visit, read_form
+from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, read_form
 
 Data = dict[str, Any]
 
@@ -59,6 +59,9 @@ ROWS = "<!-- rows -->"
 
 TEAM = "Team"
 """Entry of the navigation for the work of agents: sessions, rooms, artifacts, worklogs, change requests."""
+
+TYPED = ("title", "description", "text", "others", "message", "comment", "overall_comment")
+"""Fields with the words of a visitor."""
 
 AWAY_SECONDS = 1
 """Pause after a query that the database did not answer."""
@@ -436,7 +439,7 @@ def again(
     """
     kept = [(name, value) for name, value in fields if name != FORM_TOKEN]
     proof = form_token(visit.session, as_cookie(token)) if token else visit.form_token
-    typed = max((value for name, value in kept if name != FORM_ID), key=len, default="")
+    typed = "\n\n".join(value for name, value in kept if name in TYPED)
     data = {"to": to, "fields": kept, "signs_in": signs_in, "proof": proof, "typed": typed}
     return Shown("again.html", data, 401 if signs_in else 200 if token else 403, token)
 

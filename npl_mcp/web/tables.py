@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from npl_mcp.browsing.tables import arranged, cell
 from npl_mcp.web.visits import CallError, Visit, address
 
 MAX_ROWS = 100_000
@@ -20,6 +19,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Columns = Mapping[str, str]
 """Titles of a table's columns by the keys of their values. Phones show the first three."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+Cell = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,29 @@ class Table:
         """The words required in each row."""
         return self.visit.text("filter")
 
+    @property
+    def shown(self) -> Columns:
+        """The columns with a value in any row of the page; the first is the name of a row."""
+        rows = self.page["items"]
+        return {
+            name: title
+            for at, (name, title) in enumerate(self.columns.items())
+            if at == 0 or any(cell(row.get(name)) not in (None, "") for row in rows)
+        }
+
     def state(self, name: str) -> str | None:
         """Return the sort direction of a column, as ARIA names it."""
         return {name: "ascending", f"-{name}": "descending"}.get(self.sort)
 
-    def is_number(self, name: str) -> bool:
-        """Return whether a column has numbers."""
-        return any(isinstance(row.get(name), (int, float)) for row in self.page["items"])
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The columns with numbers."""
+        cells = ((name, row.get(name)) for row in self.page["items"] for name in self.columns)
+        return frozenset(name for name, value in cells if isinstance(value, (int, float)))
 
     def sorted_by(self, name: str) -> str:
         """Return the address of the page sorted by a column; numbers begin with the largest."""
-        first, then = ("-", "") if self.is_number(name) else ("", "-")
+        first, then = ("-", "") if name in self.numbers else ("", "-")
         return self.visit.here(sort=f"{then if self.sort == first + name else first}{name}", offset=None)
 
     def kept(self) -> list[tuple[str, str]]:
@@ -80,21 +95,45 @@ class Table:
         return [f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in values]
 
 
-def part(visit: Visit, limit: int) -> dict[str, Any]:
-    """Return the range of a page's rows, as arguments of a tool; all rows for a CSV file."""
-    offset, most = (None, MAX_ROWS) if visit.whole else (visit.number("offset"), limit)
-    return {"sort": visit.text("sort"), "filter": visit.text("filter"), "offset": offset, "limit": most}
+def cell(value: Any) -> Cell:
+    """Return a value in the form for comparisons and exports; a list becomes one text."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, (str, int, float)) else None if value is None else str(value)
 
 
-def paged(visit: Visit, rows: Sequence[Mapping[str, Any]], columns: Columns, limit: int) -> dict[str, Any]:
-    """Return a page of rows in memory, sorted and filtered by the parameters of the address.
+def paged(visit: Visit, rows: Rows, columns: Columns, limit: int) -> dict[str, Any]:
+    """Return a page of rows and its table, filtered and sorted by the parameters of the address.
 
+    :param limit: the rows of a page; a CSV file has all rows.
     :raises CallError: the sort column does not exist.
     """
-    wanted = part(visit, limit)
-    if wanted["sort"] and wanted["sort"].removeprefix("-") not in columns:
-        raise CallError(f"sort is {wanted['sort'][:64]!r}; there are {', '.join(columns)}")
-    every = arranged(rows, tuple(columns), wanted["sort"], wanted["filter"], lambda row, name: row.get(name))
-    offset = wanted["offset"] or 0
-    items = every[offset : offset + wanted["limit"]]
-    return {"items": items, "total": len(every), "limit": wanted["limit"], "offset": offset}
+    offset, most = (0, MAX_ROWS) if visit.whole else (visit.number("offset") or 0, limit)
+    every = _sorted([row for row in rows if _has_words(row, columns, visit)], columns, visit.text("sort"))
+    page = {"items": every[offset : offset + most], "total": len(every), "limit": most, "offset": offset}
+    return {**page, "_table": Table(visit, columns, page)}
+
+
+def _has_words(row: Mapping[str, Any], columns: Columns, visit: Visit) -> bool:
+    """Return whether the texts of a row contain all words of the filter; case does not count."""
+    texts = (text for name in columns if isinstance(text := cell(row.get(name)), str))
+    folded = "\n".join(texts).casefold()
+    return all(word in folded for word in visit.text("filter").casefold().split())
+
+
+def _sorted(rows: Rows, columns: Columns, sort: str) -> Rows:
+    """Return rows ordered by a column, with ``-`` before it in reverse; rows without a value come last."""
+    name = sort.removeprefix("-")
+    if not sort:
+        return rows
+    if name not in columns:
+        raise CallError(f"sort is {sort[:64]!r}; there are {', '.join(columns)}")
+    full = [row for row in rows if cell(row.get(name)) not in (None, "")]
+    empty = [row for row in rows if cell(row.get(name)) in (None, "")]
+    return [*sorted(full, key=lambda row: _sort_key(row[name]), reverse=sort[0] == "-"), *empty]
+
+
+def _sort_key(value: Any) -> tuple[bool, Cell]:
+    """Return the sort key of a value; numbers come before texts."""
+    known = cell(value)
+    return isinstance(known, str), known.casefold() if isinstance(known, str) else known

@@ -247,7 +247,7 @@ def whole_number(name: str, text: str, default: int | None = None) -> int | None
     if not text:
         return default
     if not text.isascii() or not text.isdecimal() or len(text) > 15:
-        message = f"{name} is {text[:64]!r}, which is not a whole number; leave it out"
+        message = f"{name.capitalize()}: a whole number, not {text[:64]!r}"
         raise CallError(message, parameter=name)
     return int(text)
 

@@ -60,8 +60,8 @@ NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
 """
 
 _NOTES = """\
-Each option, such as --root DIR, may also stand after a command, and has a variable of the environment; see
-SETTINGS.md. A token that is set there does not show in the list of processes.
+Each option of npl-mcp-server --help, such as --root DIR, may also stand after a command, and has a variable
+of the environment; see SETTINGS.md. A token that is set there does not show in the list of processes.
 
 Former names: npl-mcp-web and npl-mcp-unified are run, npl-mcp-launcher is start; web, unified and launcher
 are taken as commands, too.

@@ -45,7 +45,9 @@ async def review(visit: Visit) -> Data:
 
 async def _revision(visit: Visit, artifact_id: int, number: int | None, review_id: int | None = None) -> Data:
     """Return a revision with the comments of all its reviews, or of one."""
-    rendered = visit.text("view") == "rendered"
+    # Comments stand at the lines of the source.
+    view = "source" if review_id is not None or visit.text("line") else "rendered"
+    rendered = visit.text("view", view) == "rendered"
     about = await visit.call(
         "artifact_look",
         artifact_id=artifact_id,
@@ -71,7 +73,7 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
         "limit": LINES,
         "offset": offset,
         "comments": comments,
-        "reviews": await _reviews(visit, artifact_id, about["revision_id"]),
+        "reviews": await _reviews(visit, artifact_id),
         "history": history["items"],
         "revisions": history["total"],
         "review": None,
@@ -111,12 +113,12 @@ def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, An
     ]
 
 
-async def _reviews(visit: Visit, artifact_id: int, revision_id: int) -> list[Any]:
-    """Return the reviews of a revision."""
+async def _reviews(visit: Visit, artifact_id: int) -> list[Any]:
+    """Return the latest reviews of an artifact."""
     if not visit.sees("review"):
         return []
-    found = await visit.call("review_list", artifact_id=artifact_id, limit=SHOWN)
-    return [one for one in found["items"] if one["revision_id"] == revision_id]
+    latest = await visit.call("review_list", artifact_id=artifact_id, limit=SHOWN)
+    return list(latest["items"])
 
 
 def _place(visit: Visit) -> str:

@@ -14,7 +14,7 @@ from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.routing import TEAM, Action, Data, Shown, WebPage
 from npl_mcp.web.signing_in import inside
-from npl_mcp.web.tables import Table, paged
+from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 IN_A_COLUMN = 50
@@ -71,7 +71,7 @@ async def changes(visit: Visit) -> Data:
         board["columns"] = _columns(rows)
         return found
     table = paged(visit, rows, COLUMNS, SHOWN)
-    return {**found, "table": table, "_table": Table(visit, COLUMNS, table)}
+    return {**found, "_table": table.pop("_table"), "table": table}
 
 
 def _columns(rows: Sequence[Data]) -> list[Data]:

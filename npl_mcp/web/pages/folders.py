@@ -18,7 +18,7 @@ from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
 from npl_mcp.web.signing_in import inside
-from npl_mcp.web.tables import Table, paged, part
+from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 200
@@ -44,18 +44,21 @@ def to_document(name: str, **query: object) -> str:
     return address(f"/documents/{name}", **query)
 
 
-async def everything(visit: Visit) -> Data:
-    """Return all roots."""
-    look = await visit.call("documents_look", **part(visit, SHOWN))
-    return {**look, "_table": Table(visit, COLUMNS, look["folder"])}
-
-
 async def documents(visit: Visit) -> Data:
-    """Return a folder or a file."""
-    name, selector = visit.path("file"), visit.text("selector") or None
-    look = await visit.call("documents_look", file=name, selector=selector, **part(visit, SHOWN))
+    """Return a folder, a file, or all roots."""
+    look = await visit.call(
+        "documents_look",
+        file=visit.request.path_params.get("file"),
+        selector=visit.text("selector") or None,
+        offset=visit.number("offset"),
+        limit=SHOWN,
+        whole=bool(visit.text("filter")),
+    )
     if "folder" in look:
-        return {**look, "_table": Table(visit, COLUMNS, look["folder"])}
+        # A file is one file; only its size counts.
+        rows = [{**row, "files": None} if row["kind"] == "file" else row for row in look["folder"]["items"]]
+        page = paged(visit, rows, COLUMNS, SHOWN)
+        return {"_table": page.pop("_table"), "folder": {**look["folder"], **page}}
     counts = await visit.run(partial(sent, file=look["file"]["address"]))
     for row in look["file"]["outline"]:
         names = (row["selector"], row["selector"].rpartition(" > ")[2])
@@ -167,21 +170,20 @@ async def health(visit: Visit) -> Data:
     found = await visit.run(partial(examined, ref=DocumentRef(name or None)))
     counts = Counter(defect.check for defect in found.defects)
     check = visit.text("check", next((one for one in CHECKS if counts[one]), next(iter(CHECKS))))
-    page = paged(visit, [as_dict(one) for one in found.defects if one.check == check], FINDINGS, SHOWN)
+    rows = [as_dict(defect) for defect in found.defects if defect.check == check]
     return {
-        **page,
+        **paged(visit, rows, FINDINGS, SHOWN),
         "name": name,
         "check": check,
         "checks": CHECKS,
         "counts": {one: counts[one] for one in CHECKS},
         "documents": found.documents,
         "left": found.left,
-        "_table": Table(visit, FINDINGS, page),
     }
 
 
 DECLARED = (
-    WebPage("/documents", everything, "documents.html", "npl", "Documents"),
+    WebPage("/documents", documents, "documents.html", "npl", "Documents"),
     WebPage("/documents/edit", edit, TEMPLATE, "npl"),
     Action(ACTION, save, "npl"),
     WebPage("/documents/health", health, "health.html", "npl"),

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from npl_mcp.web.routing import TEAM, Data, WebPage
-from npl_mcp.web.tables import Columns, Table, paged
+from npl_mcp.web.tables import Columns, paged
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
@@ -23,6 +23,7 @@ class Listing(NamedTuple):
     :param made_by: tool that makes an item.
     :param rows: function that returns the items, or the archived ones.
     :param columns: columns after the name.
+    :param archives: whether items are archived.
     """
 
     title: str
@@ -30,13 +31,14 @@ class Listing(NamedTuple):
     made_by: str
     rows: Callable[[Visit, bool], Awaitable[list[Data]]]
     columns: Columns
+    archives: bool = True
 
 
 async def listed(listing: Listing, visit: Visit) -> Data:
     """Return a page of a list."""
     archived, columns = visit.flag("archived"), {"name": "Name", **listing.columns}
-    page = paged(visit, await listing.rows(visit, archived), columns, SHOWN)
-    return {**page, "archived": archived, "_listing": listing, "_table": Table(visit, columns, page)}
+    rows = await listing.rows(visit, archived)
+    return {**paged(visit, rows, columns, SHOWN), "archived": archived, "_listing": listing}
 
 
 async def _sessions(visit: Visit, archived: bool) -> list[Data]:
@@ -60,6 +62,17 @@ async def _artifacts(visit: Visit, archived: bool) -> list[Data]:
         | {"reviews": verdicts[one["id"]], "revisions": one["current_revision"] + 1}
         for one in rows
     ]
+
+
+async def _reviews(visit: Visit, _: bool) -> list[Data]:
+    artifacts = await visit.every("artifact_list") if visit.sees("artifact") else ()
+    names = {one["id"]: one["name"] for one in artifacts}
+    rows = []
+    for one in await visit.every("review_list"):
+        artifact = names.get(one["artifact_id"], f"artifact {one['artifact_id']}")
+        name = f"{artifact}, revision {one['revision_num']}"
+        rows.append(_row(one, f"/reviews/{one['id']}", name, "created_at"))
+    return rows
 
 
 async def _worklogs(visit: Visit, archived: bool) -> list[Data]:
@@ -98,6 +111,20 @@ LISTS = {
         "artifact_create",
         _artifacts,
         {"reviews": "Reviews", "revisions": "Revisions", "type": "Type", "at": "Created"},
+    ),
+    "/reviews": Listing(
+        "Reviews",
+        "review",
+        "review_create",
+        _reviews,
+        {
+            "verdict": "Verdict",
+            "reviewer_persona": "Reviewer",
+            "status": "State",
+            "comment_count": "Comments",
+            "at": "Begun",
+        },
+        archives=False,
     ),
     "/worklogs": Listing(
         "Worklogs",

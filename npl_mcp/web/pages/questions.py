@@ -26,7 +26,7 @@ from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.folders import ACTION
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, Shown, WebPage
-from npl_mcp.web.tables import Table, paged
+from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, whole_number
 
 PATH = "/questions"
@@ -36,7 +36,7 @@ SHOWN = 200
 
 _GONE = "there is no such question; it was changed or removed"
 
-COLUMNS = {"result": "Result", "question": "Question", "rank": "Rank", "file": "File"}
+COLUMNS = {"question": "Question", "result": "Result", "rank": "Rank", "file": "File"}
 
 UNKNOWN = "not asked"
 RESULTS = {True: "pass", False: "fail", None: UNKNOWN}
@@ -62,9 +62,8 @@ async def questions(visit: Visit) -> Data:
     wanted = visit.text("result")
     shown = [row for row in rows if wanted in ("", row["result"])]
     shown.sort(key=lambda row: list(RESULTS.values()).index(row["result"]) == 0)
-    page = paged(visit, shown, COLUMNS, SHOWN)
     data = {"problems": problems_of(files), "counts": counts, "result": wanted, "questions": len(rows)}
-    return {**page, **data, "_results": tuple(RESULTS.values()), "_table": Table(visit, COLUMNS, page)}
+    return {**paged(visit, shown, COLUMNS, SHOWN), **data, "_results": tuple(RESULTS.values())}
 
 
 async def one_question(visit: Visit) -> Data:

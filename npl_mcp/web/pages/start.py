@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import time
 from datetime import timedelta
-from itertools import islice
+from itertools import chain, zip_longest
 from typing import Any
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
-from npl_index.markdown.sections import SectionTree
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import HURRY, limit_wait, waited
 from npl_mcp.config.clients import CLIENTS, NAME
@@ -21,8 +20,6 @@ from npl_mcp.web.visits import Visit
 
 _RECENT = 50
 """Entries of each kind that are read to find the agents at work."""
-
-_EXAMPLE_LEVEL = 2
 
 _AT_WORK = timedelta(hours=1)
 """Maximum time since the last act of an agent at work."""
@@ -63,18 +60,18 @@ async def inbox(visit: Visit) -> Data:
 
 
 def _examples(app: App) -> list[str]:
-    """Return headings of the first documents that say something alone; none while these are indexed."""
+    """Return headings of several documents, in turn, titles last; none while the documents are indexed."""
     try:
         gathered = waited(limit_wait(app.gathered(DocumentRef()), time.monotonic(), HURRY), HURRY)
-        headings = (_heading(parsed.tree) for parsed in islice(gathered.collection.documents, MAX_READ))
-        return list(islice(filter(None, headings), EXAMPLES))
+        documents = gathered.collection.documents
+        spread = range(0, len(documents), -(-len(documents) // MAX_READ))
+        headings = [[part.name for part in documents[at].tree.sections if part.level] for at in spread]
+        turns = chain(*zip_longest(*(names[1:] for names in headings)), *(names[:1] for names in headings))
     except NPLError:
         return []
-
-
-def _heading(tree: SectionTree) -> str:
-    names = (section.name for section in tree.sections if section.level == _EXAMPLE_LEVEL)
-    return next((name for name in names if 2 < len(name.split()) < 8), "")
+    # Headings of three words and more say something alone.
+    names = sorted(filter(None, turns), key=lambda name: not 2 < len(name.split()) < 8)
+    return list(dict.fromkeys(names))[:EXAMPLES]
 
 
 def _connecting(visit: Visit) -> list[str]:

@@ -9,7 +9,7 @@ from npl_mcp.questions.files import question_files
 from npl_mcp.stores.calls import KEPT_DAYS
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.routing import Data, Moved, WebPage
-from npl_mcp.web.tables import Table, paged
+from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit
 
 TABS = {"": "Not answered", "failed": "Failed", "all": "All calls"}
@@ -49,15 +49,12 @@ async def usage(visit: Visit) -> Data:
         places = {one.text: (file.name, one.line) for file in files for one in file.questions}
         questions = await visit.run(unanswered)
         rows = [{**as_dict(one), "saved": places.get(one.question)} for one in questions]
-    columns = COLUMNS.get(show, COLUMNS["all"])
-    page = paged(visit, rows, columns, SHOWN)
     return {
-        **page,
+        **paged(visit, rows, COLUMNS.get(show, COLUMNS["all"]), SHOWN),
         "recording": visit.settings.log_calls,
         "days": KEPT_DAYS,
         "_show": show if show in TABS else "all",
         "_tabs": TABS,
-        "_table": Table(visit, columns, page),
     }
 
 

@@ -259,7 +259,7 @@ def test_near_selectors_name_the_document_where_several_are_searched() -> None:
 
 def test_no_documents() -> None:
     """Without documents nothing is found, and the error is the usual one."""
-    with pytest.raises(SectionNotFoundError, match="no section matches"):
+    with pytest.raises(SectionNotFoundError, match="none of 0 documents has"):
         select([], compile_selector("## A"))
 
 
@@ -270,7 +270,7 @@ def test_the_place_of_a_heading_that_is_no_direct_child() -> None:
         select([tree], compile_selector('npl-conventions > "Work-Log Flag"'))
     assert error.value.near == ("npl-conventions > ## Agent Delegation > ### Work-Log Flag",)
     assert str(error.value) == (
-        'no section matches `> "Work-Log Flag"` directly below "npl-conventions"; '
+        '"npl-conventions" has no section `> "Work-Log Flag"` directly below it; '
         'did you mean "npl-conventions > ## Agent Delegation > ### Work-Log Flag"'
     )
 

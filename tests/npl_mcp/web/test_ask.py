@@ -143,7 +143,7 @@ def test_a_form_sends_back_what_it_was_given(server: Running) -> None:
 
 def test_bad_addresses_are_told(server: Running) -> None:
     for query, status, words in (
-        ({"context": "a", "budget": "many"}, 400, "budget is 'many'"),
+        ({"context": "a", "budget": "many"}, 400, "Budget: a whole number, not 'many'"),
         ({"context": "a", "file": "nowhere.md"}, 404, "nowhere.md"),
         ({"context": "plums", "section": "## Nowhere"}, 404, "Nowhere"),
         ({"selectors": "a > > b"}, 400, "selector"),

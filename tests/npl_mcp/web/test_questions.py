@@ -218,7 +218,7 @@ def test_a_token_for_other_domains_changes_no_question(tmp_path: Path, docs: Pat
 @pytest.mark.parametrize(
     ("fields", "status", "words"),
     [
-        ({"line": "9" * 5_000}, 400, "not a whole number"),
+        ({"line": "9" * 5_000}, 400, "Line: a whole number"),
         ({"line": "999"}, 400, "line 999 has no question"),
         ({"file": "data folder:a\0b.questions.md"}, 400, "no question file"),
         ({"file": "data folder:../questions.md"}, 400, "no question file"),

@@ -12,13 +12,13 @@ def test_a_new_visitor_is_told_what_to_do(tmp_path: Path) -> None:
     """Until a name is chosen; then the page is an inbox."""
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "plums.md").write_text("# Plums\n\n## Pruning plums in July\n\nCut.\n", encoding="utf-8")
+    (docs / "plums.md").write_text("# Plums\n\n## Size\n\n## Pruning plums in July\n\nCut.\n", "utf-8")
     with serving(tmp_path, "--root", str(docs)) as running:
         visitor = Visitor(running)
         shown = visitor.open("/")
         assert "exactly these passages" in shown.text
         assert f"claude mcp add --transport http npl http://127.0.0.1:{running.port}/mcp" in shown.text
-        assert visitor.json("/index")["first"]["examples"] == ["Pruning plums in July"]
+        assert visitor.json("/index")["first"]["examples"] == ["Pruning plums in July", "Size", "Plums"]
         assert visitor.open("/ask?context=Pruning+plums+in+July").status == 200
         fields = shown.fields("/name")
         assert visitor.post("/name", {**fields, "name": "ann"}).status == 303

@@ -94,10 +94,15 @@ QUESTIONS = [
     ("ann", "bilge pump valve"),
     ("ben", "the valve of the bilge pumps"),
     ("ann", "where does the siphon lift something"),
-    ("ann", "siphon water"),
+    ("ann", "siphon that lifts water"),
     ("ben", "lifts water over edge 2"),
+    ("ann", "edge 4"),
+    ("ann", "siphon edge"),
 ]
-"""Questions that nothing answers, in two wordings; one that is asked again in other words; a good one."""
+"""Questions that nothing answers, in two wordings; one that is asked again in other words; good ones.
+
+Two of the good ones share one word of two.
+"""
 
 
 def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
@@ -109,12 +114,12 @@ def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
             call(running, "npl_load_tailored", {"context": context}, **{"User-Agent": who})
         until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(QUESTIONS))
         groups = {one["question"]: one for one in visitor.json("/usage")["items"]}
-        assert "lifts water over edge 2" not in groups
+        assert not {"lifts water over edge 2", "edge 4"} & groups.keys()
         missing = groups["the valve of the bilge pumps"]
         assert (missing["answer"], missing["times"], missing["wordings"]) == ("none", 2, ["bilge pump valve"])
         assert {"bilge", "valve"} <= set(missing["lacking"])
         again = groups["where does the siphon lift something"]
-        assert "siphon water" in again["wordings"]
+        assert "siphon that lifts water" in again["wordings"]
         page = visitor.open("/usage")
         assert "/ask?context=the+valve+of+the+bilge+pumps" in [one.get("href") for one in page.all("a")]
         (root / "questions.md").write_text("## the valve of the bilge pumps\n\n- nowhere\n", encoding="utf-8")
