@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
@@ -40,8 +41,8 @@ MIN_SIMILARITY = 0.8
 _SEQUENCE, _SKETCH, _KEYS = 4, 32, 4
 """Words of a sequence; sequences in the sketch of a text; sequences of it that select texts to compare."""
 
-_MAX_COMPARED = 50
-"""Texts that are compared with a text because of one sequence."""
+_MAX_COMPARED, _MAX_NEAREST = 50, 10
+"""Texts that are remembered for a sequence; texts with the most equal sequences, which are compared."""
 
 MAX_TEXTS = 50_000
 """Texts that are compared with others."""
@@ -211,7 +212,8 @@ class _Checks:
             # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
             sketch = array("L", nsmallest(_SKETCH, set(_sequences(words))))
             keys = sketch[:_KEYS]
-            other = _nearest(sketch, {at for key in keys for at in by_key.get(key, ())}, sketches)
+            among = Counter(at for key in keys for at in by_key.get(key, ()))
+            other = _nearest(sketch, [at for at, _ in among.most_common(_MAX_NEAREST)], sketches)
             if other is not None:
                 share, at = other
                 same = "the same as" if share == 1 else f"{share:.0%} the same as"

@@ -28,7 +28,7 @@ def test_comments_stand_at_their_lines(tab: Tab) -> None:
     tab.follow(page.get_by_role("link", name="Revision 0", exact=True))
     expect(page.locator("#L5")).to_contain_text("The Aurora has 94.")
     tab.check()
-    tab.follow(page.get_by_role("link", name="Rendered"))
+    tab.follow(page.get_by_role("link", name="Text", exact=True))
     expect(page.get_by_role("heading", name="Berths")).to_be_visible()
     tab.check()
 
@@ -41,7 +41,7 @@ def choose_line(tab: Tab, number: int) -> None:
 
 def test_a_person_comments_at_the_line_and_gives_a_verdict(tab: Tab) -> None:
     number = made(tab)
-    page = tab.open(f"/artifacts/{number}")
+    page = tab.open(f"/artifacts/{number}?view=source")
     choose_line(tab, 3)
     line, box = page.locator("#L3").bounding_box(), page.get_by_label("Comment", exact=True).bounding_box()
     assert line is not None
@@ -113,7 +113,7 @@ def test_open_comments_come_along_to_the_next_revision(tab: Tab) -> None:
 
 def test_a_typed_comment_moves_with_the_chosen_line(scripted: Tab) -> None:
     number = made(scripted)
-    page = scripted.open(f"/artifacts/{number}")
+    page = scripted.open(f"/artifacts/{number}?view=source")
     choose_line(scripted, 1)
     page.get_by_label("Comment", exact=True).fill("Half a thought")
     choose_line(scripted, 3)

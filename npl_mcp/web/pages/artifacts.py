@@ -45,27 +45,26 @@ async def review(visit: Visit) -> Data:
 
 async def _revision(visit: Visit, artifact_id: int, number: int | None, review_id: int | None = None) -> Data:
     """Return a revision with the comments of all its reviews, or of one."""
-    # Comments stand at the lines of the source.
-    view = "source" if review_id is not None or visit.text("line") else "rendered"
-    rendered = visit.text("view", view) == "rendered"
     about = await visit.call(
         "artifact_look",
         artifact_id=artifact_id,
         revision=number,
         offset=visit.number("offset"),
         limit=LINES,
-        text=LIMIT + 1 if rendered else None,
+        text=LIMIT + 1,
     )
     lines, text, total = about.pop("lines", None), about.pop("text", ""), about.pop("total")
     comments = await _comments(visit, artifact_id, about["revision_id"], review_id)
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
     is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
     offset = visit.number("offset") or 0
+    # Comments stand at the lines of the source.
+    first = "source" if review_id or visit.text("line") or comments or offset else "rendered"
     return {
         "about": about,
         "picture": "media_type" in about,
         "markdown": is_markdown,
-        "view": "rendered" if is_markdown and rendered else "source",
+        "view": "rendered" if is_markdown and visit.text("view", first) == "rendered" else "source",
         "is_text": lines is not None,
         "_text": text,
         "items": _lines(lines or (), offset, comments),

@@ -211,11 +211,11 @@ def test_comments_are_hidden_with_reviews(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "rows", "added", "removed"),
     [
-        ("a\nb\nc\n", "a\nB\nc\n", [(1, 1), (2, 2), (3, 3)], 1, 1),
+        ("a\nb\nc\n", "a\nB\nc\n", [(1, 1), (2, None), (None, 2), (3, 3)], 1, 1),
         ("a\n", "a\nb\n", [(1, 1), (None, 2)], 1, 0),
         ("a\nb\n", "b\n", [(1, None), (2, 1)], 0, 1),
         ("a\n", "a\n", [], 0, 0),
-        ("x\n" * 9 + "y\n", "x\n" * 9 + "z\n", [(7, 7), (8, 8), (9, 9), (10, 10)], 1, 1),
+        ("x\n" * 9 + "y\n", "x\n" * 9 + "z\n", [(7, 7), (8, 8), (9, 9), (10, None), (None, 10)], 1, 1),
         ("a\n" * 4000, "b\n" * 3000, None, 3000, 4000),
     ],
     ids=["replaced", "added", "removed", "same", "context", "long"],

@@ -1,0 +1,92 @@
+"""Every page is for everyone: axe finds nothing, light and dark, wide and narrow, and no page is too wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from starlette.routing import compile_path
+
+from npl_mcp.web.routes import PAGES
+from npl_mcp.web.routing import WebPage
+from tests.browser.conftest import Tab
+from tests.browser.site import Site
+
+ADDRESSES = (
+    "/sign-in",
+    "/",
+    "/ask",
+    "/ask?context=turn+the+barrels&budget=300",
+    "/ask?context=turn+the+barrels&view=markdown",
+    "/ask?context=barrel&section=cellar/barrels.md+%3E+%23%23+Filling",
+    "/ask?context=barrel&compare=1&b_context=bung",
+    "/ask?selectors=%23%23+Absent",
+    "/questions",
+    "/questions/run",
+    "/questions/one?file=questions.md&line=1",
+    "/questions/edit?file=questions.md&line=1",
+    "/documents",
+    "/documents/docs:",
+    "/documents/pump.md",
+    "/documents/pump.md?view=source&line=3",
+    "/documents/edit?file=pump.md&selector=pump+%3E+%23%23+Siphon",
+    "/documents/health?file=docs:",
+    "/search",
+    "/search?q=capstan",
+    "/usage",
+    "/usage?show=failed",
+    "/usage?show=all",
+    "/sessions",
+    "/sessions/quay-3",
+    "/rooms",
+    "/rooms/1",
+    "/rooms/1/events/4",
+    "/artifacts",
+    "/artifacts/1",
+    "/artifacts/1/revisions/0?view=source",
+    "/artifacts/1/compare",
+    "/artifacts/2",
+    "/reviews",
+    "/reviews/1",
+    "/worklogs",
+    "/worklogs/quay-3",
+    "/changes",
+    "/changes?view=table",
+    "/changes/HBR-001",
+    "/changes/HBR-001/edit?section=1.+Description",
+    "/nowhere",
+)
+"""Addresses of all pages, with something on each."""
+
+QUESTIONS = "## Which barrel is turned?\n\n- cellar/barrels > ## Filling\n"
+
+VIEWS = [(width, scheme) for width in (1440, 390) for scheme in ("light", "dark")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _question(site: Site) -> Iterator[None]:
+    file = site.docs / "questions.md"
+    file.write_text(QUESTIONS, encoding="utf-8")
+    yield
+    file.unlink()
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_nothing_keeps_people_out(scripted: Tab, path: str) -> None:
+    page = scripted.page
+    page.goto(scripted.site.url + path)
+    scripted.forget_status()
+    for width, scheme in VIEWS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        report = Axe().run(page)
+        assert report.violations_count == 0, f"{width} {scheme}: {report.generate_report()}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_table_has_every_page() -> None:
+    pages = [one for module in PAGES for one in module.DECLARED if isinstance(one, WebPage)]
+    paths = [address.partition("?")[0] for address in ADDRESSES]
+    missing = [one.path for one in pages if not any(compile_path(one.path)[0].match(path) for path in paths)]
+    assert missing == []
