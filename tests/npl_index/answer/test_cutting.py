@@ -16,6 +16,7 @@ from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.tokens.estimated import estimator
+from tests.conftest import every
 from tests.npl_index.conftest import Meter, document_set, exact_counter, tailor
 
 BLOCKS = [
@@ -211,7 +212,7 @@ def test_what_is_counted_depends_on_the_room_alone(kind: str) -> None:
     assert max(shown) < 3_000
 
 
-@pytest.mark.parametrize("line", ["x" * 300_000, "word " * 60_000, "- " * 100_000, "文" * 200_000])
+@pytest.mark.parametrize("line", every(2, ["x" * 300_000, "word " * 60_000, "- " * 100_000, "文" * 200_000]))
 def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
     """Only as far as a stretch of it reaches."""
     meter = Meter()

@@ -123,18 +123,18 @@ def check_that_nothing_better_is_lost(answer: Tailored, whole: Tailored) -> None
 def test_the_best_hit_is_in_every_answer(form: Form, corpus: Mapping[str, str]) -> None:
     """From a budget on that holds one row of the form, and at least by name below that."""
     sets = [document_set(corpus), document_set({"npl.md": corpus["npl.md"]})]
-    for on in sets:
-        for question in ("which page to load", "fence label", "the parts of a complete prompt"):
-            best = ask(on, context=question, token_budget=10**6).sections[0]
-            for budget in (50, 70, 100, 120, 200, 300, 1000):
-                request = TailorRequest.parse(context=question, token_budget=budget)
-                answer = write(request, on, form).value
-                rows = [bare(row.selector) for row in answer.sections]
-                name = bare(best.selector)
-                named = [*rows, *map(bare, answer.request_more)]
-                assert name in named or (budget < 60 and name.startswith(named[0]))
-                if budget >= (100 if isinstance(form, Markdown) else 140):
-                    assert name in rows
+    questions = ("which page to load", "fence label", "the parts of a complete prompt")
+    for turn, (on, question) in enumerate(product(sets, questions)):
+        best = ask(on, context=question, token_budget=10**6).sections[0]
+        for budget in every(3, (50, 70, 100, 120, 200, 300, 1000), turn):
+            request = TailorRequest.parse(context=question, token_budget=budget)
+            answer = write(request, on, form).value
+            rows = [bare(row.selector) for row in answer.sections]
+            name = bare(best.selector)
+            named = [*rows, *map(bare, answer.request_more)]
+            assert name in named or (budget < 60 and name.startswith(named[0]))
+            if budget >= (100 if isinstance(form, Markdown) else 140):
+                assert name in rows
 
 
 def on_selectors(on: DocumentSet) -> list[str]:
@@ -339,7 +339,9 @@ def test_a_fence_larger_than_the_budget_is_cut_and_its_rest_named() -> None:
     assert rest.start_line == lines + 4
 
 
-@pytest.mark.parametrize("text", ["文" * 300_000, "![[]()" * 60_000, "x " * 150_000, "a\n" * 150_000])
+@pytest.mark.parametrize(
+    "text", every(2, ["文" * 300_000, "![[]()" * 60_000, "x " * 150_000, "a\n" * 150_000])
+)
 def test_a_long_text_is_counted_once(text: str) -> None:
     """Windows of it, and the last few lines a second time."""
     meter = Meter()
