@@ -152,10 +152,8 @@ class Roots:
         self._limits, self._ignoring = limits, ignoring
         self._real: dict[str, str] = {}
         merged: dict[str, Root] = {}
-        for root in roots:
-            if root.path not in self._real:  # kinds of items share roots
-                self._real[root.path] = os.path.realpath(root.path)
-            real = self._real[root.path]
+        for root in dict.fromkeys(roots):  # kinds of items share roots
+            real = self._real[root.path] = os.path.realpath(root.path)
             known = merged.get(real, Root(real, root.label))
             merged[real] = Root(real, known.label, known.npl or root.npl)
         ordered = list(merged.values())
