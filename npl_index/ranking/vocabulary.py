@@ -13,6 +13,7 @@ from itertools import compress
 from typing import Any, TypeVar, cast
 
 from npl_index.cached import cached_property
+from npl_index.ranking.analysis import respelt
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in
 from npl_index.ranking.wordlists import RARE, commonness
@@ -28,6 +29,7 @@ and the weight of a variant, which is multiplied by that ratio."""
 
 MAX_EXTENSIONS = 24
 _SHORT_WORD = 7
+_ENDINGS = range(4, 7)  # a shorter ending may be any letters
 _MAX_SPELLINGS = 3
 
 MAX_KNOWN = 40_000
@@ -199,16 +201,22 @@ def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
     """Return the words most similar to an unknown one.
 
     They have the same first letter and nearly the same length; at most two letters (one in short words) are
-    wrong, missing, added or swapped, by optimal string alignment. Common English words count as correct.
+    wrong, missing, added or swapped, by optimal string alignment. A wrong letter in an ending, which no stem
+    has, counts as well ("editabel" and "edit"). Common English words count as correct.
     """
-    if len(term) == MIN_PART or commonness(term) > RARE:
+    size = len(term)
+    if size == MIN_PART or commonness(term) > RARE:
         return []
     from rapidfuzz import process  # only unknown words need it, and it is slow to import
     from rapidfuzz.distance import OSA
 
-    near = dict(vocabulary.alike(term[0], range(len(term) - 1, len(term) + 2)))
-    allowed = 1 if len(term) <= _SHORT_WORD else 2
+    near = dict(vocabulary.alike(term[0], range(max(MIN_PART, size - _ENDINGS[-1]), size + 2)))
+    allowed = 1 if size <= _SHORT_WORD else 2
     matches = process.extract(term, near, scorer=OSA.distance, score_cutoff=allowed, limit=None)
-    there = vocabulary.counts(np.array([row for *_, row in matches], np.intp)).any
-    best = list(compress(matches, there.tolist()))[:_MAX_SPELLINGS]
-    return [row for _, distance, row in best if distance == best[0][1]]
+    wrong = {row: distance for _, distance, row in matches}
+    stems = respelt(term) if size > _ENDINGS[-1] and term.isalpha() else ()
+    wrong |= {row: 1 for row, text in near.items() if size - len(text) in _ENDINGS and text in stems}
+    rows = sorted(wrong, key=lambda row: (wrong[row], near[row]))
+    there = vocabulary.counts(np.array(rows, np.intp)).any
+    best = list(compress(rows, there.tolist()))[:_MAX_SPELLINGS]
+    return [row for row in best if wrong[row] == wrong[best[0]]]

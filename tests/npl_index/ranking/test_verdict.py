@@ -57,6 +57,7 @@ HELD = {
     "words of one section": "which middleware adds the processing time to a response",
     "words that ordinary English has besides": "move the cache directory somewhere bigger",
     "misspelt words": "midleware that adds the procesing time",
+    "a misspelt ending": "installaton",
     "an identifier": "CACHE_HOME_DIR",
     "an option": "--cache-dir",
     "an ordinary word that no section has": "what does the cache cost",
