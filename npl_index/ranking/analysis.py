@@ -24,7 +24,6 @@ from functools import cache, lru_cache
 from itertools import chain, compress, groupby, pairwise
 from math import log
 from operator import not_
-from string import ascii_lowercase
 from sys import intern
 from typing import NamedTuple
 
@@ -265,16 +264,6 @@ def _whole(lower: str) -> str:
     """Return the term of an identifier."""
     # The stem of "server.portal" would be "server.port".
     return lower if _MARKED.search(lower) else stem(lower)
-
-
-def respelt(word: str) -> frozenset[str]:
-    """Return the stems of all words that differ from a word in one letter after the first."""
-    every: set[str] = set()
-    for at in range(1, len(word) + 1):
-        before, after = word[:at], word[at:]
-        every |= {before + after[1:], before + after[1:2] + after[:1] + after[2:]}
-        every.update(before + letter + rest for letter in ascii_lowercase for rest in (after, after[1:]))
-    return frozenset(_stemmer.stemWords(list(every)))
 
 
 def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:

@@ -13,10 +13,9 @@ from itertools import compress
 from typing import Any, TypeVar, cast
 
 from npl_index.cached import cached_property
-from npl_index.ranking.analysis import respelt
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in
-from npl_index.ranking.wordlists import RARE, commonness
+from npl_index.ranking.wordlists import RARE, commonness, respelt
 
 LAST = chr(sys.maxunicode)
 """The last character: texts with a prefix sort before the prefix followed by this character."""

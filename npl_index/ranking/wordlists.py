@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from string import ascii_lowercase
 
 import Stemmer
 
@@ -58,3 +59,13 @@ def stem(word: str) -> str:
     """Return the stem of an English word."""
     regular: str = _stemmer.stemWord(word)
     return _irregular().get(regular, regular)
+
+
+def respelt(word: str) -> frozenset[str]:
+    """Return the stems of all words that differ from a word in one letter after the first."""
+    every: set[str] = set()
+    for at in range(1, len(word) + 1):
+        before, after = word[:at], word[at:]
+        every |= {before + after[1:], before + after[1:2] + after[:1] + after[2:]}
+        every.update(before + letter + rest for letter in ascii_lowercase for rest in (after, after[1:]))
+    return frozenset(_stemmer.stemWords(list(every)))
