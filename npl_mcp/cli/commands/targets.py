@@ -59,7 +59,7 @@ def refuse_paths(given: Namespace) -> None:
     :raises UsageError: a word is a path.
     """
     for word in given.words:
-        is_relative = word.startswith((f".{os.sep}", f"..{os.sep}", f"~{os.sep}"))
+        is_relative = word.startswith((f".{os.sep}", f"..{os.sep}", f"~{os.sep}")) or word.endswith(os.sep)
         if os.sep in word and " " not in word and (is_relative or os.path.exists(word)):
             given.parser.error(f"{word} is a path, not a word of the question; write --file {word}")
 
