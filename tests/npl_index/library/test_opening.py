@@ -45,11 +45,10 @@ ALLOWED = {
     "npl_mcp/cli/commands/raw_files.py": {
         "Path(given.file).read_text": "the user named it on the command line, and it may be a pipe"
     },
-    "npl_mcp/cli/commands/targets.py": {"open": "in a folder of its own that it just made"},
-    "npl_mcp/cli/terminal/display.py": {
-        "os.open": DEVICE,
-        "open": "the user named it on the command line, and it may be a pipe",
+    "npl_mcp/cli/commands/checks.py": {
+        "Path(given.junit).write_text": "the user named it on the command line, and it may be a pipe"
     },
+    "npl_mcp/cli/terminal/display.py": {"os.open": DEVICE},
     "npl_mcp/server/stdio.py": {
         "open": DEVICE,
         "io.FileIO": "a copy of standard input",

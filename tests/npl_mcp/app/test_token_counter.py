@@ -101,7 +101,7 @@ def test_the_doctor_names_the_counter(settings: Settings, tmp_path: Path) -> Non
     assert (state, text) == ("ok", "estimate:o200k_base: tokens are estimated")
     assert fix is not None
     assert " install " in fix
-    assert "'npl-mcp[exact]" in fix
+    assert "npl-mcp[exact]" in fix
     assert str(folder) in fix
     assert NAMES[0] in fix
     damaged = put(tmp_path / "cache", content=PUBLISHED[:-5])
