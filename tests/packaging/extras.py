@@ -25,7 +25,7 @@ def check(program: str, folder: Path, *, complete: bool) -> None:
     found = {one["name"]: one for one in json.loads(said(base, "doctor", "--json"))["findings"]}
     for extra in EXTRAS:
         fix = found[f"extra {extra}"]["fix"] or ""
-        assert (f"'npl-mcp[{extra}]" in fix) != complete, found
+        assert (how_to_install(extra) in fix) != complete, found
     assert found["vocabulary"]["text"].endswith("exactly" if complete else "estimated"), found
     assert (how_to_install("postgres") in said(base, "check", NPL_DATABASE_URL=NOWHERE)) != complete
 
