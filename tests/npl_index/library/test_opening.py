@@ -33,7 +33,6 @@ ALLOWED = {
     },
     "npl_index/tokens/estimated.py": {"(_DATA / f'tokens.{name}.gz').read_bytes": OWN},
     "npl_index/index/building.py": {"os.fdopen": "a pipe to a worker"},
-    "npl_mcp/cli/commands/installation.py": {"distribution('npl-mcp').read_text": OWN},
     "npl_mcp/documents/creating.py": {
         """(_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text""": OWN
     },
