@@ -17,9 +17,9 @@ from npl_mcp import __version__
 from npl_mcp.cli.commands import installation, stores, token
 from npl_mcp.cli.terminal.arguments import (
     JSON,
+    SERVER_FLAGS,
     Commands,
     Program,
-    add_options,
     argument,
     flag_words,
     settings_of,
@@ -97,7 +97,7 @@ PROGRAM = Program(
     f"{NAME} [OPTION ...] [COMMAND ...]",
     "Serves Markdown documents by section to MCP clients over standard streams, or runs a command.",
     COMMANDS,
-    settings=add_options,
+    SERVER_FLAGS,
     default=_serve,
     groups={
         "worklog": "import or export .npl/sessions of this folder",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -301,8 +300,8 @@ def search_places() -> str:
     return "\n".join(f"{name}={os.pathsep.join(texts)}" for name, texts in lines.items())
 
 
-def add_flags(parser: ArgumentParser, programs: str) -> None:
-    """Add the flags of settings to a parser.
+def flags(programs: str) -> Iterator[tuple[tuple[str], dict[str, Any]]]:
+    """Yield the flags of settings, each with its keyword arguments of ``add_argument``.
 
     :param programs: :data:`SERVERS`, :data:`HTTP` or :data:`COMMANDS`.
     """
@@ -311,7 +310,7 @@ def add_flags(parser: ArgumentParser, programs: str) -> None:
             option = {**declared.kind.option, **({"metavar": declared.metavar} if declared.metavar else {})}
             text = declared.meaning.partition(". ")[0].removesuffix(".").replace("`", "")
             default = f" (default: {declared.default})" if declared.default else ""
-            parser.add_argument(f"--{name}", help=text + default, **option)
+            yield (f"--{name}",), {"help": text + default, **option}
 
 
 def corpus_folder() -> Path:

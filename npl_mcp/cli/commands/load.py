@@ -20,7 +20,15 @@ from itertools import pairwise
 
 from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, section_commands
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
-from npl_mcp.cli.terminal.arguments import VIA, Command, Commands, Program, ProgramParser, option, switch
+from npl_mcp.cli.terminal.arguments import (
+    CLIENT_FLAGS,
+    Command,
+    Commands,
+    Program,
+    ProgramParser,
+    option,
+    switch,
+)
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
@@ -197,14 +205,18 @@ for _name, _what in TYPES.items():
 
 PROGRAM = Program(
     "npl-load",
-    "npl-load [-h] [--quiet] [--strict] [--via TRANSPORT] COMMAND ...",
+    "npl-load [--quiet] [OPTION ...] COMMAND ...",
     "Load the sections of Markdown that a task needs, search Markdown, or print NPL items whole, with flags\n"
     "that name the loaded items. Texts go to standard output, messages to standard error.",
     COMMANDS,
-    (switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"), VIA),
+    (
+        switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"),
+        *CLIENT_FLAGS,
+    ),
     (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
     examples=_EXAMPLES,
     exits="""\
+--strict and --via may also stand after a command.
 Exit codes: 0 success, also if an item is missing (standard error names it), so that scripts for the
 predecessor still work; 1 missing item with --strict, or agent without a name; 2 invalid command line, name or
 selector; 65 to 77 as in sysexits.h; 130 interrupted; 141 the output was closed.

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from npl_mcp.cli.terminal.arguments import (
     JSON,
+    SERVER_FLAGS,
     Commands,
     Program,
     Run,
-    add_options,
+    argument,
     flag_words,
     settings_of,
     switch,
@@ -29,7 +30,7 @@ from npl_mcp.config.child_processes import inherited_environment, keep_absolute_
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_locked, running_server
-from npl_mcp.config.settings import HTTP, Settings, add_flags
+from npl_mcp.config.settings import HTTP, Settings, flags
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
@@ -249,17 +250,6 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
     return 0
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of all commands."""
-    flags = parser.add_mutually_exclusive_group()
-    for name in ("config", "status", "stop"):
-        flags.add_argument(
-            f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}"
-        )
-    add_flags(parser, HTTP)
-    add_options(parser)
-
-
 def _chosen(given: argparse.Namespace, display: Display) -> int:
     """Run the command that a flag or a former name means."""
     name: str = given.flag or "run"
@@ -270,6 +260,10 @@ def _chosen(given: argparse.Namespace, display: Display) -> int:
     return code
 
 
+_FLAGS = (
+    argument(f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}")
+    for name in ("config", "status", "stop")
+)
 for _name, _new in FORMER.items():
     COMMANDS[_name] = replace(COMMANDS[_new], help=f"A former name of {_new}", run=_chosen)
 PROGRAM = Program(
@@ -277,7 +271,7 @@ PROGRAM = Program(
     f"{NAME} [OPTION ...] [COMMAND]",
     "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
     COMMANDS,
-    settings=_options,
+    (*_FLAGS, *flags(HTTP), *SERVER_FLAGS),
     default=_chosen,
     examples=_EXAMPLES,
     exits=_NOTES,

@@ -10,7 +10,7 @@ from functools import partial, wraps
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import JSON, VIA, Commands, Program, Run, option, switch
+from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, JSON, Commands, Program, Run, option, switch
 from npl_mcp.cli.terminal.display import Display, FailedCallError, run_command
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
@@ -229,13 +229,14 @@ npl-worklog close --archive
 
 PROGRAM = Program(
     "npl-worklog",
-    "npl-worklog [-h] [--via TRANSPORT] COMMAND ...",
+    "npl-worklog [OPTION ...] COMMAND ...",
     "Reports of agents on one project to each other: numbered entries in sessions, and the position up to\n"
     "which each agent has read. The project is the working directory, or the folder in NPL_PROJECT.",
     COMMANDS,
-    (VIA,),
+    CLIENT_FLAGS,
     examples=_EXAMPLES,
     exits="""\
+--via may also stand after a command.
 Exit codes: 0 success; 1 no such session, or --data is not JSON; 2 invalid command line or value; 65 the
 session is closed; 69 no server answers; 70 a bug; 74 the database or a file cannot be used; 76 the server's
 reply was lost: check before you retry; 77 not allowed; 130 interrupted; 141 the output was closed.

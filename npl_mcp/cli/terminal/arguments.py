@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from npl_index.errors import DocumentNotFoundError
 from npl_mcp import __version__
 from npl_mcp.config.removed import REMOVED, removed_flag
-from npl_mcp.config.settings import SERVERS, SETTINGS, Settings, add_flags, given_settings
+from npl_mcp.config.settings import COMMANDS, SERVERS, SETTINGS, Settings, flags, given_settings
 from npl_mcp.tools.domains import tool_named
 
 SHELLS = ("bash", "zsh", "fish")
@@ -50,21 +50,22 @@ def switch(*names: str, help: str | None = None) -> Argument:
     return argument(*names, action="store_true", help=help)
 
 
-def add(parser: argparse.ArgumentParser, *arguments: Argument, **settings: Any) -> None:
-    """Add arguments to a parser.
-
-    :param settings: keyword arguments that override those of each argument.
-    """
-    for names, own in arguments:
-        parser.add_argument(*names, **{**own, **settings})
+def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
+    """Add arguments to a parser."""
+    for names, settings in arguments:
+        parser.add_argument(*names, **settings)
 
 
-VIA = argument(
-    "--via",
-    choices=SETTINGS["via"].kind.option["choices"],
-    metavar="TRANSPORT",
-    help="call a server or run here: auto (default), http, stdio, direct",
+SERVER_FLAGS: tuple[Argument, ...] = (
+    *flags(SERVERS),
+    # Clients still start servers with these flags.
+    *(argument(f"--{name}", **removed_flag(old.advice, switch=old.switch)) for name, old in REMOVED.items()),
 )
+"""Flags of both servers."""
+
+CLIENT_FLAGS: tuple[Argument, ...] = tuple(flags(COMMANDS))
+"""Flags of the programs that call tools."""
+
 JSON = switch("--json", help="print JSON")
 SHELL = argument("shell", choices=SHELLS, metavar="|".join(SHELLS))
 
@@ -231,9 +232,8 @@ class Program:
     :param usage: usage of the whole program.
     :param description: description in its help.
     :param commands: commands of the program.
-    :param common: options of every command, allowed before it as well.
+    :param common: options that may stand before and after the command.
     :param first: options that stand before the command.
-    :param settings: function that adds flags of settings to a parser, allowed anywhere.
     :param default: function that runs without a command; by default a command is required.
     :param groups: descriptions of the groups of commands.
     :param examples: command lines, each with its meaning after ``#``.
@@ -246,7 +246,6 @@ class Program:
     commands: Commands
     common: tuple[Argument, ...] = ()
     first: tuple[Argument, ...] = ()
-    settings: Callable[[argparse.ArgumentParser], None] | None = None
     default: Run | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     examples: str = ""
@@ -258,12 +257,11 @@ class Program:
         epilog = self._epilog(examples)
         result = ProgramParser(self.name, self.usage, self.description, epilog, formatter_class=form)
         result.set_defaults(parser=result, run=self.default)
-        if self.settings:
-            self.settings(result)
+        add(result, *self.common)
+        shared = result._actions[1:]  # without --help
         version = f"{self.name} {__version__}"
         result.add_argument("--version", action="version", version=version, help="print the version")
-        shared = [action for action in result._actions if action.dest != "help"] if self.settings else []
-        add(result, *self.first, *self.common)
+        add(result, *self.first)
         of_group: dict[str, Any] = {
             "": result.add_subparsers(
                 title="commands",
@@ -292,7 +290,6 @@ class Program:
             inner.tool, inner.reader = command.tool, command.reader
             inner.set_defaults(parser=inner, run=command.run)
             add(inner, *command.arguments)
-            add(inner, *self.common, default=argparse.SUPPRESS)
             inner.accept_also(shared)
         return result
 
@@ -335,13 +332,6 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
             if action.nargs != 0 and not action.choices:
                 vars(action)["complete"] = shtab.FILE
     return shtab.complete(parser, shell)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of settings to a parser."""
-    add_flags(parser, SERVERS)
-    for name, removed in REMOVED.items():  # clients still start servers with these flags
-        parser.add_argument(f"--{name}", **removed_flag(removed.advice, switch=removed.switch))
 
 
 def flag_words(given: argparse.Namespace) -> Iterator[str]:

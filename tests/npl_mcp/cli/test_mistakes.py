@@ -122,7 +122,6 @@ SERVER: list[tuple[list[str], str]] = [
     (["statsu"], "argument COMMAND: invalid choice: 'statsu' (choose from"),
     (["status", "stop"], "unrecognized arguments: stop"),
     (["--status", "stop"], "--status and stop are two commands: write one"),
-    (["--status", "--stop"], "argument --stop: not allowed with argument --status"),
     (["completion"], "the following arguments are required: bash|zsh|fish"),
     (["completion", "csh"], "invalid choice: 'csh' (choose from"),
     (["--verbose"], "unrecognized arguments: --verbose"),

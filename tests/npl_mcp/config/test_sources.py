@@ -12,7 +12,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.cli.commands import serving
-from npl_mcp.cli.terminal.arguments import add_options, settings_of
+from npl_mcp.cli.terminal.arguments import SERVER_FLAGS, add, settings_of
 from npl_mcp.config.removed import REMOVED
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
 from tests.conftest import case_text, cases
@@ -43,7 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 def started(*words: str) -> Settings:
     parser = argparse.ArgumentParser()
-    add_options(parser)
+    add(parser, *SERVER_FLAGS)
     return settings_of(parser.parse_args(words))
 
 
@@ -167,7 +167,7 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
 def test_every_flag_is_a_setting() -> None:
     """Besides those that say what to do."""
     options = argparse.ArgumentParser()
-    add_options(options)
+    add(options, *SERVER_FLAGS)
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
     of_one_start = {"help", "version", "stop", "status", "config"}
@@ -182,7 +182,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
     for _ in range(2):
         assert Settings.from_env().format == "markdown"
         options = argparse.ArgumentParser()
-        add_options(options)
+        add(options, *SERVER_FLAGS)
         assert options.parse_args(["--worklog-files", "off"]).format is None
     said = capfd.readouterr().err.splitlines()
     advice = REMOVED["worklog-files"].advice
