@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 from npl_index.library.files import Folder, read_path
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
-from npl_mcp.cli.terminal.display import EXIT_CODES, NOT_THERE, Display
+from npl_mcp.cli.terminal.display import NOT_THERE, Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
@@ -37,11 +39,7 @@ def _init_claude(given: Namespace, connection: ServerConnection, display: Displa
     target: str = given.target
     if not target or "\0" in target:
         given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
-    try:
-        before = _text_of(Path(target))
-    except (OSError, ValueError) as error:
-        display.say(f"Error reading {target}: {error}")
-        return EXIT_CODES["FILE_SYSTEM_ERROR"]
+    before = _text_of(target)
     rows: list[dict[str, Any]] = connection.ask("survey_versions", text=before)["sections"]
     behind = [row["name"] for row in rows if row["status"] in ("outdated", "missing")]
     if given.update is not None or given.update_all:
@@ -94,11 +92,7 @@ def _apply(
         lines = (_change_line(change, "Would update", "Would add") for change in data["changes"])
         display.text("".join(f"{line}\n" for line in lines))
         return CURRENT
-    try:
-        _replace_file(Path(given.target).resolve(), data["text"])
-    except OSError as error:
-        display.say(f"Error writing {given.target}: {error.strerror}")
-        return EXIT_CODES["FILE_SYSTEM_ERROR"]
+    _replace_file(Path(given.target).resolve(), data["text"])
     for line in report:
         display.say(line)
     display.text(f"{total}\n")
@@ -141,10 +135,13 @@ def _columns(name: str, source: str, installed: str, status: str) -> str:
     return f"{name:<25} {source:<10} {installed:<10} {status:<10}"
 
 
-def _text_of(target: Path) -> str:
+def _text_of(target: str) -> str:
     """Return the text of a file with line feeds as line ends; ``""`` if the file does not exist."""
-    data = read_path(target, MAX_BYTES)[0].decode("utf-8") if target.exists() else ""
-    return data.replace("\r\n", "\n").replace("\r", "\n")
+    data = read_path(target, MAX_BYTES)[0] if os.path.exists(target) else b""  # noqa: PTH110
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        raise OSError(errno.EILSEQ, "it is not UTF-8", target) from None
 
 
 def _replace_file(path: Path, text: str) -> None:

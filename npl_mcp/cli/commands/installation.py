@@ -61,7 +61,7 @@ COMMANDS = Commands()
 
 
 @COMMANDS.add("doctor", JSON)
-def _doctor(given: argparse.Namespace, display: Display) -> int:
+def _doctor(given: argparse.Namespace, _: Display) -> CommandResult:
     """Check this installation and suggest remedies."""
     try:
         findings = list(examine(settings_of(given, check_roots=False)))
@@ -75,8 +75,7 @@ def _doctor(given: argparse.Namespace, display: Display) -> int:
         rows.append((finding.state, finding.name, finding.text))
         rows += [("", "", finding.fix)] if finding.fix else []
     text = f"{table(rows)}\nproblems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}"
-    display.outcome(CommandResult(text, data), as_json=given.json)
-    return 0 if sound else PROBLEMS
+    return CommandResult(text, data, code=0 if sound else PROBLEMS)
 
 
 def examine(settings: Settings) -> Iterator[Finding]:

@@ -69,11 +69,11 @@ are taken as commands, too.
 """
 
 
-def _with_settings(run: Callable[[argparse.Namespace, Settings, Display], int]) -> Run:
+def _with_settings(run: Callable[[argparse.Namespace, Settings, Display], int | CommandResult]) -> Run:
     """Return the runner of a command that needs the settings."""
 
     @wraps(run)
-    def command(given: argparse.Namespace, display: Display) -> int:
+    def command(given: argparse.Namespace, display: Display) -> int | CommandResult:
         if given.flag and given.command not in (None, given.flag, *FORMER):
             given.parser.error(f"--{given.flag} and {given.command} are two commands: write one")
         if given.token and given.no_token:
@@ -206,7 +206,7 @@ def _stop(_: argparse.Namespace, settings: Settings, display: Display) -> int:
 
 
 @COMMANDS.add("status", JSON)
-def _status(given: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _status(_: argparse.Namespace, settings: Settings, __: Display) -> CommandResult:
     """Show the server of the data folder; exit code 3 if none runs."""
     state = running_server(settings.data_folder)
     rows: dict[str, object] = {"state": "not running"}
@@ -225,8 +225,7 @@ def _status(given: argparse.Namespace, settings: Settings, display: Display) -> 
     rows["data_folder"] = str(settings.data_folder)
     shown = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
     text = "\n".join(f"{name}: {_YES_OR_NO.get(str(value), value)}" for name, value in shown.items())
-    display.outcome(CommandResult(text, rows), as_json=getattr(given, "json", False))
-    return NOT_RUNNING if state is None else 0
+    return CommandResult(text, rows, code=NOT_RUNNING if state is None else 0)
 
 
 @COMMANDS.add("config", switch("--show-token", help="print the token"))
@@ -250,14 +249,13 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
     return 0
 
 
-def _chosen(given: argparse.Namespace, display: Display) -> int:
+def _chosen(given: argparse.Namespace, display: Display) -> int | CommandResult:
     """Run the command that a flag or a former name means."""
     name: str = given.flag or "run"
     if given.command is not None:
         display.note(f"{given.command} is a former name; write {NAME} {FORMER[given.command]}")
         name = given.flag or FORMER[given.command]
-    code: int = COMMANDS[name].run(given, display)
-    return code
+    return COMMANDS[name].run(given, display)  # type: ignore[no-any-return]
 
 
 _FLAGS = (

@@ -73,12 +73,14 @@ class CommandResult:
 
     :param text: text for people, without the last line end.
     :param data: JSON value of the same result, for programs.
-    :param problems: problems that were found, one line each.
+    :param problems: problems that the command reports, one line each.
+    :param code: exit code; :data:`PROBLEMS` if there are any.
     """
 
     text: str
     data: object = None
     problems: Sequence[str] = ()
+    code: int = 0
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -126,7 +128,7 @@ class Display:
             self.data(done.data, "json")
         else:
             self.text(f"{done.text}\n")
-        return PROBLEMS if done.problems else 0
+        return PROBLEMS if done.problems else done.code
 
     def note(self, line: str) -> None:
         """Write a message to standard error, with the program's name before it."""

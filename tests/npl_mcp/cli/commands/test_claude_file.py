@@ -115,7 +115,7 @@ def test_names_without_a_source(project: Path, capsys: pytest.CaptureFixture[str
 def test_a_file_that_cannot_be_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is half written and the exit code says it."""
     assert main(["init-claude", "--target", "nosuch/CLAUDE.md"]) == 74
-    assert "Error writing nosuch/CLAUDE.md" in capsys.readouterr().err
+    assert "nosuch" in capsys.readouterr().err
     assert not (project / "nosuch").exists()
 
 
@@ -124,4 +124,4 @@ def test_a_file_that_is_no_text(project: Path, capsys: pytest.CaptureFixture[str
     (project / "CLAUDE.md").write_bytes(b"\xff\xfe")
     assert main(["init-claude"]) == 74
     assert (project / "CLAUDE.md").read_bytes() == b"\xff\xfe"
-    assert "Error reading ./CLAUDE.md" in capsys.readouterr().err
+    assert "./CLAUDE.md: it is not UTF-8" in capsys.readouterr().err
