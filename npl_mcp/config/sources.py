@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from platformdirs import user_config_path
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.files import ABSENT, FileTooLargeError, Folder, NotRegularError
+from npl_index.library.files import Folder
 from npl_index.library.references import near_words
 from npl_mcp.config.kinds import Setting
 from npl_mcp.config.removed import REMOVED, warn
@@ -132,17 +132,10 @@ class _File:
         try:
             with Folder.opened(self._path.parent) as folder:
                 return folder.read(FILE, MAX_FILE_BYTES)[0].decode("utf-8-sig")
-        except UnicodeDecodeError:
-            problem, hint = "is not UTF-8", "save it as UTF-8"
-        except FileTooLargeError:
-            problem, hint = f"has more than {MAX_FILE_BYTES:,} bytes", "keep only settings in it"
-        except NotRegularError:
-            problem, hint = "is not a file", "rename or remove it"
-        except OSError as error:
-            link = error.errno in ABSENT
-            problem = "is a link" if link else f"cannot be read: {error.strerror}"
-            hint = "replace it by the file itself" if link else "ask its owner for access, or remove it"
-        raise InvalidRequestError(f"{self._path} {problem}", hint=hint)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            problem = f"{self._path} cannot be read: {reason}"
+            raise InvalidRequestError(problem, hint="write a plain file in UTF-8, not a link") from None
 
     def _setting(self, name: str) -> Setting:
         """Return the setting of a key."""

@@ -213,12 +213,15 @@ def make_link(file: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (make_link, "is a link; replace it by the file itself"),
-        (lambda file: file.symlink_to("absent"), "is a link"),
-        (lambda file: file.mkdir(), "is not a file; rename or remove it"),
-        (lambda file: os.mkfifo(file), "is not a file"),
-        (lambda file: file.write_bytes(b"# \xff\n"), "is not UTF-8; save it as UTF-8"),
-        (lambda file: file.write_bytes(b"#" * 65537), "has more than 65,536 bytes"),
+        (make_link, "cannot be read: "),
+        (lambda file: file.symlink_to("absent"), "cannot be read"),
+        (lambda file: file.mkdir(), "cannot be read"),
+        (lambda file: os.mkfifo(file), "cannot be read: not a regular file"),
+        (lambda file: file.write_bytes(b"# \xff\n"), "cannot be read: it is not UTF-8; write"),
+        (
+            lambda file: file.write_bytes(b"#" * 65537),
+            "cannot be read: larger than 65,536 bytes; ",
+        ),
         (lambda file: file.write_text("a = = 1"), "is not TOML: Invalid value (at line 1, column 5)"),
         (lambda file: file.write_text("a = " + "[" * 60000), "is not TOML: "),
     ],
