@@ -52,28 +52,20 @@ def _failed(ended: asyncio.Task[T]) -> bool:
     return ended.cancelled() or ended.exception() is not None
 
 
-class Identities:
-    """All tokens of a data folder: one for each agent or person.
+class Identities(Refreshed[Mapping[str, Identity] | None]):
+    """The identities of callers by the digests of their tokens; ``None`` if callers need no token.
 
     Once a server has seen a token, callers need one until it ends: an unavailable database grants no access.
 
-    :param ask: the function that returns the identities by the digests of their tokens.
+    :param ask: the function that returns the tokens.
     """
 
     def __init__(self, ask: Callable[[], Mapping[str, Identity] | None]) -> None:
-        self._ask = ask
-        self._closed = False
-        self._identities = Refreshed(self._read, SECONDS)
-
-    async def known(self) -> Mapping[str, Identity] | None:
-        """Return the identities by the digests of their tokens; ``None`` if callers need no token.
-
-        :raises DatabaseError: the database cannot be read.
-        """
-        return await self._identities.get()
+        super().__init__(self._read, SECONDS)
+        self._read_tokens, self._closed = ask, False
 
     def _read(self) -> Mapping[str, Identity] | None:
-        identities = self._ask()
+        identities = self._read_tokens()
         self._closed = self._closed or identities is not None
         return {} if identities is None and self._closed else identities
 

@@ -186,7 +186,7 @@ class Policy:
         if hmac.compare_digest(given, self.own_token.encode()):
             return replace(caller, trusted=True)
         try:
-            known = await identities.known() if identities is not None else None
+            known = await identities.get() if identities is not None else None
         except StoreError as error:
             return replace(NOT_CHECKED, message=f"the caller cannot be checked: {error}")
         if known is not None:

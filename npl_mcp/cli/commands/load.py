@@ -15,6 +15,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
@@ -78,18 +79,18 @@ def _load_items(given: Namespace, connection: ServerConnection, display: Display
     return NOT_THERE if problems and given.strict else 0
 
 
+@dataclass
 class ItemGroup:
     """The items of one type to load.
 
-    ``words`` are names of items, ``skip`` the words of the last ``--skip``.
-
     :param kind: type in the user's spelling.
+    :param words: names of items.
+    :param skip: words of the last ``--skip``.
     """
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.words: list[str] = []
-        self.skip: list[str] = []
+    kind: str
+    words: list[str] = field(default_factory=list)
+    skip: list[str] = field(default_factory=list)
 
     @property
     def names(self) -> tuple[str, ...]:

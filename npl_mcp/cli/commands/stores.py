@@ -30,8 +30,6 @@ from npl_mcp.stores.worklog import transfer as files
 
 PLACES = "a data folder, or postgresql://user@host/database"
 
-_POSTGRES = ("postgresql://", "postgres://")
-
 
 def with_settings(run: Callable[[argparse.Namespace, Settings], CommandResult]) -> Run:
     """Return the runner of a command that needs the settings."""
@@ -89,34 +87,37 @@ def _migrate(_: argparse.Namespace, settings: Settings) -> CommandResult:
     return CommandResult(f"the schema {was} {after}")
 
 
+def _place(text: str) -> Path | str:
+    """Read a data folder, or the address of a database.
+
+    :raises ArgumentTypeError: the text is neither; the message does not repeat a password.
+    """
+    if text.startswith(("postgresql://", "postgres://")):
+        return text
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"it is not an address of PostgreSQL; name {PLACES}")
+    return path(text)
+
+
 @COMMANDS.add(
     "copy",
-    argument("source", type=filled, help=f"the source: {PLACES}"),
-    argument("target", type=filled, help=f"the target: {PLACES}"),
+    argument("source", type=_place, help=f"the source: {PLACES}"),
+    argument("target", type=_place, help=f"the target: {PLACES}"),
 )
 def _copy(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Copy all stores to another database and compare the rows."""
+    places = [
+        (place, None) if isinstance(place, Path) else (settings.data_folder, place)
+        for place in (given.source, given.target)
+    ]
     with ExitStack() as stack:
-        source = stack.enter_context(_stores_at("source", given.source, settings))
-        target = stack.enter_context(_stores_at("target", given.target, settings))
+        source, target = (stack.enter_context(closing(Stores(*place))) for place in places)
         if _location(source) == _location(target):
             raise InvalidRequestError("source and target are the same", hint="name another target")
         if not source.database.is_made():
             raise InvalidRequestError(f"source {given.source} has no database", hint=f"name {PLACES}")
         rows, revisions = copy_stores(source, target)
     return CommandResult(f"{rows:,} rows and {revisions:,} revisions copied and compared")
-
-
-def _stores_at(name: str, place: str, settings: Settings) -> closing[Stores]:
-    if place.startswith(_POSTGRES):
-        return closing(Stores(settings.data_folder, place))
-    if "://" in place:  # the message must not repeat a password
-        raise InvalidRequestError(f"{name} is not an address of PostgreSQL", hint=f"name {PLACES}")
-    try:
-        folder = path(place)
-    except argparse.ArgumentTypeError as error:
-        raise InvalidRequestError(f"{name}: {error}") from None
-    return closing(Stores(folder))
 
 
 def _location(stores: Stores) -> tuple[Path, str]:

@@ -133,7 +133,8 @@ def _read_entries(given: Namespace, connection: ServerConnection, display: Displ
             break
         asked = {"since": page["items"][-1]["seq"]}  # without waiting: the remaining entries exist
     if given.json and (entries or not code):
-        _print_json([{name: _former_value(entry, name) for name in ENTRY} for entry in entries], display)
+        rows = [{name: _former_value(entry, name) for name in ENTRY} for entry in entries]
+        display.data(rows, "json", ascii_only=True)
     return code
 
 
@@ -154,18 +155,13 @@ def _former_value(row: Mapping[str, Any], name: str) -> Any:
     return value.removesuffix("Z") + "+00:00" if value is not None and name in TIMES else value
 
 
-def _print_json(value: object, display: Display) -> None:
-    """Print JSON in the form of earlier versions."""
-    display.data(value, "json", ascii_only=True)
-
-
 @COMMANDS.add("status", _SESSION, JSON)
 def _status(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Describe a session."""
     data = connection.ask("worklog_status", session_id=given.session_id or None)
     session = {name: _former_value(data, name) for name in SESSION}
     if given.json:
-        _print_json(session, display)
+        display.data(session, "json", ascii_only=True)
     else:
         display.text("".join(_session_lines(session)))
 
@@ -187,16 +183,14 @@ def _list_sessions(given: Namespace, connection: ServerConnection, display: Disp
     """List the sessions, the newest first; * marks the current one."""
     sessions = connection.ask("worklog_sessions", archived=given.all)["sessions"]
     if given.json:
-        _print_json([_session_row(session) for session in sessions], display)
+        rows = [{name: _former_value(session, name) for name in SESSION} for session in sessions]
+        named = [{**row, "session_id": _session_name(row)} for row in rows]
+        display.data(named, "json", ascii_only=True)
         return
     for session in sessions:
         mark = "*" if session["current"] else " "
         counts = f"entries={session['entry_count']} agents={len(session['agents'])}"
         display.text(f"{mark} {_session_name(session)} [{session['status']}] {counts}\n")
-
-
-def _session_row(session: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _former_value(session, name) for name in SESSION} | {"session_id": _session_name(session)}
 
 
 def _session_name(session: Mapping[str, Any]) -> str:

@@ -80,14 +80,14 @@ STORES: list[tuple[list[str], str]] = [
     (["copy", "docs", "./docs"], "source and target are the same; name another target"),
     (
         ["copy", "mysql://me:secret@host/x", "new"],
-        "source is not an address of PostgreSQL; name a data folder, or",
+        "argument source: it is not an address of PostgreSQL; name",
     ),
     (["copy", "postgresql://me:secret@[/x", "new"], "the address of the database cannot be read; e.g. postg"),
     (
         ["copy", "postgresql://me:secret@host/\udcff", "new"],
         "the address of the database cannot be read; e.g.",
     ),
-    (["copy", "a\0", "new"], "source: it contains a NUL character"),
+    (["copy", "a\0", "new"], "argument source: it contains a NUL character"),
     (["index", "absent"], "absent is not a folder; name an existing folder"),
     (["index", "bare"], "bare: the search roots hold no Markdown; name another folder"),
     (["index"], "there is no folder to index; npl-mcp index FOLDER"),
