@@ -88,7 +88,7 @@ def choose(
     return units, left_out
 
 
-def _merged_spans(spans: Iterable[Span]) -> list[Span]:
+def merged_spans(spans: Iterable[Span]) -> list[Span]:
     """Return the lines of all spans as separate spans, in order."""
     joined: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
@@ -113,7 +113,7 @@ def selected_lines(
             if deepest is None or len(tree.ancestors(index)) <= deepest:
                 lines = selected.lines or tree.sections[index].own
                 found.setdefault((selected.tree, index), []).append(lines)
-    return {place: _merged_spans(spans) for place, spans in found.items()}
+    return {place: merged_spans(spans) for place, spans in found.items()}
 
 
 def _without(documents: DocumentSet, part: SectionPart, known: Sequence[Span]) -> Iterator[SectionPart]:

@@ -28,7 +28,7 @@ from npl_mcp.config.server_state import ServerState, process_start
 from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.http.app import create_app
 from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, names
-from npl_mcp.http.service import FolderLock, check, has_tokens, hold, needs_token, write_state
+from npl_mcp.http.service import FolderLock, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -156,10 +156,9 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
     """Serve until a signal.
 
     :param announce: the callback once the server listens.
-    :raises NPLError: access would be open to everyone, an address cannot be used, or the data folder has a
-        server already.
+    :param settings: settings that :func:`npl_mcp.http.service.check` has accepted.
+    :raises NPLError: an address cannot be used, or the data folder has a server already.
     """
-    check(settings)
     quiet_libraries()
     prepare_process()
     allow_files(2 * MAX_CONNECTIONS)

@@ -288,27 +288,27 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     # Behind a list or an object the type would cost a token more.
     kept: dict[str, Any] = {"type": schema["type"]} if "type" in schema else {}
     for key, value in schema.items():
-        if key == "title" and isinstance(value, str):
+        if (key, value) in _NOISE or (key == "title" and isinstance(value, str)):
             continue
-        if key == "default" and value in (None, False):
-            continue
-        if (key, value) == ("ge", 0) or (key == "additionalProperties" and isinstance(value, bool)):
-            continue  # the first is not a keyword of JSON Schema
-        if key == "anyOf" and "type" in schema:
-            continue  # the annotation contains the replacement
         if key == "anyOf":
             options = [_compact(option) for option in value if option.get("type") != "null"]
-            if len(options) == 1:
-                kept.update(options[0])
-            else:
-                kept[key] = options
+            # A type in the annotation replaces them.
+            kept |= {} if "type" in schema else options[0] if len(options) == 1 else {key: options}
         elif key == "properties":
             kept[key] = {name: _compact(part) for name, part in value.items()}
-        elif isinstance(value, Mapping):
-            kept[key] = _compact(value)
         else:
-            kept[key] = value
+            kept[key] = _compact(value) if isinstance(value, Mapping) else value
     return kept
+
+
+# The third is not a keyword of JSON Schema.
+_NOISE = (
+    ("default", None),
+    ("default", False),
+    ("ge", 0),
+    ("additionalProperties", True),
+    ("additionalProperties", False),
+)
 
 
 def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:

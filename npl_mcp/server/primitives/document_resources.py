@@ -13,11 +13,11 @@ from fastmcp import FastMCP
 from fastmcp.resources.security import ResourceSecurity
 from pydantic import AnyUrl
 
+from npl_index.answer.units import merged_spans
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
-from npl_index.markdown.sections import SectionTree, Span
 from npl_index.selectors.grammar import compile_selector
-from npl_index.selectors.selection import Selected, select
+from npl_index.selectors.selection import select
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.server.primitives.components import (
@@ -75,17 +75,9 @@ def _text(app: App, given: Given) -> Content:
     if selector is None:
         return within(app.settings.body_limit, tree.source), MARKDOWN
     selections = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
-    parts = (tree.text(span) for selected in selections for span in _spans(tree, selected))
-    return within(app.settings.body_limit, "\n".join(parts)), MARKDOWN
-
-
-def _spans(tree: SectionTree, selected: Selected) -> list[Span]:
-    """Return the selected lines; those of consecutive sections are joined."""
-    if selected.lines is not None:
-        return [selected.lines]
-    spans: list[Span] = []
-    for number in selected.sections:
-        own = tree.sections[number].own
-        before = spans.pop() if spans and spans[-1].stop == own.start else own
-        spans.append(Span(before.start, own.stop))
-    return [span for span in spans if span.start < span.stop]
+    parts = (
+        tree.text(span)
+        for selected in selections
+        for span in merged_spans(selected.lines or tree.sections[number].own for number in selected.sections)
+    )
+    return within(app.settings.body_limit, "\n".join(filter(None, parts))), MARKDOWN
