@@ -95,7 +95,7 @@ class App(Files):
         super().__init__(settings, state.files, only)
         self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.changes
         projects = Projects(self.cwd, (*settings.roots, *settings.cr_projects))
-        self.changes = ChangeRequests(projects, state.tickets, state.editor)
+        self.changes = ChangeRequests(projects)
         limit = settings.limits.max_files
         sources: dict[str, DocumentSource] = {
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),

@@ -24,7 +24,7 @@ from npl_index.tokens.sections import trimmed_text
 from npl_mcp.app.app import App
 from npl_mcp.app.file_view import lies_in, may_write, npl_folders, real_paths
 from npl_mcp.app.schemes import SCHEMES, refuse_removed
-from npl_mcp.documents.editor import MAX_SECTION_TEXT, SectionEdit, bytes_of, given_digest
+from npl_mcp.documents.editor import MAX_SECTION_TEXT, SectionEdit, bytes_of, given_digest, read_sections
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
@@ -203,7 +203,7 @@ class Target:
     def read(self, data: bytes) -> SectionTree:
         """Parse the sections of a content, with the time limit of the settings."""
         name, until = document_name(self.label).rpartition("/")[2], self.app.clock(self.label).moment
-        return self.app.state.editor.read(data, name, until)
+        return read_sections(data, name, until)
 
     def edit(self, wanted: Selector, operation: str, content: str, expect: str | None = None) -> SectionEdit:
         """Return the edit of the section that a selector selects."""

@@ -23,8 +23,6 @@ from npl_mcp.app.document_sets import DocumentSets
 from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.sources import CurrentRevisions
 from npl_mcp.config.settings import Settings
-from npl_mcp.documents.editor import Editor
-from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.worklog.rows import PROCESS
 
@@ -57,7 +55,6 @@ class SharedState:
         )(_references)
         self.companions = Companions()
         self.files = FileListings()
-        self.tickets, self.editor = Tickets(), Editor()
         indexer = Indexer(settings.time_limit, settings.vocabulary)
         self.indices: BuildingCache[IndexedDocument] = BuildingCache(
             indexer.index, settings.cache_bytes, lambda indexed: indexed.nbytes

@@ -22,11 +22,11 @@ from npl_mcp.documents.creating import NEW, Draft
 from npl_mcp.documents.editor import (
     MAX_SECTION_TEXT,
     Edit,
-    Editor,
     SectionEdit,
     bytes_of,
     check_state,
     given_digest,
+    read_sections,
 )
 from npl_mcp.documents.filters import matching
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
@@ -46,7 +46,7 @@ from npl_mcp.documents.format import (
 from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
 from npl_mcp.documents.suggestions import suggestions
-from npl_mcp.documents.tickets import FolderListing, Ticket, Tickets, read_ticket
+from npl_mcp.documents.tickets import FolderListing, Ticket, listing, read_ticket
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.paging import Page, Slice
 
@@ -63,14 +63,10 @@ class ChangeRequests:
     """The change requests of all projects that a caller may see.
 
     :param projects: projects of the caller.
-    :param tickets: cached listings of folders, shared by callers.
-    :param editor: parsed texts, shared by callers.
     """
 
-    def __init__(self, projects: Projects, tickets: Tickets, editor: Editor) -> None:
+    def __init__(self, projects: Projects) -> None:
         self.projects = projects
-        self._tickets = tickets
-        self._editor = editor
 
     def get(self, project: str | None, key: str, mode: str) -> answers.ChangeRequest:
         """Return a change request.
@@ -107,7 +103,7 @@ class ChangeRequests:
         """
         if operation in ("list", "get"):
             _, ticket, data = self._load_request(project, key)
-            outline = Outline(self._editor.read(data, ticket.key))
+            outline = Outline(read_sections(data, ticket.key))
             if operation == "list":
                 rows = tuple(
                     answers.SectionRow(outline.shown(index), len(outline.content(index)))
@@ -130,7 +126,7 @@ class ChangeRequests:
         place, ticket = self.find(project, key)
         edit = SectionEdit(
             ticket.key,
-            lambda data: self._editor.read(data, ticket.key),
+            lambda data: read_sections(data, ticket.key),
             lambda tree: Outline(tree).find(wanted, ticket.key, whole=how == "replace"),
             how,
             text,
@@ -251,12 +247,12 @@ class ChangeRequests:
     ) -> Page[answers.ChangeRow]:
         """List a project's change requests, highest number first."""
         wanted, place = Slice.parse(limit, offset), self.projects.find(project)
-        listing = self._listing(place)
-        same = Counter(ticket.number for ticket in listing.tickets)
-        chosen = matching(listing.tickets, filters or {})
+        files = self._listing(place)
+        same = Counter(ticket.number for ticket in files.tickets)
+        chosen = matching(files.tickets, filters or {})
         rows = [_list_row(place, ticket, same[ticket.number]) for ticket in chosen]
         # Unreadable files pass no filter.
-        for name, problem in () if filters else listing.unreadable.items():
+        for name, problem in () if filters else files.unreadable.items():
             title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
             known = (key_in(title), title, _UNREADABLE, "", "")
             rows.append(answers.ChangeRow(*known, path=path, problem=problem))
@@ -285,9 +281,9 @@ class ChangeRequests:
 
     def _listing(self, project: Project) -> FolderListing:
         """Return the files of a project's folder, without the change requests of other projects."""
-        listing = self._tickets.listing(project.folder)
-        own = tuple(ticket for ticket in listing.tickets if ticket.code == project.code)
-        return listing._replace(tickets=own)
+        every = listing(project.folder)
+        own = tuple(ticket for ticket in every.tickets if ticket.code == project.code)
+        return every._replace(tickets=own)
 
     def find(self, project: str | None, key: str, parameter: str = "key") -> tuple[Project, Ticket]:
         """Find a change request by the code in its front matter; its file's name does not count.
@@ -301,15 +297,15 @@ class ChangeRequests:
         place = self.projects.find(project, wanted)
         code = wanted.code or place.code
         key = wanted.of(code)
-        listing = self._listing(place)
+        files = self._listing(place)
         matches = [
-            ticket for ticket in listing.tickets if ticket.number == wanted.number and ticket.code == code
+            ticket for ticket in files.tickets if ticket.number == wanted.number and ticket.code == code
         ]
         if len(matches) > 1:
             raise doubled(matches)
         if matches:
             return place, matches[0]
-        for name, problem in listing.unreadable.items():
+        for name, problem in files.unreadable.items():
             if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
                 raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
         hint = "list_crs lists the keys"

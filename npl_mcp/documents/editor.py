@@ -11,10 +11,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Literal
 
-from cachetools import LRUCache, cachedmethod
+from cachetools import LRUCache, cached
 
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.editing import edit_section
@@ -36,22 +35,15 @@ _MAX_PARSED_BYTES = 4 * 1024 * 1024
 _MAX_NAMED = 10
 
 
-class Editor:
-    """A cache of parsed texts, shared by all callers; safe for several threads."""
+@cached(
+    LRUCache(_MAX_PARSED_BYTES, lambda tree: len(tree.source)), lambda *text, **_: text[:2], threading.Lock()
+)
+def read_sections(data: bytes, name: str, deadline: float | None = None) -> SectionTree:
+    """Parse a Markdown file, or return its sections from a cache that all callers share.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._trees: LRUCache[tuple[bytes, str], SectionTree] = LRUCache(
-            _MAX_PARSED_BYTES, lambda tree: len(tree.source)
-        )
-
-    @cachedmethod(attrgetter("_trees"), key=lambda _, *text, **__: text[:2], lock=attrgetter("_lock"))
-    def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
-        """Parse a Markdown file; see :func:`~npl_index.markdown.sections.parse_sections`.
-
-        :raises DocumentError: the file is not UTF-8, or parsing exceeds a limit.
-        """
-        return parse_sections(data, name, deadline=deadline)
+    :raises DocumentError: the file is not UTF-8, or parsing exceeds a limit.
+    """
+    return parse_sections(data, name, deadline=deadline)
 
 
 def given_digest(expect: str | None) -> str | None:

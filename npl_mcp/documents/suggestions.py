@@ -8,6 +8,9 @@ from npl_mcp.documents.tickets import Ticket
 _MIN_BODY = 200
 """Characters of a body; a shorter one needs more detail."""
 
+_CRITERIA = "Add acceptance criteria: they say when the change is done."
+_NOTES = "Set implementationNotes: the work done and its differences from the plan."
+
 
 def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]:
     """Suggest improvements, the most urgent first.
@@ -24,35 +27,24 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
         return not any(word in text for word in words)
 
     is_short, is_bug = len(body.strip()) < _MIN_BODY, kind == "Bug Fix"
-    is_done = status == "Implemented"
+    is_unpaid = kind == "Technical Debt" and ticket.priority == "Low"
     related = (
         f'Look for related change requests, e.g. by npl_load_tailored with file "cr:{code}", and set '
         "relatedTickets."
     )
-    rules = {
-        "High": (
-            (is_short, "Describe the change in more detail: the text has only a few sentences."),
-            (is_bug and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
-            (is_bug and lacks("root cause"), "Name the root cause."),
+    rules = (
+        ("High", is_short, "Describe the change in more detail: the text has only a few sentences."),
+        ("High", is_bug and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
+        ("High", is_bug and lacks("root cause"), "Name the root cause."),
+        (
+            "Medium",
+            kind == "Architecture" and lacks("diagram", "mermaid"),
+            "Add a diagram of the architecture.",
         ),
-        "Medium": (
-            (kind == "Architecture" and lacks("diagram", "mermaid"), "Add a diagram of the architecture."),
-            (
-                status == "Proposed" and lacks("acceptance criteria"),
-                "Add acceptance criteria: they say when the change is done.",
-            ),
-            (
-                is_done and not ticket.text("implementationNotes"),
-                "Set implementationNotes: the work done and its differences from the plan.",
-            ),
-        ),
-        "Low": (
-            (not ticket.text("phaseEpic"), "Set phaseEpic: it helps to plan the change."),
-            (not ticket.text("relatedTickets"), related),
-            (
-                kind == "Technical Debt" and ticket.priority == "Low",
-                "Check the priority: unpaid debt grows.",
-            ),
-        ),
-    }
-    return tuple(Improvement(rank, text) for rank, own in rules.items() for applies, text in own if applies)
+        ("Medium", status == "Proposed" and lacks("acceptance criteria"), _CRITERIA),
+        ("Medium", status == "Implemented" and not ticket.text("implementationNotes"), _NOTES),
+        ("Low", not ticket.text("phaseEpic"), "Set phaseEpic: it helps to plan the change."),
+        ("Low", not ticket.text("relatedTickets"), related),
+        ("Low", is_unpaid, "Check the priority: unpaid debt grows."),
+    )
+    return tuple(Improvement(rank, text) for rank, applies, text in rules if applies)

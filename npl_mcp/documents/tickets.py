@@ -79,35 +79,30 @@ class FolderListing(NamedTuple):
     unreadable: Mapping[str, str]
 
 
-class Tickets:
-    """The change requests of all folders; a file is read again only after it changed. Safe for several
-    threads.
+def listing(folder: SharedFolder) -> FolderListing:
+    """Return the present change requests of a folder; a file is read again only after it changed.
+
+    :raises StorageError: the folder cannot be listed.
     """
-
-    def __init__(self) -> None:
-        self._files: BuildingCache[Ticket | None] = BuildingCache(_read, _MAX_BYTES, lambda _: _TICKET_BYTES)
-
-    def listing(self, folder: SharedFolder) -> FolderListing:
-        """Return the present change requests of a folder.
-
-        :raises StorageError: the folder cannot be listed.
-        """
-        reader, tickets, unreadable = FileReader(folder.max_bytes, ()), list[Ticket](), {}
-        for name, status in sorted(folder.states(SUFFIX).items()):
-            file = folder.found(name)
-            try:
-                state = Fingerprint.of(file.absolute, status)
-                ticket = self._files.get(state, partial(reader.read, file))
-            except (DocumentError, DocumentNotFoundError) as error:
-                unreadable[name] = error.message
-            else:
-                tickets += [] if ticket is None else [ticket]
-        tickets.sort(key=lambda ticket: -ticket.number)
-        return FolderListing(tuple(tickets), unreadable)
+    reader, tickets, unreadable = FileReader(folder.max_bytes, ()), list[Ticket](), {}
+    for name, status in sorted(folder.states(SUFFIX).items()):
+        file = folder.found(name)
+        try:
+            state = Fingerprint.of(file.absolute, status)
+            ticket = _FILES.get(state, partial(reader.read, file))
+        except (DocumentError, DocumentNotFoundError) as error:
+            unreadable[name] = error.message
+        else:
+            tickets += [] if ticket is None else [ticket]
+    tickets.sort(key=lambda ticket: -ticket.number)
+    return FolderListing(tuple(tickets), unreadable)
 
 
 def _read(document: Document) -> Ticket | None:
     return read_ticket(document.path.rpartition("/")[2], document.data, document.fingerprint)
+
+
+_FILES: BuildingCache[Ticket | None] = BuildingCache(_read, _MAX_BYTES, lambda _: _TICKET_BYTES)
 
 
 def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:

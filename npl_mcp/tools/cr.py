@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from npl_mcp.app.app import App
@@ -17,34 +15,14 @@ from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import ToolSpec
 
-
-@dataclass(frozen=True, slots=True)
-class Properties:
-    """The schema of an object; the store checks its properties.
-
-    :param texts: names of properties with strings.
-    :param required: names of required properties.
-    :param more: schemas of other properties.
-    """
-
-    texts: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
-    more: Mapping[str, Mapping[str, Any]] | None = None
-
-    def __get_pydantic_json_schema__(self, inner: Any, handler: Any) -> dict[str, Any]:
-        """Return the object's schema."""
-        schema: dict[str, Any] = handler(inner)
-        properties = {name: {"type": "string"} for name in self.texts} | dict(self.more or {})
-        more = {"properties": properties, "required": list(self.required)}
-        return schema | {name: value for name, value in more.items() if value}
-
-
-_PRIORITY = {"priority": {"enum": list(PRIORITIES)}}
-_IMPACT = {"impactAreas": {"type": "array", "items": {"type": "string"}}}
-_DONE = {
-    "implementationDate": {"type": "string", "format": "date"},
-    "implementationNotes": {"type": "string"},
+_TEXT = {"type": "string"}
+_SETTABLE = {
+    **dict.fromkeys(("phaseEpic", "assignee", *KEY_LISTS), _TEXT),
+    "priority": {"enum": list(PRIORITIES)},
+    "impactAreas": {"type": "array", "items": _TEXT},
 }
+_NEW = {"properties": {"title": _TEXT, "content": _TEXT, **_SETTABLE}, "required": ["title"]}
+_DONE = {"implementationDate": {**_TEXT, "format": "date"}, "implementationNotes": _TEXT}
 
 Project = Annotated[str | None, "Code"]
 Expect = Annotated[str | None, "Digest you read"]
@@ -100,12 +78,7 @@ def manage_cr_sections(
 def create_cr(
     app: App,
     type: Type,
-    data: Annotated[
-        dict[str, Any],
-        Properties(
-            ("title", "content", "phaseEpic", "assignee", *KEY_LISTS), ("title",), {**_PRIORITY, **_IMPACT}
-        ),
-    ],
+    data: Annotated[dict[str, Any], _NEW],
     project: Project = None,
 ) -> answers.WrittenRequest:
     """Create a CR; without content from its type's template: Architecture (system design), Feature
@@ -146,7 +119,7 @@ def update_cr_attrs(
     attributes: Annotated[
         dict[str, Any],
         "Keys comma-separated; empty text clears",
-        Properties(("phaseEpic", "assignee", *KEY_LISTS), (), {**_PRIORITY, **_IMPACT, **_DONE}),
+        {"properties": {**_SETTABLE, **_DONE}},
     ],
     project: Project = None,
     expect: Expect = None,
@@ -184,7 +157,7 @@ def list_crs(
     app: App,
     project: Project = None,
     filters: Annotated[
-        Annotated[dict[str, Any], Properties()] | None,
+        dict[str, Any] | None,
         "status, type, priority, assignee, phaseEpic; a list allows several",
     ] = None,
     limit: int | None = None,

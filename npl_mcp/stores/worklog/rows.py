@@ -110,13 +110,6 @@ WHERE number = (SELECT max(number) FROM worklog_session WHERE project = :project
 POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
 """The positions of sessions; see :class:`~npl_mcp.stores.changes.Topic`."""
 
-CURRENT_POSITIONS = """
-SELECT worklog_project.project AS key,
-    worklog_session.id || ':' || worklog_session.entry_count AS position
-FROM worklog_project JOIN worklog_session ON worklog_session.number = worklog_project.current
-WHERE worklog_project.project IN :keys"""
-"""The positions of the projects' current sessions."""
-
 ENTRY = columns(Entry)
 JSON_COLUMNS = ("data", "tags", "refs")
 _BATCH = 1_000

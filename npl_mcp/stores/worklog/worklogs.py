@@ -141,10 +141,8 @@ def read(
 def topic(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Topic:
     """Return the topic that changes with each entry of a session.
 
-    :param session_id: the id of the session; by default the current one, which changes for unnamed callers.
+    :param session_id: the id of the session; by default the current one.
     """
-    if session_id is None and not any(agents[:1]):
-        return Topic(rows.CURRENT_POSITIONS, project)
     return Topic(rows.POSITIONS, rows.chosen(tx, project, session_id, *agents)["number"])
 
 

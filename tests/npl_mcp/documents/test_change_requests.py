@@ -14,10 +14,9 @@ import pytest
 
 from npl_index.errors import NPLError, OutsideRootError
 from npl_index.markdown.sections import SectionTree
+from npl_mcp.documents import change_requests
 from npl_mcp.documents.change_requests import ChangeRequests
-from npl_mcp.documents.editor import Editor
 from npl_mcp.documents.projects import Projects, locate
-from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import StorageError
 from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
 
@@ -30,10 +29,8 @@ import sys
 from pathlib import Path
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
-from npl_mcp.documents.tickets import Tickets
-from npl_mcp.documents.editor import Editor
 
-changes = ChangeRequests(Projects(Path(sys.argv[1]), ()), Tickets(), Editor())
+changes = ChangeRequests(Projects(Path(sys.argv[1]), ()))
 who, count = sys.argv[2], int(sys.argv[3])
 """
 APPENDING = """
@@ -54,7 +51,7 @@ while True:
 
 
 def changes_in(folder: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, ()), Tickets(), Editor())
+    return ChangeRequests(Projects(folder, ()))
 
 
 def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Popen[str]:
@@ -122,26 +119,19 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
     assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
 
 
-class Meanwhile(Editor):
-    """Reads sections; during the first time another program writes to the file.
+def edited_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, file: Path, write: Callable[[], object], operation: str, text: str
+) -> None:
+    """Change a section while another program writes to the file: when its sections are read at first."""
+    writes, read = [write], change_requests.read_sections
 
-    :param write: writes.
-    """
+    def read_later(data: bytes, name: str) -> SectionTree:
+        while writes:
+            writes.pop()()
+        return read(data, name)
 
-    def __init__(self, write: Callable[[], object]) -> None:
-        super().__init__()
-        self._writes = [write]
-
-    def read(self, data: bytes, name: str, deadline: float | None = None) -> SectionTree:
-        while self._writes:
-            self._writes.pop()()
-        return super().read(data, name, deadline)
-
-
-def edited_meanwhile(file: Path, write: Callable[[], object], operation: str, text: str) -> None:
-    """Change a section while another program writes."""
-    changes = ChangeRequests(Projects(file.parents[2], ()), Tickets(), Meanwhile(write))
-    changes.sections(None, "2", operation, "Rationale", text)
+    monkeypatch.setattr(change_requests, "read_sections", read_later)
+    changes_in(file.parents[2]).sections(None, "2", operation, "Rationale", text)
 
 
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
@@ -163,7 +153,7 @@ def test_an_outside_edit_elsewhere_is_merged(
     file = make_project(tmp_path)
     file.chmod(0o640)
     other = SECOND.replace(old, new)
-    edited_meanwhile(file, lambda: file.write_text(other, encoding="utf-8"), "append", "tail")
+    edited_meanwhile(monkeypatch, file, lambda: file.write_text(other, encoding="utf-8"), "append", "tail")
     wanted = other.replace("dup\n", "dup\n\ntail\n")
     assert without_stamp(file.read_bytes()) == without_stamp(wanted.encode())
     assert file.stat().st_mode & 0o777 == 0o640
@@ -180,20 +170,26 @@ def test_an_outside_edit_elsewhere_is_merged(
         (SECOND, "", "TST-002 is being changed by another program"),
     ],
 )
-def test_an_outside_edit_of_the_same_section_is_kept(tmp_path: Path, old: str, new: str, error: str) -> None:
+def test_an_outside_edit_of_the_same_section_is_kept(
+    tmp_path: Path, old: str, new: str, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The call is refused, and nothing is written."""
     file = make_project(tmp_path)
     other = SECOND.replace(old, new)
     with pytest.raises(NPLError, match=error):
-        edited_meanwhile(file, lambda: file.write_text(other, encoding="utf-8"), "replace", "mine")
+        edited_meanwhile(
+            monkeypatch, file, lambda: file.write_text(other, encoding="utf-8"), "replace", "mine"
+        )
     assert file.read_text(encoding="utf-8") == other
 
 
-def test_a_file_that_another_program_removes_stays_away(tmp_path: Path) -> None:
+def test_a_file_that_another_program_removes_stays_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The change is refused."""
     file = make_project(tmp_path)
     with pytest.raises(NPLError, match="cannot be written"):
-        edited_meanwhile(file, file.unlink, "append", "mine")
+        edited_meanwhile(monkeypatch, file, file.unlink, "append", "mine")
     assert os.listdir(file.parent) == []  # noqa: PTH208
 
 

@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.documents.change_requests import ChangeRequests
-from npl_mcp.documents.editor import Editor
 from npl_mcp.documents.projects import LAST_KEY_FILE, Projects
-from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import ClosedError
 from tests.npl_mcp.documents.change_requests import SECOND, make_project
 
 
 def started(folder: Path) -> ChangeRequests:
     """Return what a server that was just started has."""
-    return ChangeRequests(Projects(folder, ()), Tickets(), Editor())
+    return ChangeRequests(Projects(folder, ()))
 
 
 def new(changes: ChangeRequests) -> str:

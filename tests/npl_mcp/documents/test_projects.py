@@ -10,10 +10,8 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.documents.change_requests import ChangeRequests
-from npl_mcp.documents.editor import Editor
 from npl_mcp.documents.format import ChangeKey
 from npl_mcp.documents.projects import Projects
-from npl_mcp.documents.tickets import Tickets
 from npl_mcp.stores.base.errors import ConflictError, ProjectNotFoundError
 from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project
 from tests.npl_mcp.opened_files import opened
@@ -24,7 +22,7 @@ def codes(cwd: Path, *roots: Path) -> list[str]:
 
 
 def changes(folder: Path, *roots: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, roots), Tickets(), Editor())
+    return ChangeRequests(Projects(folder, roots))
 
 
 def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -> None:
