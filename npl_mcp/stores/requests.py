@@ -11,6 +11,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction, digest_of
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import later
+from npl_mcp.stores.base.values import values_of
 
 KEPT = timedelta(days=1)
 """Lifetime of a kept answer, by the database's clock."""
@@ -50,9 +51,10 @@ class Request:
 
         :raises InvalidRequestError: the id belongs to another call.
         """
-        sql = "SELECT digest, answer FROM request WHERE caller = :caller AND id = :id"
-        key = {"caller": self.caller, "id": self.id, "oldest": later(tx.now, -KEPT)}
-        row = tx.one(f"{sql} AND created_at > :oldest", **key)
+        sql = (
+            "SELECT digest, answer FROM request WHERE caller = :caller AND id = :id AND created_at > :oldest"
+        )
+        row = tx.one(sql, caller=self.caller, id=self.id, oldest=later(tx.now, -KEPT))
         if row is not None and row["digest"] != self.digest:
             problem = f"{self.id!r} was sent with another tool or other arguments"
             raise checks.invalid(PARAMETER, problem, "send a new one with each new call")
@@ -68,8 +70,7 @@ class Request:
     def keep(self, tx: Transaction, answer: str) -> None:
         """Keep an answer, and delete expired ones."""
         tx.run("DELETE FROM request WHERE created_at <= :oldest", oldest=later(tx.now, -KEPT))
-        values = {"caller": self.caller, "id": self.id, "digest": self.digest}
-        tx.upsert("request", "caller, id", **values, answer=answer, created_at=tx.now)
+        tx.upsert("request", "caller, id", **values_of(self), answer=answer, created_at=tx.now)
 
     def forget(self, tx: Transaction) -> None:
         """Free the id of a call that failed and changed nothing."""

@@ -46,24 +46,6 @@ class RevisionContent(store.RevisionOrigin):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A comparison of two revisions of an artifact.
-
-    :param artifact_id: id of the artifact.
-    :param artifact_name: name of the artifact.
-    :param old: number of the first revision.
-    :param new: number of the second revision.
-    :param changes: changes from the first to the second.
-    """
-
-    artifact_id: int
-    artifact_name: str
-    old: int
-    new: int
-    changes: Comparison
-
-
-@dataclass(frozen=True, slots=True)
 class RevisionView(store.RevisionOrigin):
     """A revision for people: some lines of its file.
 
@@ -231,24 +213,23 @@ def artifact_compare(
     artifact_id: RowId,
     old: Annotated[Whole, "Number of the first revision"],
     new: Annotated[Whole, "Number of the second revision"],
-) -> Compared:
+) -> Comparison:
     """Show the changes between two revisions of a text.
 
-    :returns: a comparison of two revisions of an artifact.
+    :returns: the differences between two texts.
     :raises InvalidRequestError: a revision is not text.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
     texts: list[str] = []
     for name, number in (("old", old), ("new", new)):
-        row, content = app.database.reading(store.content, artifact_id, number)
-        text = files.as_text(content)
+        text = files.as_text(app.database.reading(store.content, artifact_id, number)[1])
         if text is None:
             raise InvalidRequestError(
                 f"revision {number} is not text", parameter=name, hint="only texts can be compared"
             )
         texts.append(text)
-    return Compared(artifact_id, row["artifact_name"], old, new, compare(*texts))
+    return compare(*texts)
 
 
 TOOLS = (

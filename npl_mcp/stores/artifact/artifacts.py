@@ -152,25 +152,29 @@ def require_open(tx: Transaction, artifact_id: int) -> Row:
     return row
 
 
-def require_revision(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> Row:
-    """Return the row of table ``revision``.
+def require_revision(
+    tx: Transaction, artifact_id: int, revision_num: int | None = None, *, revision_id: int | None = None
+) -> Row:
+    """Return a revision with the names of its artifact.
 
     :param revision_num: the number of the revision; ``None`` for the highest.
+    :param revision_id: its row id, which replaces the number.
     :raises RecordNotFoundError: the revision does not exist; the message names the existing ones.
     """
-    return _revision(tx, require(tx, artifact_id), revision_num)
-
-
-def _revision(tx: Transaction, artifact: Row, revision_num: int | None) -> Row:
+    artifact = require(tx, artifact_id)
     last = artifact["revision_count"] - 1
-    number = last if revision_num is None else revision_num
-    sql = f"SELECT {_COLUMNS} FROM revision WHERE artifact_id = :artifact AND revision_num = :number"
-    row = tx.one(sql, artifact=artifact["id"], number=number)
+    column, value = "revision_num", last if revision_num is None else revision_num
+    if revision_id is not None:
+        column, value = "id", revision_id
+    sql = f"SELECT {_COLUMNS} FROM revision WHERE artifact_id = :artifact AND {column} = :value"
+    row = tx.one(sql, artifact=artifact_id, value=value)
     if row is None:
-        problem = f"artifact {artifact['id']} has no revision {revision_num}"
-        hint = f"it has 0 to {last}" if last else "it has only revision 0"
+        problem = (
+            f"artifact {artifact_id} has no revision {'' if revision_id is None else 'with the id '}{value}"
+        )
+        hint = f"it has 0 to {last}; artifact_history lists their ids"
         raise errors.RecordNotFoundError(problem, hint=hint)
-    return row
+    return _named(artifact, row)
 
 
 def create(
@@ -215,14 +219,14 @@ def add_revision(
     return _store(tx, artifact, content, about)
 
 
-def content(tx: Transaction, artifact_id: int, revision_num: int | None = None) -> tuple[Row, bytes]:
-    """Return a revision with the names of its artifact, and its bytes.
+def content(
+    tx: Transaction, artifact_id: int, revision_num: int | None = None, *, revision_id: int | None = None
+) -> tuple[Row, bytes]:
+    """Return a revision with the names of its artifact, and its bytes; see :func:`require_revision`.
 
-    :param revision_num: the number of the revision; ``None`` for the highest.
     :raises DatabaseError: the content or its file name is damaged.
     """
-    artifact = require(tx, artifact_id)
-    row = _revision(tx, artifact, revision_num)
+    row = require_revision(tx, artifact_id, revision_num, revision_id=revision_id)
     which = f"revision {row['revision_num']} of artifact {artifact_id}"
     try:
         check_filename(row["filename"])
@@ -231,7 +235,7 @@ def content(tx: Transaction, artifact_id: int, revision_num: int | None = None) 
     data = tx.contents("content", [row["digest"]]).get(row["digest"])
     if data is None:
         raise damaged(f"the content of {which} is not the one that was stored")
-    return _named(artifact, row), data
+    return row, data
 
 
 def _store(tx: Transaction, artifact: Row, content: bytes, about: Mapping[str, str | None]) -> Row:

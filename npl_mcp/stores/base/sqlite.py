@@ -337,34 +337,34 @@ class _Pool:
     def __init__(self, engine: SqliteEngine, most: int, read_only: bool) -> None:
         self._engine, self._read_only = engine, read_only
         self._turns = threading.Semaphore(most)
-        self._lock = threading.Lock()
-        self._idle: list[Any] | None = []
+        self._idle: list[Any] = []
+        self._closed = False
 
     def take(self, deadline: engine.CallDeadline) -> Any:
         if not self._turns.acquire(timeout=deadline.seconds):
             raise engine.BusyError(engine.TOO_MANY_CALLS)
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
         try:
+            with suppress(IndexError):
+                return self._idle.pop()
             return self._engine.connect(deadline, read_only=self._read_only)
         except BaseException:
             self._turns.release()
             raise
 
     def put_back(self, raw: Any) -> None:
-        with self._lock:
-            if self._idle is None or not self._engine.is_idle(raw):
-                raw.close()
-            else:
-                self._idle.append(raw)
+        if self._engine.is_idle(raw):
+            self._idle.append(raw)
+        else:
+            raw.close()
         self._turns.release()
+        if self._closed:
+            self.close()
 
     def close(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, None
-        for raw in idle or ():
-            raw.close()
+        self._closed = True
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
 
 @contextmanager

@@ -187,7 +187,7 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
 
     :param revision_id: the row id of a revision of the artifact.
     """
-    revision = _revision(tx, artifact_id, revision_id)
+    revision = artifacts.require_revision(tx, artifact_id, revision_id=revision_id)
     require_open(tx, artifact_id)
     about = {"artifact_id": artifact_id, "revision_id": revision_id}
     row = tx.insert("review", "id", reviewer_persona=reviewer_persona, created_at=tx.now, **about)
@@ -324,7 +324,7 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedR
 
     A text gets footnotes; of another file, the copy has only the comments.
     """
-    number = _revision(tx, artifact_id, revision_id)["revision_num"]
+    revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
     size = tx.value(_REMARKS_SIZE, revision=revision_id)
     if size > MAX_ANNOTATED:
         problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
@@ -333,7 +333,6 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedR
     remarks = [_remark(row) for row in tx.all(_REMARKS, revision=revision_id, most=checks.MAX_ID)]
     reviews = tx.all(_REVIEWS, revision=revision_id)
     about = [(row["reviewer_persona"], row["overall_comment"]) for row in reviews]
-    revision, content = artifacts.content(tx, artifact_id, number)
     text = as_text(content)
     marks = annotation.labels(remarks, text or "")
     return filled(
@@ -349,11 +348,10 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedR
 def placed(database: Database, artifact_id: int, revision_id: int) -> Places:
     """Return the comments on a revision, each with its place."""
     with database.read() as tx:
-        number = _revision(tx, artifact_id, revision_id)["revision_num"]
+        revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
         total = tx.value(_REMARKS_COUNT, revision=revision_id)
         items = tuple(map(_remark, tx.first_rows(_REMARKS, revision=revision_id, most=MAX_PAGE)))
-        earlier = tx.all(_EARLIER, artifact=artifact_id, number=number, most=MAX_PAGE)
-        content = artifacts.content(tx, artifact_id, number)[1]
+        earlier = tx.all(_EARLIER, artifact=artifact_id, number=revision["revision_num"], most=MAX_PAGE)
     carried = tuple(_carried(database, artifact_id, content, list(map(_remark, earlier))))
     return Places(items, total, carried)
 
@@ -471,16 +469,6 @@ def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
     if row is None:
         hint = "review_get lists the comments of a review"
         raise errors.RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
-    return row
-
-
-def _revision(tx: Transaction, artifact_id: int, revision_id: int) -> Row:
-    require(tx, artifact_id)
-    sql = "SELECT id, revision_num, filename FROM revision WHERE artifact_id = :artifact AND id = :revision"
-    row = tx.one(sql, artifact=artifact_id, revision=revision_id)
-    if row is None:
-        problem = f"artifact {artifact_id} has no revision with the revision_id {revision_id}"
-        raise errors.RecordNotFoundError(problem, hint="artifact_history lists the ids of its revisions")
     return row
 
 

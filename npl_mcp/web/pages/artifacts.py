@@ -143,7 +143,11 @@ async def compared(visit: Visit) -> Data:
         if "last" in one:
             threads.setdefault(one["last"], []).append(one)
     return {
-        **found,
+        "artifact_id": artifact_id,
+        "artifact_name": about["artifact_name"],
+        "old": old,
+        "new": new,
+        "changes": found,
         "history": history["items"],
         "threads": threads,
         "place": _place(visit),
