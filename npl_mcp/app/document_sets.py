@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +22,7 @@ from npl_index.errors import NPLError
 from npl_index.index.building import WORKER, indexed
 from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
 from npl_index.index.database import IndexDatabase, reading_errors
-from npl_index.index.entries import Indexer, batches
+from npl_index.index.entries import IndexEntry, Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import FileReader, Found
@@ -247,19 +247,35 @@ class DocumentSets:
         collection.partial = missing > 0
         return IndexedSet(founds, collection, members.unreadable, missing)
 
-    def _index(self, update: Update, read: Read, done: Indexing | None = None) -> None:
-        """Index the files of an update in this process."""
+    def _index(
+        self, update: Update, read: Read, apart: FileReader | None = None, done: Indexing | None = None
+    ) -> None:
+        """Index the files of an update.
+
+        :param apart: reader for other processes, which index first; this process indexes what they leave.
+        """
+        if apart is not None:
+            todo = list(batches(update.asked))
+            todo.reverse()  # the batches are taken from the end
+            self._put(update, indexed(todo, apart, self._indexer, python(WORKER)), done)
         asked = update.asked
         few = len(asked) <= MAX_EDITED
-        for batch in batches(asked):
+        # After an edit the caller waits, so its next call counts the tokens.
+        made = (
+            [self._indexer.entry(file, read, counted=file.digest is None or not few) for file in batch]
+            for batch in batches(asked)
+        )
+        self._put(update, made, done)
+
+    def _put(self, update: Update, made: Iterable[list[IndexEntry]], done: Indexing | None) -> None:
+        """Write entries to the index, batch by batch."""
+        for entries in made:
             if self._closed:
                 raise NPLError("the server is shutting down")
-            # After an edit the caller waits, so its next call counts the tokens.
-            made = [self._indexer.entry(one, read, counted=one.digest is None or not few) for one in batch]
-            self.built += sum(entry.content is not None for entry in made)
-            update.put(made)
+            self.built += sum(entry.content is not None for entry in entries)
+            update.put(entries)
             if done is not None:
-                done.done += len(batch)
+                done.done += len(entries)
 
     def _begin(
         self, live: _CachedSet, update: Update, read: Read, apart: FileReader | None, whole: bool
@@ -306,7 +322,7 @@ class DocumentSets:
                 with self._repaired(live, last=tries == _MAX_TRIES):
                     update = Update(self.database, states, live.members, whole=whole)
                     live.build = indexing, update
-                    self._index_in_processes(update, indexing, read, apart)
+                    self._index(update, read, apart, indexing)
                     members = update.result()
                     self._note_use(members, changed=True)
                     return members
@@ -317,20 +333,6 @@ class DocumentSets:
             indexing.done = max(indexing.done, done)
             if self._closed:
                 raise NPLError("the server is shutting down")
-
-    def _index_in_processes(
-        self, update: Update, indexing: Indexing, read: Read, apart: FileReader | None
-    ) -> None:
-        todo = list(batches(update.asked))
-        if apart is not None:
-            todo.reverse()  # the batches are taken from the end
-            for entries in indexed(todo, apart, self._indexer, python(WORKER)):
-                if self._closed:
-                    raise NPLError("the server is shutting down")
-                self.built += sum(one.content is not None for one in entries)
-                update.put(entries)
-                indexing.done += len(entries)
-        self._index(update, read, indexing)
 
     @contextmanager
     def _alone(self, *, wait: bool) -> Iterator[None]:
