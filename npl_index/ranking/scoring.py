@@ -223,9 +223,9 @@ def rank(
         documents = collection.meeting(among.fields) if among.fields else None
         passages = collection.passages(list(asked), also, documents)
         headed, fits, gains = np.zeros((3, passages.postings.size))
-        headed[[passages.number(*node) for node in named]] = 1
-        for node, fit in fitting.items():
-            number = passages.number(*node)
+        headed[[passages.number(*place) for place in named]] = 1
+        for place, fit in fitting.items():
+            number = passages.number(*place)
             fits[number], gains[number] = fit
         # A condition on front matter names the documents that are wanted.
         standing = {} if among.fields else _behind(collection, query, passages)

@@ -49,9 +49,9 @@ def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[st
     spelt = set(fold(" ".join(written)).split())
     identifiers = {word for word in asked if word.startswith("--") or not _MARKS.isdisjoint(word)}
     return [
-        node
-        for node, heading in found
-        if spelt.issuperset(heading.split()) and identifiers.issubset(collection.heading_terms(*node))
+        place
+        for place, heading in found
+        if spelt.issuperset(heading.split()) and identifiers.issubset(collection.heading_terms(*place))
     ]
 
 
@@ -74,17 +74,17 @@ def topic_fit(
     for words in topics:
         fits: dict[Place, float] = {}
         for heading, fit in _headings_like(collection, without_compounds(words), parts):
-            for node, name in collection.names.headed(heading):
+            for place, name in collection.names.headed(heading):
                 if fit == 1 and not spelt.issuperset(name.split()):
-                    fits[node] = OTHER_FORM
+                    fits[place] = OTHER_FORM
                 else:
-                    fits[node] = max(fit, fits.get(node, 0.0))
+                    fits[place] = max(fit, fits.get(place, 0.0))
         other = TOPIC_IN_PART if 1.0 in fits.values() else OTHER_FORM
-        gains = {node: (other if fit == OTHER_FORM else fit) ** TOPIC_POWER for node, fit in fits.items()}
+        gains = {place: (other if fit == OTHER_FORM else fit) ** TOPIC_POWER for place, fit in fits.items()}
         rarity = (1 + log(max(1.0, fsum(gains.values())))) ** -2
-        for node, fit in fits.items():
-            before = best.get(node, (0.0, 0.0))
-            best[node] = max(fit, before[0]), max(rarity * gains[node], before[1])
+        for place, fit in fits.items():
+            before = best.get(place, (0.0, 0.0))
+            best[place] = max(fit, before[0]), max(rarity * gains[place], before[1])
     return best
 
 

@@ -302,8 +302,8 @@ class _Reader:
 
     def quoted(self) -> tuple[str, int] | None:
         """Read a quotation; return its text and the offset after it, or ``None`` if it is not closed."""
-        found = _QUOTATION.match(self.text, self.at)
-        return (_ESCAPE.sub(_unescaped, found[2]), found.end()) if found else None
+        quotation = _QUOTATION.match(self.text, self.at)
+        return (_ESCAPE.sub(_unescaped, quotation[2]), quotation.end()) if quotation else None
 
     def plain_end(self) -> int:
         """Return the end of the unquoted name that starts here."""
@@ -384,8 +384,8 @@ class _Reader:
 
     def ellipsis(self, i: int) -> int:
         """Return the length of the range operator here, or 0; in a longer run the last three dots count."""
-        found = _ELLIPSIS.match(self.text, i)
-        return len(found[0]) if found else 0
+        dots = _ELLIPSIS.match(self.text, i)
+        return len(dots[0]) if dots else 0
 
     def run(self, character: str, i: int) -> int:
         """Count the repetitions of a character here."""
@@ -394,8 +394,8 @@ class _Reader:
 
     def after_spaces(self, i: int) -> int:
         """Return the offset of the next character that is not a space."""
-        found = _SPACES.match(self.text, i)
-        return found.end() if found else i
+        spaces = _SPACES.match(self.text, i)
+        return spaces.end() if spaces else i
 
     def advance(self, count: int) -> None:
         """Skip some characters and the spaces after them."""

@@ -68,9 +68,9 @@ class Scope:
         """Number of documents with each name."""
         return Counter(chain.from_iterable(self.names))
 
-    def section(self, node: Place) -> Section:
-        """Return the section of a node."""
-        return self.trees[node[0]].sections[node[1]]
+    def section(self, place: Place) -> Section:
+        """Return the section of a place."""
+        return self.trees[place[0]].sections[place[1]]
 
     def everything(self, trees: Iterable[int]) -> list[Place]:
         """Return all sections of some trees, the documents included."""
@@ -87,7 +87,7 @@ class Scope:
             named = self.named(self.pool(step, context), step.name)
         else:
             named, conditions = unnamed, replace(conditions, traits=())
-        return [node for node in named if self.fulfils(node, conditions)]
+        return [place for place in named if self.fulfils(place, conditions)]
 
     def _unnamed(
         self, step: Step, context: Sequence[Place], traits: Sequence[str] = ()
@@ -103,7 +103,7 @@ class Scope:
         trees = {tree for tree, _ in context}
         is_start = step.combinator == "start"  # the documents and their parts, which alone have level 0
         holding = self._register.holding(0 if is_start else step.level, traits)
-        return [node for node in holding if node[0] in trees and (is_start or node[1])]
+        return [place for place in holding if place[0] in trees and (is_start or place[1])]
 
     def pool(self, step: Step, context: Sequence[Place]) -> list[Place]:
         """Return the sections among which a step chooses and which may have its name, in document order."""
@@ -116,15 +116,15 @@ class Scope:
         near = self._near(step.name)
         if near is not None:
             there = {tree for tree, _ in near}
-            context = [node for node in context if node[0] in there]
-        found: list[Place] = []
-        for tree, nodes in groupby(context, itemgetter(0)):
-            heads = [index for _, index in nodes]
+            context = [place for place in context if place[0] in there]
+        pool: list[Place] = []
+        for tree, places in groupby(context, itemgetter(0)):
+            heads = [index for _, index in places]
             inside = (
                 self._children(tree, heads, step) if step.combinator == "child" else self._below(tree, heads)
             )
-            found += [(tree, index) for index in inside if near is None or (tree, index) in near]
-        return [node for node in found if step.level is None or self._register.name(node)[0] == step.level]
+            pool += [(tree, index) for index in inside if near is None or (tree, index) in near]
+        return [place for place in pool if step.level is None or self._register.name(place)[0] == step.level]
 
     def _near(self, name: str | None) -> frozenset[Place] | None:
         """Return the sections whose names may match or begin with a name; ``None`` without a name."""
@@ -145,7 +145,7 @@ class Scope:
     def like(self, trees: Iterable[int], name: str) -> list[Place]:
         """Return the sections of some trees, the documents included, whose names may resemble a name."""
         searched = set(trees)
-        inside = {node for node in self._near(name) or () if node[0] in searched}
+        inside = {place for place in self._near(name) or () if place[0] in searched}
         return sorted(inside.union((tree, 0) for tree in searched))
 
     def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
@@ -170,60 +170,63 @@ class Scope:
         """
         if name is None:
             return list(pool)
-        found = self.called(pool, name)
-        if found:
-            return found
-        found = self.beginning(pool, name)
-        return found if len({self.folded(node) for node in found}) == 1 else []
+        if called := self.called(pool, name):
+            return called
+        begun = self.beginning(pool, name)
+        return begun if len({self.folded(place) for place in begun}) == 1 else []
 
     def called(self, pool: Sequence[Place], name: str) -> list[Place]:
         """Return the sections with a name: as visible, or else as written, or else compared loosely."""
         wanted = heading_label(name)
         folded, document = fold(wanted), fold_document(name)
         called = set(self._register.called(folded))
-        documents = [node for node in pool if node[1] == 0]
-        sections = [node for node in pool if node[1] and node in called]
+        documents = [place for place in pool if place[1] == 0]
+        sections = [place for place in pool if place[1] and place in called]
         self.clock.check()
-        found = [node for node in documents if name in self.names[node[0]]]
-        found += [node for node in sections if heading_label(self.section(node).name) == wanted]
-        found = found or [node for node in sections if heading_label(self.section(node).heading) == wanted]
-        found = found or [
-            *(node for node in documents if document in self.folded_names[node[0]]),
-            *(node for node in sections if self.folded(node) == folded),
+        matches = [place for place in documents if name in self.names[place[0]]]
+        matches += [place for place in sections if heading_label(self.section(place).name) == wanted]
+        matches = matches or [
+            place for place in sections if heading_label(self.section(place).heading) == wanted
         ]
-        return self._best(sorted(found))
+        matches = matches or [
+            *(place for place in documents if document in self.folded_names[place[0]]),
+            *(place for place in sections if self.folded(place) == folded),
+        ]
+        return self._best(sorted(matches))
 
     def beginning(self, pool: Sequence[Place], name: str) -> list[Place]:
         """Return the sections whose names begin with a name."""
         start = fold(heading_label(name))
-        return self._best([node for node in pool if start and self.folded(node).startswith(start)])
+        return self._best([place for place in pool if start and self.folded(place).startswith(start)])
 
-    def _best(self, nodes: Sequence[Place]) -> list[Place]:
+    def _best(self, places: Sequence[Place]) -> list[Place]:
         """Keep the documents, else the versioned sections, else the headings."""
-        ranks = [0 if node[1] == 0 else 1 if self._register.name(node)[0] == 0 else 2 for node in nodes]
+        ranks = [0 if place[1] == 0 else 1 if self._register.name(place)[0] == 0 else 2 for place in places]
         first = min(ranks, default=0)
-        return [node for node, rank in zip(nodes, ranks, strict=True) if rank == first]
+        return [place for place, rank in zip(places, ranks, strict=True) if rank == first]
 
-    def folded(self, node: Place) -> str:
+    def folded(self, place: Place) -> str:
         """Return the folded form of a section's name."""
-        tree, index = node
-        if node not in self._folds:
-            self._folds[node] = self._register.name(node)[1] if index else fold_document(self.names[tree][0])
-        return self._folds[node]
+        tree, index = place
+        if place not in self._folds:
+            self._folds[place] = (
+                self._register.name(place)[1] if index else fold_document(self.names[tree][0])
+            )
+        return self._folds[place]
 
-    def fulfils(self, node: Place, conditions: Conditions) -> bool:
+    def fulfils(self, place: Place, conditions: Conditions) -> bool:
         """Return whether a section fulfils a step's predicates."""
-        tree, index = node
+        tree, index = place
         if conditions.unknown:
             return False
-        if not all(getattr(self.section(node).own_traits, name) for name in conditions.traits):
+        if not all(getattr(self.section(place).own_traits, name) for name in conditions.traits):
             return False
         ordinal = conditions.ordinal
         if ordinal is not None and self.hierarchy(tree).number(index)[0] != ordinal:
             return False
         return all(test.holds(self.hierarchy(tree).version(index)) for test in conditions.versions)
 
-    def versions(self, nodes: Iterable[Place]) -> list[str]:
+    def versions(self, places: Iterable[Place]) -> list[str]:
         """Return the versions that apply to some sections, each once."""
-        found = (self.hierarchy(tree).version(index) for tree, index in nodes)
-        return list(dict.fromkeys(filter(None, found)))
+        versions = (self.hierarchy(tree).version(index) for tree, index in places)
+        return list(dict.fromkeys(filter(None, versions)))

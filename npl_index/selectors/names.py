@@ -74,14 +74,14 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
 
     :param spelt: the terms of each heading, if needed.
     """
-    found = []
+    names = []
     for section, terms in zip(tree.sections, spelt, strict=False):
         label = heading_label(section.name)
         same = section.heading == section.name or not section.index
         written = "" if same else fold(heading_label(section.heading))
         copy = copy_digest(tree.text(section.own)) if section.index else 0
-        found.append(Name(kind_of(section), label, fold(label), written, terms, copy))
-    return found
+        names.append(Name(kind_of(section), label, fold(label), written, terms, copy))
+    return names
 
 
 def copy_digest(text: str) -> int:
@@ -106,7 +106,7 @@ class Names(Protocol):
     def size(self, tree: int) -> int:
         """Return the number of a document's sections."""
 
-    def name(self, node: Place) -> tuple[int, str]:
+    def name(self, place: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
 
     def called(self, fold: str) -> Iterable[Place]:
@@ -154,10 +154,10 @@ class KnownNames:
         """Return the number of a document's sections."""
         return len(self._names[tree])
 
-    def name(self, node: Place) -> tuple[int, str]:
+    def name(self, place: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
-        found = self._names[node[0]][node[1]]
-        return found.level, found.fold
+        name = self._names[place[0]][place[1]]
+        return name.level, name.fold
 
     def called(self, fold: str) -> Iterator[Place]:
         """Return the sections whose name, visible or as written, has a folded form."""
@@ -180,7 +180,7 @@ class KnownNames:
 
     def headed(self, spelt: str) -> Sequence[tuple[Place, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
-        return [(node, self.name(node)[1]) for node in self._spelt.get(spelt, ())]
+        return [(place, self.name(place)[1]) for place in self._spelt.get(spelt, ())]
 
     def spelt_with(self, words: Collection[str]) -> Iterator[str]:
         """Return the headings, each as its terms, with one of some words."""
@@ -196,7 +196,7 @@ class KnownNames:
 
     @cached_property
     def _spelt(self) -> dict[str, list[Place]]:
-        found: dict[str, list[Place]] = defaultdict(list)
+        places: dict[str, list[Place]] = defaultdict(list)
         for document, section in self._matching(lambda name: bool(name.spelt)):
-            found[self._names[document][section].spelt].append((document, section))
-        return found
+            places[self._names[document][section].spelt].append((document, section))
+        return places

@@ -113,10 +113,10 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
     """Walk a path from some documents."""
     context = [(tree, 0) for tree in trees]
     for number, step in enumerate(steps):
-        nodes = scope.follow(step, context)
-        if not nodes:
+        places = scope.follow(step, context)
+        if not places:
             raise _StepFailure(scope, selector, steps[: number + 1], steps[number + 1 :], context).error()
-        context = nodes
+        context = places
     return context
 
 
@@ -124,14 +124,14 @@ def _merged_matches(scope: Scope, heads: Iterable[Place], depth: int | None) -> 
     """Return the matches with their selected sections; a match inside another's selection joins it."""
     shares: list[tuple[Place, set[int]]] = []
     owned: dict[Place, set[int]] = {}
-    for node in heads:
-        share = owned.get(node)
+    for place in heads:
+        share = owned.get(place)
         if share is None:
             share = set()
-            shares.append((node, share))
+            shares.append((place, share))
         elif depth is None:
             continue
-        tree, head = node
+        tree, head = place
         for index in scope.hierarchy(tree).reach(head, depth):
             share.add(index)
             owned[tree, index] = share
@@ -165,7 +165,7 @@ class _StepFailure:
             more = f", and {len(begun) - len(near)} more" if len(begun) > len(near) else ""
             problem = f"{_shown(self.source)} is the beginning of {len(begun)} names"
             return SectionNotFoundError(problem, near=near, hint=f"write one of {_listed(near)}{more}")
-        near = self._selectors([self._completed(node) for node in self._alike()])
+        near = self._selectors([self._completed(place) for place in self._alike()])
         hints = [f"did you mean {_listed(near, ' or ')}"] if near else []
         hint = "; ".join(hints + self._misreadings()) or None
         return SectionNotFoundError(self._problem(), near=near, hint=hint)
@@ -181,7 +181,7 @@ class _StepFailure:
         return self.selector.text[self.step.start : self.step.bracket].rstrip()
 
     def _problem(self) -> str:
-        """Describe the missing name and the place that was searched."""
+        """Describe the missing name and where it was searched."""
         if self.step.combinator == "start":
             return f"no document and no heading is called {_shown(self.source)}"
         where = " directly below it" if self.step.combinator == "child" else ""
@@ -228,37 +228,37 @@ class _StepFailure:
             or self._similar(scope.everything(trees)[:_MAX_COMPARED], step.name)
         )
 
-    def _similar(self, nodes: Sequence[Place], name: str) -> list[Place]:
+    def _similar(self, places: Sequence[Place], name: str) -> list[Place]:
         # Only failures need it, and it is slow to import.
         from rapidfuzz import fuzz, process
 
         first: dict[str, Place] = {}
-        for node in nodes:
-            first.setdefault(self.scope.folded(node), node)
-        found = process.extract(
+        for place in places:
+            first.setdefault(self.scope.folded(place), place)
+        similar = process.extract(
             fold(heading_label(name)),
             first.keys(),
             scorer=fuzz.token_ratio,
             limit=_MAX_NEAR,
             score_cutoff=_MIN_SIMILARITY,
         )
-        return [first[text] for text, _, _ in found]
+        return [first[text] for text, _, _ in similar]
 
-    def _completed(self, node: Place) -> Place:
+    def _completed(self, place: Place) -> Place:
         """Follow the remaining steps from a similar section; return the section reached, or the given one."""
-        context = [node]
+        context = [place]
         for step in self.rest:
             context = self.scope.follow(step, context)
             if not context:
-                return node
+                return place
         return context[0]
 
-    def _selectors(self, nodes: Sequence[Place]) -> tuple[str, ...]:
+    def _selectors(self, places: Sequence[Place]) -> tuple[str, ...]:
         """Return selectors that find these sections among all searched documents."""
-        return tuple(dict.fromkeys(self._address(node) for node in nodes[:_MAX_NEAR]))
+        return tuple(dict.fromkeys(self._address(place) for place in places[:_MAX_NEAR]))
 
-    def _address(self, node: Place) -> str:
-        tree, index = node
+    def _address(self, place: Place) -> str:
+        tree, index = place
         self.scope.clock.check()
         names = self.scope.names[tree]
         unique = (name for name in names if self.scope.documents_called[name] == 1)
@@ -280,8 +280,8 @@ def _unknown(predicate: str) -> str:
     # Only failures need it, and it is slow to import.
     from rapidfuzz import process
 
-    found = process.extractOne(predicate, KNOWN_PREDICATES.split(", "), score_cutoff=_MIN_SIMILARITY)
-    near = f", did you mean {found[0]}" if found else ""
+    similar = process.extractOne(predicate, KNOWN_PREDICATES.split(", "), score_cutoff=_MIN_SIMILARITY)
+    near = f", did you mean {similar[0]}" if similar else ""
     return f"{_shortened(predicate)} is unknown{near}; known: {KNOWN_PREDICATES}"
 
 
