@@ -193,22 +193,22 @@ def places(
         hierarchy.append(Root(str(system), "system", npl=True))
 
     def configured(kind: Kind) -> Kind:
-        found = [ItemFolder(root, "") for root in agents] if kind.name == "agent" else []
+        folders = [ItemFolder(root, "") for root in agents] if kind.name == "agent" else []
         if kind.variable and (value := values.get(kind.variable)):
-            found.append(ItemFolder(Root(str(cwd / value), kind.variable, npl=True), kind.inside))
+            folders.append(ItemFolder(Root(str(cwd / value), kind.variable, npl=True), kind.inside))
         patches = [ItemFolder(root, folder) for folder in kind.folders for root in hierarchy]
-        found += patches
+        folders += patches
         if kind.only is not None:
-            found.append(ItemFolder(Root(str(cwd), "working directory"), ""))
+            folders.append(ItemFolder(Root(str(cwd), "working directory"), ""))
         if bundled is not None:
-            found.append(ItemFolder(Root(str(bundled), "bundled", npl=True), kind.bundled))
+            folders.append(ItemFolder(Root(str(bundled), "bundled", npl=True), kind.bundled))
         if kind.themed:
             themes = dict.fromkeys((theme, _DEFAULT_THEME))
-            found = [_below(place, name) for name in themes for place in found]
+            folders = [_below(place, name) for name in themes for place in folders]
             patches = [
                 place for base in patches for place in (*(_below(base, name) for name in themes), base)
             ]
-        return replace(kind, places=tuple(found), patches=tuple(patches) if kind.patched else ())
+        return replace(kind, places=tuple(folders), patches=tuple(patches) if kind.patched else ())
 
     return Catalog(tuple(map(configured, _TABLE)))
 

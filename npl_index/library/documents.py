@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -163,10 +163,10 @@ class Library:
             problem = f"a {kind.name} has no sections"
             raise InvalidRequestError(problem, parameter="resource_type", hint="load it whole")
         item = ref.item if ref.item is not None else kind.only or ""
-        found = self.find_items(kind, item)
-        if not found:
+        items = self.find_items(kind, item)
+        if not items:
             raise self.no_item(kind, item)
-        return tuple(found[name] for name in sorted(found))
+        return tuple(items[name] for name in sorted(items))
 
     @property
     def searched(self) -> tuple[Root, ...]:
@@ -201,13 +201,12 @@ class Library:
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise outside(text)
         problems: list[NPLError] = []
-        found = self._at_first(clean, text, problems)
-        if not found:
-            patterns = map(os.path.normpath, alternatives(clean))
-            each = [self._at_first(one, text, problems) or self._find_matches(one, text) for one in patterns]
-            found = self._joined(each) or self._find_named(clean)
-        if found:
-            return found
+        if files := self._at_first(clean, text, problems):
+            return files
+        paths = map(os.path.normpath, alternatives(clean))
+        parts = [self._at_first(path, text, problems) or self._find_matches(path, text) for path in paths]
+        if files := self._joined(parts) or self._find_named(clean):
+            return files
         raise problems[0] if problems else self._no_file(text)
 
     def holds(self, text: str) -> bool:
@@ -228,21 +227,20 @@ class Library:
                     return (self.roots.regular(path, text, MARKDOWN_SUFFIXES),)
                 except (DocumentNotFoundError, UnreadableDocumentError) as problem:
                     problems.append(problem)
-            elif found := self._collect(path, None):
-                return found
+            elif files := self._collect(path, None):
+                return files
             else:
                 problems.append(DocumentNotFoundError(f"the folder {text!r} contains no Markdown"))
         return ()
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
         """Return the files below all default roots."""
-        found = self._joined([self._collect(root.path, None) for root in searched])
-        if not found:
+        files = self._joined([self._collect(root.path, None) for root in searched])
+        if not files:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
             raise DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
-        if len(found) > self.limits.max_files:
-            raise too_many(f"{self.limits.max_files:,} files")
-        return found
+        self._check_number(files)
+        return files
 
     def left_out(self) -> Counter[str]:
         """Return the numbers of the files below the default roots that are not served, by their kinds."""
@@ -267,12 +265,9 @@ class Library:
 
     def _find_ending(self, name: str) -> tuple[Found, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""
-        found: dict[Found, None] = {}
-        for root in self.roots:
-            if not root.npl and os.path.isdir(root.path):
-                every = self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED)
-                found.update((file, None) for _, file in every)
-        paths = {file: " ".join(file.path.split()) for file in found}
+        roots = [root.path for root in self.roots if not root.npl and os.path.isdir(root.path)]
+        walks = (self.roots.walk(root, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED) for root in roots)
+        paths = {file: " ".join(file.path.split()) for _, file in chain.from_iterable(walks)}
         spellings = {name, f"{name}.md"}
         exact = tuple(file for file, path in paths.items() if path in spellings)
         ends = tuple(f"/{spelling}" for spelling in spellings)
@@ -308,17 +303,24 @@ class Library:
         pattern = PathPattern.compile(segments[first:], parameter="file")
         folder = os.sep.join(segments[:first]) or (os.sep if os.path.isabs(clean) else os.curdir)
         for path in self._existing((folder,), text):
-            if os.path.isdir(path) and (found := self._collect(path, pattern)):
-                return found
+            if os.path.isdir(path) and (files := self._collect(path, pattern)):
+                return files
         return ()
 
     def _collect(self, folder: str, pattern: PathPattern | None) -> Listed:
         """Return the files below a real folder, each once, sorted by path."""
         walk = partial(self.roots.walk, folder, pattern, MARKDOWN_SUFFIXES)
         listed = self._listings.now((self._own_key, folder, pattern), walk)
-        if len(listed) > self.limits.max_files:
-            raise too_many(f"{self.limits.max_files:,} files")
+        self._check_number(listed)
         return listed
+
+    def _check_number(self, files: Sized) -> None:
+        """Check the number of files or items.
+
+        :raises DocumentTooLargeError: they are more than the limit.
+        """
+        if len(files) > self.limits.max_files:
+            raise too_many(f"{self.limits.max_files:,} files")
 
     def _joined(self, parts: list[tuple[Found, ...]]) -> tuple[Found, ...]:
         """Return the files of several folders or patterns, each once; the same object for the same parts."""
@@ -338,7 +340,7 @@ class Library:
         name = clean.replace(os.sep, "/")
         kinds = (kind for kind in self.catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES)
         items = (self.find_item(kind, reading) for kind in kinds for reading in kind.readings(name))
-        return tuple(islice((found for found in items if found is not None), 1))
+        return tuple(islice(filter(None, items), 1))
 
     def find_item(self, kind: Kind, item: str) -> Found | None:
         """Find the item with exactly this name; the first place with the file wins.
@@ -387,8 +389,8 @@ class Library:
             return {}
         compiled = PathPattern.compile(re.split(r"[./]", pattern), parameter="items")
         return {
-            name: found
-            for name, (path, found) in self._items(kind, pattern=True).items()
+            name: file
+            for name, (path, file) in self._items(kind, pattern=True).items()
             if compiled.matches(path.split("/")) or compiled.matches(name.split("."))
         }
 
@@ -415,13 +417,12 @@ class Library:
         items: dict[str, tuple[str, Found]] = {}
         for place in places:
             folder = self.roots.below(place, "")
-            for below, found in self.roots.walk(folder, None, (kind.suffix,)) if folder else ():
+            for below, file in self.roots.walk(folder, None, (kind.suffix,)) if folder else ():
                 path = below[: -len(kind.suffix)]
                 name = path.replace("/", ".")
                 if name not in items and not below.endswith(PATCH_SUFFIX):
-                    items[name] = (path, replace(found, label=place.root.label, item=name))
-            if len(items) > self.limits.max_files:
-                raise too_many(f"{self.limits.max_files:,} files")
+                    items[name] = (path, replace(file, label=place.root.label, item=name))
+            self._check_number(items)
         return items
 
     def no_item(self, kind: Kind, item: str) -> DocumentNotFoundError:

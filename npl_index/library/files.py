@@ -109,8 +109,8 @@ class Folder:
         :raises OSError: see :meth:`opened`.
         """
         if self._handle is None:
-            with self.opened(self.path, name, make=make, mode=self._mode) as found:
-                yield found
+            with self.opened(self.path, name, make=make, mode=self._mode) as folder:
+                yield folder
             return
         handle = _descend(os.dup(self._handle), name, make, self._mode)
         try:
@@ -227,9 +227,9 @@ class Folder:
             has the file open for writing.
         :raises OSError: the file does not exist, or cannot be read or written.
         """
-        found, status = self.read(name, limit)
-        if found != old:
-            return found
+        present, status = self.read(name, limit)
+        if present != old:
+            return present
         with self._temporary((new,), status, None, durable=True, source=name) as fresh:
             if not self._holds(name, old):
                 return self.read(name, limit)[0]
@@ -332,12 +332,12 @@ class Folder:
             self._rename(fresh, name)
         return True
 
-    def _exchange(self, one: str, other: str) -> bool:
+    def _exchange(self, name: str, other: str) -> bool:
         """Exchange two files in one step; return whether the system could do that."""
         call = _renameat2()
         if call is None or self._handle is None:
             return False
-        result: int = call(self._handle, os.fsencode(one), self._handle, os.fsencode(other), _EXCHANGE)
+        result: int = call(self._handle, os.fsencode(name), self._handle, os.fsencode(other), _EXCHANGE)
         return result == 0
 
     def _at(self, name: str) -> str:

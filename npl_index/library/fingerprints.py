@@ -51,14 +51,14 @@ def is_settled(mtime_ns: int, now_ns: int) -> bool:
 def entry_state(path: str) -> tuple[int, ...]:
     """Return numbers that differ after a change of a folder's entries or a file; empty without an entry."""
     try:
-        one = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - a path object costs more
+        status = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - a path object costs more
     except OSError:
         return ()
-    return one.st_mtime_ns, one.st_ctime_ns, one.st_size, one.st_ino, one.st_dev
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 def settled_states(*paths: str) -> tuple[tuple[int, ...], ...] | None:
     """Return the states of some paths; ``None`` without the first, or if a later change might not show."""
     now, states = time.time_ns(), tuple(map(entry_state, paths))
-    settled = all(is_settled(one, now) for state in states for one in state[:2])
+    settled = all(is_settled(stamp, now) for state in states for stamp in state[:2])
     return states if states[0] and settled else None

@@ -76,11 +76,11 @@ class Rules:
 def rules_of(folder: str, text: str, label: str, above: Rules | None) -> Rules | None:
     """Return the rules of a text in the form of ``.gitignore``; the same object for the same arguments."""
     lines = [_without_spaces(line.removesuffix("\r")) for line in text.split("\n")]
-    found = [rule for line in lines if (rule := _rule(line)) is not None]
-    if not found or len(found) > MAX_RULES:
+    rules = [rule for line in lines if (rule := _rule(line)) is not None]
+    if not rules or len(rules) > MAX_RULES:
         return above
-    names = "|".join({fnmatch.translate(name): None for _, name in found})
-    return Rules(folder, tuple(rule for rule, _ in reversed(found)), re.compile(names), label, above)
+    names = "|".join({fnmatch.translate(name): None for _, name in rules})
+    return Rules(folder, tuple(rule for rule, _ in reversed(rules)), re.compile(names), label, above)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class _CachedListing:
             if walked != self._walked:
                 fresh = {_PLACE(file): (file, None) for file in walked}
                 known = {_PLACE(file): (file, state) for file, state in zip(last, states, strict=True)}
-                pairs = [known.get(place, one) for place, one in sorted(fresh.items(), key=itemgetter(0))]
+                pairs = [known.get(place, new) for place, new in sorted(fresh.items(), key=itemgetter(0))]
                 founds, states = [found for found, _ in pairs], [state for _, state in pairs]
             states = states_of(founds, states)
             if founds is not last or not all(map(is_, states, last.states)):

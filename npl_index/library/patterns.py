@@ -30,11 +30,12 @@ def alternatives(text: str) -> tuple[str, ...]:
     """
     waiting, done = [text], dict[str, None]()
     while waiting:
-        found = _BRACES.search(first := waiting.pop(0))
-        if found is None:
+        braces = _BRACES.search(first := waiting.pop(0))
+        if braces is None:
             done[first] = None
         else:
-            waiting += [first[: found.start()] + one + first[found.end() :] for one in found[1].split(",")]
+            before, after = first[: braces.start()], first[braces.end() :]
+            waiting += [f"{before}{part}{after}" for part in braces[1].split(",")]
         if len(waiting) + len(done) > _MAX_ALTERNATIVES:
             problem = f"the braces expand to more than {_MAX_ALTERNATIVES} patterns"
             raise InvalidRequestError(problem, parameter="file")
@@ -68,8 +69,8 @@ class PathPattern:
             limit = f"{_MAX_SEGMENTS} segments and {_MAX_WILDCARDS} wildcards"
             raise InvalidRequestError(f"the pattern has more than {limit}", parameter=parameter)
         every = [*segments, "*"] if segments[-1] == "**" else segments
-        distinct = (one for at, one in enumerate(every) if one != "**" or every[at + 1] != "**")
-        return cls(tuple(None if one == "**" else re.compile(fnmatch.translate(one)) for one in distinct))
+        parts = (part for at, part in enumerate(every) if part != "**" or every[at + 1] != "**")
+        return cls(tuple(None if part == "**" else re.compile(fnmatch.translate(part)) for part in parts))
 
     def matches(self, segments: Sequence[str]) -> bool:
         """Return whether a file's segments match from first to last."""

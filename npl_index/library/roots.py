@@ -258,9 +258,9 @@ class Roots:
         """Yield the paths of some files below each root, and of their folders, from a short walk."""
         for root in self:
             with suppress(DocumentTooLargeError):
-                for _, found in self.walk(root.path, None, suffixes, _SAMPLE):
-                    yield found.path
-                    yield found.path.rpartition("/")[0]
+                for _, file in self.walk(root.path, None, suffixes, _SAMPLE):
+                    yield file.path
+                    yield file.path.rpartition("/")[0]
 
     def walk(
         self,
@@ -296,15 +296,15 @@ class Roots:
             entered.add(folder)
             direct = folder == f"{start}/{below}"[:-1]  # a link may lead to a different folder the next time
             with suppress(OSError):  # unreadable or deleted
-                one = known.pop(folder, None) if direct else None
-                if one and one.is_current(folder, above, most - walk.visited):
-                    walk.visited += one.visited
-                    walk.waiting += one.folders
-                    yield from one.files
+                walked = known.pop(folder, None) if direct else None
+                if walked and walked.is_current(folder, above, most - walk.visited):
+                    walk.visited += walked.visited
+                    walk.waiting += walked.folders
+                    yield from walked.files
                 else:
-                    one = yield from self._read(walk, *located, folder, below, above)
-                if one and direct:
-                    known[folder] = one
+                    walked = yield from self._read(walk, *located, folder, below, above)
+                if walked and direct:
+                    known[folder] = walked
         for folder in known.keys() - entered:
             del known[folder]
 
@@ -341,9 +341,9 @@ class Roots:
                     walk.waiting.append((linked, f"{path}/", self._rules(linked)))
             elif has_suffix(entry.name, walk.suffixes):
                 if fits(walk.pattern, path) and entry.is_file(follow_symlinks=False):
-                    found = Found(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
-                    files.append((path, found))
-                    yield path, found
+                    file = Found(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
+                    files.append((path, file))
+                    yield path, file
             elif entry.name.lower().endswith(OTHER_TEXTS):
                 walk.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
             elif entry.is_dir(follow_symlinks=False) and self._may_enter(walk, path):
@@ -442,7 +442,7 @@ def real_path(path: str) -> str | None:
 
 def skipped_text(skipped: Mapping[str, int]) -> str:
     """Return the numbers of skipped texts and folders for people, largest first; those with advice last."""
-    ordered = sorted(skipped.items(), key=lambda one: (";" in one[0], -one[1], one[0]))
+    ordered = sorted(skipped.items(), key=lambda kind: (";" in kind[0], -kind[1], kind[0]))
     return ", ".join(f"{number:,} {what}" for what, number in ordered)
 
 

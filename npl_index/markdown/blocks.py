@@ -106,8 +106,8 @@ def _definition_list(state: BlockState, start: int, end: int, silent: bool) -> b
     if state.foreign_terms is None:
         state.foreign_terms = [
             line
-            for found in _FOREIGN_TERM.finditer(state.src)
-            for line in (bisect_left(state.bMarks, found.start()),)
+            for term in _FOREIGN_TERM.finditer(state.src)
+            for line in (bisect_left(state.bMarks, term.start()),)
             if _begins_block(state, line, state.lineMax, True)
         ]
     position = bisect_right(state.foreign_terms, start)

@@ -23,10 +23,10 @@ def follow(fences: list[str], line: str, *, nested: bool = False) -> bool:
     :param fences: marks of the open fences, outermost first; changed.
     :param nested: fences of equal length nest, as in NPL.
     """
-    found = _MARKER.match(line)
-    if found is None:
+    marker = _MARKER.match(line)
+    if marker is None:
         return False
-    marks, info = found[1], found[2].strip()
+    marks, info = marker[1], marker[2].strip()
     if fences and not info and marks.startswith(fences[-1]):
         fences.pop()
     elif (nested or not fences) and not (marks[0] == "`" and "`" in info):

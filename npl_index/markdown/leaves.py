@@ -55,10 +55,10 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
             if not (state.npl and behind_marker) or _MARKED_FENCE.match(source, pos):
                 break
         if source[pos : pos + 1] == marker and not state.is_code_block(line):
-            found = _FENCE.fullmatch(source, pos, ends[line])
-            run = found[1] or found[3] if found else ""
-            if found and len(run) >= open_runs[-1]:
-                if not (found[2] or found[4] or "").strip(" \t"):
+            mark = _FENCE.fullmatch(source, pos, ends[line])
+            run = mark[1] or mark[3] if mark else ""
+            if mark and len(run) >= open_runs[-1]:
+                if not (mark[2] or mark[4] or "").strip(" \t"):
                     open_runs.pop()
                 elif state.npl:
                     open_runs.append(len(run))
@@ -83,12 +83,12 @@ def loose_fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
     there. CommonMark sees no fence there, and takes the closing line for an opening one.
     """
     source, begins, shifts, ends = state.src, state.bMarks, state.tShift, state.eMarks
-    found = None
+    opening = None
     if not state.level and not state.is_code_block(start):
-        found = _LOOSE_FENCE.fullmatch(source, begins[start] + shifts[start], ends[start])
-    if found is None:
+        opening = _LOOSE_FENCE.fullmatch(source, begins[start] + shifts[start], ends[start])
+    if opening is None:
         return False
-    run = found[1] or found[2]
+    run = opening[1] or opening[2]
     line, closed = start + 1, False
     while line < end and not closed:
         if not line & 1023:
@@ -110,7 +110,7 @@ def loose_fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
         return False
     if not silent:
         state.npl_fences = True
-        state.leaf("fence", start, line).info = found[0].split(run, 1)[1].strip()
+        state.leaf("fence", start, line).info = opening[0].split(run, 1)[1].strip()
     return True
 
 

@@ -74,12 +74,12 @@ def slugs(headings: Iterable[Section]) -> list[str]:
     for heading in headings:
         name, without = heading.name, _PICTURE.sub(_NOTHING, heading.heading)
         # The words of a picture do not count; what stands in its place keeps the blanks around it.
-        base = one = slug(name if without == heading.heading else visible_text(without, {}))
-        while one in taken:
+        base = anchor = slug(name if without == heading.heading else visible_text(without, {}))
+        while anchor in taken:
             taken[base] += 1
-            one = f"{base}-{taken[base]}"
-        taken[one] = 0
-        result.append(one)
+            anchor = f"{base}-{taken[base]}"
+        taken[anchor] = 0
+        result.append(anchor)
     return result
 
 
@@ -120,11 +120,11 @@ def definitions_for(text: str, source: str, *, nested: bool = False) -> list[str
         return []
     shown = "\n".join(line for _, line in _without_comments(_outside_code(text, nested)))
     used = {_label(use[1]) for use in _USE.finditer(shown)}
-    found: dict[str, str] = {}
+    definitions: dict[str, str] = {}
     for _, line in _outside_code(source, nested):
         if defined := _DEFINED.match(line):
-            found.setdefault(_label(defined[1]), line.strip())
-    return [line for label, line in found.items() if label in used]
+            definitions.setdefault(_label(defined[1]), line.strip())
+    return [line for label, line in definitions.items() if label in used]
 
 
 def _label(text: str) -> str:

@@ -94,9 +94,9 @@ class Surroundings:
     def _definitions(self) -> Mapping[str, object]:
         """Values by label: of links, footnotes (``^label``) and abbreviations (``*label``)."""
         links = self._blocks.env.get("references", {})
-        found = {label: (link["href"], link["title"]) for label, link in links.items()}
+        defined = {label: (link["href"], link["title"]) for label, link in links.items()}
         notes = {label: line for line in self._shown if (label := _noted(line))}
-        return found | notes
+        return defined | notes
 
     def tail(self, first: int, stop: int, start: int) -> int:
         """Return the first line of what serves others at the end of a section; ``stop`` without such text.
@@ -144,15 +144,15 @@ class Surroundings:
         for number, mark in enumerate(marks):
             if mark.line in inside:
                 by_line[mark.line].append(number)
-        found = set()
+        serving = set()
         for line, numbers in by_line.items():
             text = self.lines[line]
             for number in numbers[:_MAX_MARKS]:
                 text = text.replace(marks[number].shown, "", 1)
             partners = [marks[pairs[number]].line for number in numbers if number in pairs]
             if not text.strip() and len(partners) == len(numbers) and inside.isdisjoint(partners):
-                found.add(line)
-        return frozenset(found)
+                serving.add(line)
+        return frozenset(serving)
 
     def unused(self, first: int, stop: int, outside: range, new: Surroundings) -> Iterator[int]:
         """Yield the lines of definitions that nothing outside uses, or that a new text has.
@@ -181,7 +181,8 @@ class Surroundings:
     def own_end(self, tail: list[str]) -> int:
         """Return the number of lines of this text without an end that repeats the end of a tail."""
         marks, pairs = self._marks
-        paired = {marks[one].line for one, other in pairs.items() if marks[one].line != marks[other].line}
+        lines = ((marks[mark].line, marks[partner].line) for mark, partner in pairs.items())
+        paired = {line for line, other in lines if line != other}
         stop = len(self.lines)
         wanted = [line.strip() for line in tail if line.strip()]
         for line in range(len(self.lines) - 1, -1, -1):
@@ -202,9 +203,9 @@ class Surroundings:
         behind = len(commonprefix([old_lines[first:][::-1], new_lines[first:][::-1]]))
         gone, added = range(first, len(old_lines) - behind), range(first, len(new_lines) - behind)
         before, after = self._partners(gone), new._partners(added)
-        for one, other in zip(before, after, strict=False):
-            if one[1:] != other[1:]:
-                problem = f"{one[0].shown.strip()!r} in line {one[0].line + 1}, outside of the changed text"
+        for (mark, *own), (_, *new_own) in zip(before, after, strict=False):
+            if own != new_own:
+                problem = f"{mark.shown.strip()!r} in line {mark.line + 1}, outside of the changed text"
                 raise _refused(f"the edit would separate {problem}, from what belongs to it")
         marks, pairs = new._marks
         for number, mark in enumerate(marks):
@@ -246,7 +247,7 @@ class Surroundings:
         marks, pairs = self._marks
         numbers = (number for number, mark in enumerate(marks) if mark.line not in inside)
         places = {number: place for place, number in enumerate(numbers)}
-        partners = {one: places.get(other, "inside") for one, other in pairs.items()}
+        partners = {number: places.get(partner, "inside") for number, partner in pairs.items()}
         return [(marks[number], marks[number].name, partners.get(number)) for number in places]
 
 

@@ -86,9 +86,9 @@ ANY = SectionFilter()
 
 
 def _field_test(name: str, value: object) -> FieldTest:
-    texts = [_text(name, one) for one in (value if isinstance(value, list | tuple) else [value])]
-    wanted = {folded_value(one.removeprefix("\\")) for one in texts if not one.startswith("!")}
-    unwanted = {folded_value(one[1:]) for one in texts if one.startswith("!")}
+    texts = [_text(name, part) for part in (value if isinstance(value, list | tuple) else [value])]
+    wanted = {folded_value(text.removeprefix("\\")) for text in texts if not text.startswith("!")}
+    unwanted = {folded_value(text[1:]) for text in texts if text.startswith("!")}
     return FieldTest(folded_value(name), frozenset(wanted), frozenset(unwanted))
 
 
@@ -109,11 +109,13 @@ def unknown_field(name: str, counts: Mapping[str, int]) -> InvalidRequestError:
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
     def near(names: Any) -> list[str]:
-        return [one[0] for one in process.extract(name, names, scorer=fuzz.ratio, score_cutoff=55, limit=3)]
+        return [
+            word for word, *_ in process.extract(name, names, scorer=fuzz.ratio, score_cutoff=55, limit=3)
+        ]
 
-    known = sorted(counts, key=lambda one: (-counts[one], one))
+    known = sorted(counts, key=lambda field: (-counts[field], field))
     shown = list(dict.fromkeys([*near(known), *known]))[:_MAX_NAMES]
-    fields = ", ".join(f"{one} ({counts[one]})" for one in shown) or "none"
+    fields = ", ".join(f"{field} ({counts[field]})" for field in shown) or "none"
     traits = ", ".join(near(CONDITIONS) or CONDITIONS)
     problem = f"filter: no document has the field {brief(name)}; fields: {fields}; traits: {traits}"
     return invalid_filter(problem)
