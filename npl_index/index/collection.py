@@ -28,7 +28,7 @@ from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.indexing import Collection, ParsedDocument, Summary, restore_sections, summarized
 from npl_index.ranking.postings import Postings, Sections
 from npl_index.ranking.standing import FIELDS, Standing, status_of
-from npl_index.selectors.names import Place
+from npl_index.selectors.names import LEVEL, Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
@@ -254,6 +254,15 @@ class IndexedCollection(Collection):
             raise self._reader.lost()
         found = (rows[number] for number in numbers)
         return [Standing(one.language, status_of(one.fields)) for one in found]
+
+    def heading_names(self, documents: Sequence[int]) -> dict[int, frozenset[str]]:
+        """Return the different headings of some documents, folded."""
+        numbers = self.scope.documents[list(documents)].tolist()
+        names: dict[int, set[str]] = {number: set() for number in numbers}
+        select = f"SELECT document, fold FROM name WHERE kind & {LEVEL} AND document {AMONG}"
+        for number, name in self._reader.rows(select, json.dumps(numbers)):
+            names[number].add(name)
+        return {one: frozenset(names[number]) for one, number in zip(documents, numbers, strict=True)}
 
     def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:
         """Return the other sections with the text of each section, by one query."""

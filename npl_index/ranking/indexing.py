@@ -40,7 +40,7 @@ from npl_index.ranking.postings import Postings, Sections, sections_of
 from npl_index.ranking.standing import Standing, Versions, language_of, status_in, version_words, versions_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field
-from npl_index.selectors.labels import heading_label
+from npl_index.selectors.labels import fold, heading_label
 from npl_index.selectors.names import LEVEL, KnownNames, Name, Names, Place, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.counting import TokenCounter
@@ -61,6 +61,9 @@ _TERM_BYTES = 300
 _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
 _SECTION = attrgetter(*(one.name for one in fields(Section)[1:]))  # without the index
 _SPAN = attrgetter("start", "stop")
+MAX_RENAMED = 2_000
+"""Maximum documents of versions whose headings are compared."""
+
 _known_versions = lru_cache(maxsize=8)(versions_of)  # an edit changes no path
 
 
@@ -431,7 +434,17 @@ class Collection(ABC):
     @cached_property
     def versions(self) -> Versions:
         """The versions of the documents."""
-        return _known_versions(tuple(self.paths))
+        versions = _known_versions(tuple(self.paths))
+        alone = list(versions.alone)[:MAX_RENAMED]
+        return versions.with_renamed(self.heading_names(alone)) if alone else versions
+
+    def heading_names(self, documents: Sequence[int]) -> dict[int, frozenset[str]]:
+        """Return the different headings of some documents, folded."""
+        trees = {number: self.documents[number].tree for number in documents}
+        return {
+            number: frozenset(fold(one.name) for one in tree.sections if one.level)
+            for number, tree in trees.items()
+        }
 
     def size_of(self, document: int, section: int) -> int:
         """Return the bytes of a section's own text; 0 for a bare heading."""

@@ -3,15 +3,15 @@ stand behind others for a question.
 
 A language is recognized by its letters (Arabic, Bengali, Chinese, Greek, Hebrew, Hindi, Japanese, Korean,
 Russian, Thai), or by the commonest words of languages in Latin letters (``data/languages.txt``). A version is
-a folder such as ``v1``, ``1.2``, ``version-3.x`` or ``latest`` with a counterpart of the same path in another
-version or outside such folders.
+a folder such as ``v1``, ``1.2``, ``version-3.x`` or ``latest``. A counterpart of a page has the same path or
+the same headings in another version or outside such folders.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from typing import NamedTuple
@@ -129,51 +129,99 @@ def _is_past(text: str, now: datetime) -> bool:
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) < now
 
 
+class VersionedPage(NamedTuple):
+    """A document of a version.
+
+    :param folder: the folder with the versions.
+    :param path: path of the document in its version.
+    :param order: order of the version.
+    :param name: name of the version.
+    """
+
+    folder: str
+    path: str
+    order: tuple[int, ...]
+    name: str
+
+
 class Versions(NamedTuple):
     """Versions of documents with the same path.
 
     :param older: documents with a newer counterpart.
     :param versions: name of the version of each versioned document.
     :param history: documents about changes.
+    :param alone: documents of versions without a counterpart of the same path.
     """
 
     older: frozenset[int]
     versions: Mapping[int, str]
     history: frozenset[int]
+    alone: Mapping[int, VersionedPage]
+
+    def with_renamed(self, headings: Mapping[int, frozenset[str]]) -> Versions:
+        """Return the versions with counterparts of the same headings, if no other page of a version has them.
+
+        :param headings: different headings of the documents that are alone.
+        """
+        groups: dict[tuple[str, frozenset[str]], list[int]] = {}
+        for number, own in headings.items():
+            if len(own) > 1:
+                groups.setdefault((self.alone[number].folder, own), []).append(number)
+        renamed = [
+            one for one in groups.values() if len({self.alone[at].order for at in one}) == len(one) > 1
+        ]
+        names = {number: self.alone[number].name for group in renamed for number in group}
+        older = self.older.union(*(_older(group, self.alone) for group in renamed))
+        return self._replace(older=older, versions={**self.versions, **names})
 
 
 def versions_of(paths: Sequence[str]) -> Versions:
     """Compare the paths of documents."""
-    groups: dict[str, list[tuple[tuple[int, ...], int]]] = {}
     history = frozenset(number for number, path in enumerate(paths) if _is_history(path))
     logs = [number for number, path in enumerate(paths) if path.endswith("/log.md")]
     if logs:
         every = set(paths)
         history |= {number for number in logs if f"{paths[number][:-6]}index.md" in every}
-    versioned = [number for number, path in enumerate(paths) if _VERSIONED.search(path)]
-    numbers: dict[int, str] = {}
-    for number in versioned:
-        key, order, name = _version_in(paths[number])
-        if name:
-            groups.setdefault(key, []).append((order, number))
-            numbers[number] = name
-    older: set[int] = set()
-    if groups:
-        for number, path in enumerate(paths):
-            if number not in numbers and path in groups:
-                groups[path].append((_CURRENT, number))
-                numbers[number] = "current"
-    for group in groups.values():
-        newest = max(order for order, _ in group)
-        older.update(number for order, number in group if order < newest)
-    return Versions(frozenset(older), numbers, history)
+    versioned = ((number, _version_in(path)) for number, path in enumerate(paths) if _VERSIONED.search(path))
+    pages = {number: page for number, page in versioned if page is not None}
+    versions = {number: page.name for number, page in pages.items()}
+    folders = {page.folder for page in pages.values()}
+    for number, path in enumerate(paths if folders else ()):
+        if number not in pages and (page := _current_in(path, folders)):
+            pages[number] = page
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, page in pages.items():
+        groups.setdefault(page[:2], []).append(number)
+    several = [group for group in groups.values() if len(group) > 1]
+    versions |= {number: pages[number].name for group in several for number in group}
+    single = [group[0] for group in groups.values() if len(group) == 1]
+    folders = {pages[number].folder for number in single if number in versions}
+    alone = {number: pages[number] for number in single if pages[number].folder in folders}
+    older = frozenset[int]().union(*(_older(group, pages) for group in several))
+    return Versions(older, versions, history, alone)
+
+
+def _older(group: Sequence[int], pages: Mapping[int, VersionedPage]) -> set[int]:
+    """Return the pages of a group that are older than the newest."""
+    newest = max(pages[number].order for number in group)
+    return {number for number in group if pages[number].order < newest}
 
 
 _CURRENT = (2,)
 
 
-def _version_in(path: str) -> tuple[str, tuple[int, ...], str]:
-    """Return a path without its version, the order of the version, and its name."""
+def _current_in(path: str, folders: Collection[str]) -> VersionedPage | None:
+    """Return a page outside of versions as one of the nearest folder with versions."""
+    parts = _above_versions(path.split("/"))
+    for at in range(len(parts) - 1, -1, -1):
+        folder = "/".join(parts[:at])
+        if folder in folders:
+            return VersionedPage(folder, "/".join(parts[at:]), _CURRENT, "current")
+    return None
+
+
+def _version_in(path: str) -> VersionedPage | None:
+    """Return the page of a version with a path."""
     parts = path.split("/")
     for at, part in enumerate(parts[:-1]):
         match, name = _VERSION.fullmatch(part), part.lower()
@@ -186,16 +234,21 @@ def _version_in(path: str) -> tuple[str, tuple[int, ...], str]:
             order = (0,)
         else:
             continue
-        above = parts[:at]
-        if above and above[-1] == "versioned_docs":
-            above[-1] = "docs"
-        return "/".join([*above, *parts[at + 1 :]]), order, name
-    return path, (), ""
+        folder = "/".join(_above_versions(parts[:at]))
+        return VersionedPage(folder, "/".join(parts[at + 1 :]), order, name)
+    return None
+
+
+def _above_versions(parts: Sequence[str]) -> list[str]:
+    """Return a path as that of current pages, which are in ``docs``, outside of ``website`` or in it."""
+    path = "/".join("docs" if part == "versioned_docs" else part for part in parts)
+    return path.replace("/website/docs", "/docs").split("/")
 
 
 def version_words(path: str) -> str:
     """Return the ways in which a question may name the version of a path, ``""`` without a number."""
-    name = _version_in(path)[2]
+    page = _version_in(path)
+    name = page.name if page else ""
     return f"version {name} v{name}" if name[:1].isdigit() else ""
 
 

@@ -27,6 +27,8 @@ def test_the_language_of_a_text(language: str, text: str) -> None:
         (["docs/1.9/a.md", "docs/1.10/a.md"], {0}),
         (["docs/1.x/a.md", "docs/2.x/a.md", "docs/1.x/only.md"], {0}),
         (["docs/a.md", "versioned_docs/version-3.1/a.md", "versioned_docs/version-3.0/a.md"], {1, 2}),
+        (["docs/a.md", "website/versioned_docs/version-3.1/a.md", "website/docs/b.md"], {1}),
+        (["website/docs/a.md", "website/versioned_docs/version-3.1/a.md"], {1}),
         (["stable/a.md", "3.2/a.md", "next/a.md"], {1, 2}),
         (["latest/a.md", "latest/b.md", "v3/b.md"], {2}),
         (["2023/report.md", "2024/report.md"], set()),
@@ -36,6 +38,25 @@ def test_the_language_of_a_text(language: str, text: str) -> None:
 )
 def test_older_versions_of_a_path(paths: list[str], older: set[int]) -> None:
     assert versions_of([f"/docs/{path}" for path in paths]).older == older
+
+
+@pytest.mark.parametrize(
+    ("paths", "older"),
+    [
+        (["1.0/a.md", "2.0/b.md"], {0}),
+        (["docs/b.md", "versioned_docs/version-3.1/a.md"], {1}),
+        (["1.0/a.md", "2.0/b.md", "2.0/c.md"], set()),
+        (["one/1.0/a.md", "other/2.0/b.md"], set()),
+    ],
+)
+def test_older_versions_of_the_same_headings(paths: list[str], older: set[int]) -> None:
+    """Headings that several pages of a version have say nothing, nor do those of other folders."""
+    versions = versions_of([f"/docs/{path}" for path in paths])
+    assert versions.older == set()
+    headings = dict.fromkeys(range(len(paths)), frozenset(("use", "limits")))
+    known = {number: headings[number] for number in versions.alone}
+    assert versions.with_renamed(known).older == older
+    assert versions.with_renamed(dict.fromkeys(known, frozenset(("use",)))).older == set()
 
 
 @pytest.mark.parametrize(
