@@ -114,7 +114,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_programs() -> Iterator[None]:
-    """Programs start fast."""
     with warm.programs():
         yield
 

@@ -65,7 +65,6 @@ class Balancer:
         self._turns = count()
 
     def answer(self, tool: str, /, **arguments: Any) -> Answer:
-        """Call a tool on the next server."""
         for _ in self.servers:
             server = self.servers[next(self._turns) % len(self.servers)]
             try:

@@ -171,7 +171,6 @@ def full(package: str, name: str) -> str:
 
 
 def test_a_package_imports_only_what_the_table_allows() -> None:
-    """The folders are the architecture."""
     wrong = []
     for name in MODULES:
         package = package_of(name)

@@ -189,7 +189,6 @@ def flags(text: str) -> set[str]:
 
 
 def helped(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """Return a command's help."""
     try:
         code = main([*words, "--help"])
     except SystemExit as end:  # argparse ends the program

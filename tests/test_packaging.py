@@ -82,7 +82,6 @@ def test_each_manifest_has_the_form_its_reader_asks_for(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_each_manifest_says_the_version_of_the_package(name: str) -> None:
-    """Wherever one is said."""
     text = (ROOT / name).read_text(encoding="utf-8")
     assert set(re.findall(r'"version": "([^"]*)"', text)) <= {PROJECT["version"]}
 
@@ -137,7 +136,6 @@ def test_the_plugin_is_offered_and_starts_the_server_in_the_project() -> None:
 
 
 def test_the_skill_has_its_form_and_is_short() -> None:
-    """Its name is that of its folder."""
     _, head, body = SKILL.read_text(encoding="utf-8").split("---\n", 2)
     skill = Skill.model_validate(yaml.safe_load(head))
     assert skill.name == SKILL.parent.name

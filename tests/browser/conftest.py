@@ -46,7 +46,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @contextmanager
 def launched(driver: Playwright) -> Iterator[Browser]:
-    """Run the system's browser."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     assert path is not None, "no Chromium; install Debian's package chromium"
     flags = ["--no-sandbox"] if os.getuid() == 0 else []

@@ -10,7 +10,6 @@ WEEKS = "\n\n".join(
 
 
 def fill_ask(docs: Path) -> None:
-    """Write the documents."""
     cellar = docs / "cellar"
     cellar.mkdir()
     texts = {

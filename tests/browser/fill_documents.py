@@ -51,7 +51,6 @@ A brush.
 
 
 def fill_documents(docs: Path) -> None:
-    """Write the documents."""
     (docs / "guide").mkdir()
     (docs / "pump.md").write_text(_PUMP, encoding="utf-8")
     (docs / "guide" / "care.md").write_text(_CARE, encoding="utf-8")

@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 
 class Caller(Protocol):
-    """Calls tools."""
-
     def call(self, tool: str, /, **arguments: Any) -> Any:
         """Return the data of an answer."""
 

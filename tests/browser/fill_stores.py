@@ -49,7 +49,6 @@ def picture(width: int = 320, height: int = 200) -> str:
 
 
 def fill(site: Calls) -> None:
-    """Make a session."""
     site.call("session_create", session_id="quay-3", title="Open the third quay")
     _rooms(site)
     _artifacts(site)

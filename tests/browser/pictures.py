@@ -35,7 +35,6 @@ COLOURS = 256
 
 
 def main() -> None:
-    """Take them."""
     target = Path(sys.argv[1])
     target.mkdir(exist_ok=True)
     with (

@@ -39,7 +39,6 @@ class Site:
 
 @contextmanager
 def running(folder: Path, *flags: str, **variables: str) -> Iterator[Site]:
-    """Run the server of a new site."""
     docs = folder / "docs"
     docs.mkdir()
     fill_documents(docs)
@@ -50,7 +49,6 @@ def running(folder: Path, *flags: str, **variables: str) -> Iterator[Site]:
 
 
 def fill(site: Site) -> None:
-    """Make something for every page."""
     fill_stores.fill(site)
     fill_ask(site.docs)
     fill_changes(site)

@@ -139,7 +139,6 @@ def annotate(content: bytes, filename: str, *notes: Mapping[str, Any]) -> Round:
 
 
 def large_artifact(line: Line) -> None:
-    """Store a large artifact and read it."""
     content = base64.b64encode(bytes(8 * MiB)).decode()
     whole = {"artifact_type": "x", "filename": "x", "file_content_base64": content}
     made = line.call("artifact_create", {**whole, "name": f"large {time.monotonic_ns()}"})
@@ -206,7 +205,6 @@ def dribble(line: Line) -> None:
 
 
 def shake_hands(line: Line) -> None:
-    """Open sessions and leave them."""
     for _ in range(50):
         line.send(HELLO)
 

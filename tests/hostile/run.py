@@ -410,7 +410,6 @@ def told(outcome: Outcome, wanted: bool) -> bool:
 
 
 def main() -> int:
-    """Run the day of the command line."""
     parser = argparse.ArgumentParser(description="Attack both servers while quiet clients measure.")
     parser.add_argument("--seconds", type=float, default=60.0)
     names = [one.name for one in ATTACKS]

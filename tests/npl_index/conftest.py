@@ -95,7 +95,6 @@ class Meter:
 
 
 def collection(*texts: str) -> Collection:
-    """Index texts and join them."""
     return KnownCollection([index_document(document(f"part{n}.md", text)) for n, text in enumerate(texts)])
 
 

@@ -22,7 +22,6 @@ NOTES = "# Notes\n\nDescale the kettle every month.\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with two files."""
     (tmp_path / "docs" / "more").mkdir(parents=True)
     (tmp_path / "docs" / "guide.md").write_text(GUIDE, encoding="utf-8")
     (tmp_path / "docs" / "more" / "notes.md").write_text(NOTES, encoding="utf-8")

@@ -31,7 +31,6 @@ def check(program: str, folder: Path, *, complete: bool) -> None:
 
 
 def said(base: list[str], *words: str, **variables: str) -> str:
-    """Return all that a command writes."""
     done = subprocess.run(
         [*base, *words], env={**environment(), **variables}, capture_output=True, text=True, check=False
     )

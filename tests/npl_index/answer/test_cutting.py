@@ -105,7 +105,6 @@ def test_without_a_place_to_look_for_the_beginning_is_kept(question: str) -> Non
 
 
 def test_a_match_near_the_beginning_keeps_the_beginning() -> None:
-    """There is room for both."""
     on = document_set(
         {"long.md": "# T\n\nFirst.\n\nSecond.\n\nAbout frogs.\n\n" + words(KINDS["items"], 500)}
     )
@@ -120,7 +119,6 @@ def test_a_fence_that_holds_no_match_is_not_cut_for_one_elsewhere() -> None:
 
 
 def test_lines_of_a_paragraph_that_does_not_fit_are_kept() -> None:
-    """Those around the match."""
     before, after = (words(f"Line N {way} the frogs of the pond.\n", 60) for way in ("before", "behind"))
     paragraph = f"{before}Newts sleep in winter.\n{after}\n"
     on = document_set({"long.md": f"# T\n\n## Animals\n\n{paragraph}Toads.\n"})
@@ -227,7 +225,6 @@ def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
 
 
 def test_cutting_looks_at_the_clock() -> None:
-    """A cut ends with the limit."""
     on = document_set({"x.md": "# T\n\n" + words(KINDS["items"], 100)})
     late = replace(on, clock=Deadline("x.md", -1.0))
     with pytest.raises(DocumentTimeoutError):

@@ -87,6 +87,5 @@ ANY = st.characters(categories=["L", "N", "P", "S", "Zs"])
 
 @given(st.text(ANY, max_size=80), st.text(ANY, max_size=40))
 def test_no_word_of_any_text_is_called_absent(text: str, question: str) -> None:
-    """In any script."""
     for word in absent(text, f"{text[10:30]} {question}"):
         assert not re.search(pattern(word), text, re.IGNORECASE), word

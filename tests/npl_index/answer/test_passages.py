@@ -187,7 +187,6 @@ def test_no_piece_ends_on_what_introduces_the_next(lead: str, room: int) -> None
 
 
 def test_a_paragraph_comes_with_the_code_that_it_introduces() -> None:
-    """Where both fit."""
     text = f"# T\n\n{FILLER}Open the valve first.\n\n```sh\nsiphon --start\n```\n\n{FILLER}"
     documents = replace(document_set({"x.md": text}), wanted=(("siphon", 1.0),))
     for room in range(22, 100):

@@ -19,7 +19,6 @@ SAID = "It is set once, is read at the start, and has a default that fits most p
 
 
 def passage(text: str, question: str, **arguments: object) -> str:
-    """Return the passages of an answer."""
     request = TailorRequest.parse(question, default_budget=DEFAULT_BUDGET, **arguments)  # type: ignore[arg-type]
     return write(request, document_set({"pump.md": f"# Pump\n\n## Options\n\n{text}"}), Json()).value.content
 
@@ -45,7 +44,6 @@ def test_a_row_of_an_html_table_comes_whole_below_the_head() -> None:
 
 
 def test_an_item_comes_below_its_parents() -> None:
-    """With the indentation that it has."""
     text = "".join(
         f"- Region {region}\n" + "".join(f"  - Town {region}{n}: mayor {region}{n}\n" for n in range(120))
         for region in ("north", "south")

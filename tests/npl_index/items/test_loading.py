@@ -185,7 +185,6 @@ def test_too_much_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    """A kind that does not exist is refused with those that do."""
     with pytest.raises(
         InvalidRequestError, match="persona, user-persona, prd, story, prompt, workflow, agent"
     ):

@@ -78,7 +78,6 @@ def test_who_may_patch() -> None:
 
 @pytest.mark.parametrize("theme", ["", "..", "a/b", "a\\b", ".hidden"])
 def test_a_theme_is_a_folder_name(theme: str) -> None:
-    """A theme cannot lead elsewhere."""
     with pytest.raises(InvalidRequestError):
         places(cwd=Path("/w"), home=None, system=None, bundled=None, theme=theme)
 

@@ -44,7 +44,6 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("either")
 def test_a_file_below_a_root_is_read(tmp_path: Path) -> None:
-    """With the state it was in."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "c.md").write_bytes(b"text")
     data, status = read_below(str(tmp_path), "a/b/c.md", MOST)
@@ -71,7 +70,6 @@ def test_no_segment_may_be_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("either")
 def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
-    """Links below it are not followed."""
     (tmp_path / "real").mkdir()
     (tmp_path / "linked").symlink_to("real")
     with Folder.opened(tmp_path / "linked", "a/b", make=True) as opened:
@@ -111,7 +109,6 @@ def test_a_file_has_as_many_bytes_as_the_limit_at_most(tmp_path: Path, folder: F
 
 
 def test_what_the_user_names_may_be_a_link(tmp_path: Path) -> None:
-    """It is followed."""
     (tmp_path / "file").write_bytes(b"x")
     (tmp_path / "link").symlink_to("file")
     assert read_path(tmp_path / "link", MOST)[0] == b"x"
@@ -351,7 +348,6 @@ def test_readers_share_a_lock(tmp_path: Path) -> None:
 
 
 def test_folders_are_made_with_those_above(tmp_path: Path) -> None:
-    """Once, and again without harm."""
     for _ in range(2):
         make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()

@@ -57,7 +57,6 @@ def test_an_edit_changes_these_bytes_and_no_others(
 def test_line_ends_and_blank_lines_fit_the_file(
     document: str, operation: str, name: str, text: str, expected: str
 ) -> None:
-    """The text gets the file's line ends, a blank line where a heading follows, and the file's own ending."""
     assert edited(operation, name, text, document) == expected
 
 

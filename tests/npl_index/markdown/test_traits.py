@@ -97,7 +97,6 @@ def test_words_are_counted_in_scripts_without_spaces_too(text: str, words: int) 
 def test_all_given_conditions_must_hold(
     conditions: dict[str, object], traits: Traits, level: int, holds: bool
 ) -> None:
-    """A filter holds when each condition does; those not given do not count."""
     assert SectionFilter.parse(conditions).traits.matches(traits, level) is holds
 
 

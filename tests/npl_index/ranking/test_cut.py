@@ -11,7 +11,6 @@ from tests.npl_index.ranking.test_scoring import ONE, ask, names
 
 
 def cut(hits: list[Hit], among: Collection, query: Query, *, generous: bool = False) -> list[Hit]:
-    """Cut hits that a query led to."""
     return cutting.cut(rank(among, query)._replace(hits=hits), among, generous=generous)
 
 
@@ -46,7 +45,6 @@ def test_named_topics_survive_the_cut() -> None:
 
 
 def test_cutting_nothing() -> None:
-    """Without hits nothing is returned."""
     assert cut([], ONE, asked("nothing")) == []
 
 

@@ -30,7 +30,6 @@ TEXT = case_text("texts/blocks.md")
 
 
 def indexed(text: str = TEXT, path: str = "guides/demo.md") -> IndexedDocument:
-    """Index some text."""
     return index_document(document(path, text))
 
 

@@ -40,7 +40,6 @@ def bodies_only(bodies: list[list[str]]) -> Fields:
 
 
 def scores(passages: Passages, row: int) -> list[float]:
-    """Score each section for one term."""
     concept = Concept(float(idf(passages.vocabulary, [row])[0]), ((row, 1.0),))
     return [float(score) for score in match(passages, [concept], Weights()).scores]
 

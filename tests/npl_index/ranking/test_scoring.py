@@ -39,7 +39,6 @@ def ask(
 
 
 def names(hits: list[Hit], among: Collection = ONE) -> list[str]:
-    """Name the sections of hits."""
     return [among.documents[hit.document].tree.sections[hit.section].name for hit in hits]
 
 
@@ -354,7 +353,6 @@ def test_no_title_names_the_question() -> None:
 
 
 def test_one_file_is_ranked_alike_from_memory_and_from_the_index() -> None:
-    """Wherever its terms are kept."""
     one = document("part0.md", MANUAL)
     kept = indexed_collection([one])
     for context in (BEHIND_A_PROXY, "remove packages from mirrors"):
@@ -471,7 +469,6 @@ def test_topics_in_order() -> None:
 
 
 def test_a_topic_of_stop_words() -> None:
-    """A heading of stop words only is a topic like any other."""
     among = collection("# T\n\n## How To\n\nSteps.\n\n## Who\n\nPeople.\n")
     assert names(ask("", "how to", among=among), among) == ["How To"]
 

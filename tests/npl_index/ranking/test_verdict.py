@@ -128,7 +128,6 @@ def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("part", ["堆", "数据库连接", "ﷺ", "x_", "größe-", "x*", "\u00ad"])
 def test_a_question_without_spaces_takes_time_in_proportion(part: str) -> None:
-    """However many terms it has."""
     double, single = (lines_run(partial(told, part * (size // len(part)))) for size in (4_000, 2_000))
     assert double < 2.5 * single
     assert lines_run(partial(told, part * 100_000)) < 25 * double

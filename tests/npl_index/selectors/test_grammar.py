@@ -117,7 +117,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @given(st.lists(MARKS, max_size=12).map("".join) | st.text(max_size=20), st.sampled_from(["", "## "]))
 def test_spelled_names_read_as_names(name: str, marks: str) -> None:
-    """A spelled name reads as that name, before any other text."""
     name = " ".join(name.translate(dict.fromkeys((*range(32), *range(127, 160)), " ")).split())
     for behind in ("", " [2]", " > ## x [1]", " > `x` > <y> > [has-code]", " [depth=0]", ' > "]" > "..."'):
         step = compile_selector(f"{marks}{spell(name)}{behind}").steps[0]

@@ -24,7 +24,6 @@ PART = "npl-instructions:\n   name: {}\n   version: 1.2.0\n---\n"
 
 
 def lines(headings: list[tuple[int, str]]) -> str:
-    """Write headings."""
     return "".join(f"{'#' * level} {name}\n\n" for level, name in headings)
 
 
@@ -55,7 +54,6 @@ selectors = st.tuples(st.one_of(name, st.just("* [has-code]"), step), path, end)
 
 
 def indexed(path: str, text: str) -> IndexedDocument:
-    """Index a text as a document of a set."""
     data = text.encode()
     title = path.rpartition("/")[2].removesuffix(".md")
     return index_document(

@@ -143,7 +143,6 @@ NODES = st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6]), N
 
 @given(name=st.just("guide") | NAMES, nodes=NODES, document=st.none() | NAMES)
 def test_generated_selectors_are_exact(name: str, nodes: list[tuple[int, str]], document: str | None) -> None:
-    """A generated selector selects exactly its section, for any headings."""
     assert_exact(build(name, nodes), document)
 
 

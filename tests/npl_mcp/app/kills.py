@@ -42,7 +42,6 @@ class Steps:
         self._connect, driver().connect = driver().connect, self._connected
 
     def die_before(self, step: int) -> None:
-        """Arm."""
         self._left = step
 
     def _audit(self, event: str, _: Any) -> None:
@@ -71,7 +70,6 @@ class Steps:
 
 
 def publish(settings: Settings) -> None:
-    """Index a new folder."""
     app = App(settings)
     told(app)
     app.close()

@@ -57,7 +57,6 @@ def test_no_call_fails_because_of_the_database(logged: Settings, caplog: pytest.
 
 
 def test_calls_that_are_too_many_are_left_out(logged: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They fill no memory."""
     monkeypatch.setattr(call_log, "MAX_QUEUE", 2)
     monkeypatch.setattr(call_log, "PAUSE_SECONDS", 60.0)
     assert [one["success"] for one in calls(logged, LOAD * 5)] == [True] * 5

@@ -77,7 +77,6 @@ QUESTIONS: tuple[Mapping[str, Any], ...] = (
 
 
 def selectors(value: Any) -> Iterator[str]:
-    """Find every selector of an answer."""
     if isinstance(value, dict):
         for name, part in value.items():
             if name == "selector":

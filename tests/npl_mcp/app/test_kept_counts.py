@@ -40,7 +40,6 @@ def kept(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def answer(app: App, **options: Any) -> dict[str, Any]:
-    """Return a section index."""
     found: dict[str, Any] = as_dict(npl_section_index(app, format="json", **options))  # type: ignore[arg-type]
     return found
 
@@ -127,7 +126,6 @@ def test_a_set_that_was_indexed_with_another_vocabulary(kept: Settings, vocabula
 
 @pytest.mark.parametrize("mode", ["memory", "disk"])
 def test_a_section_index_of_a_set_reads_no_text(kept: Settings, mode: str) -> None:
-    """At any depth, for any request."""
     settings = replace(kept, cache_mode=mode)
     app = App(settings)
     answer(app, file=".")

@@ -46,8 +46,6 @@ def write(folder: Path, pages: Names) -> None:
 
 
 class Requests:
-    """A project of change requests."""
-
     name = "cr:*"
 
     def __init__(self, settings: Settings, place: Path) -> None:
@@ -56,7 +54,6 @@ class Requests:
         put(place / "project" / ".mdt-config.toml", CONFIG)
 
     def fill(self, app: App, pages: Names) -> None:  # noqa: ARG002
-        """Add or change some."""
         write(self._folder, pages)
 
 
@@ -70,7 +67,6 @@ class Artifacts:
         self._numbers: dict[str, int] = {}
 
     def fill(self, app: App, pages: Names) -> None:
-        """Add some, or a revision to them."""
         for name, text in pages.items():
             file = {
                 "file_content_base64": base64.b64encode(text.encode()).decode(),

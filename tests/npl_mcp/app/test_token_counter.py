@@ -31,7 +31,6 @@ def small_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(folder: Path, name: str = NAMES[0], content: bytes = PUBLISHED) -> Path:
-    """Put a vocabulary into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return folder / name

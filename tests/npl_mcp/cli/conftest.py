@@ -17,7 +17,6 @@ from tests.npl_mcp.cli.stage import Play, Stage
 
 @pytest.fixture
 def stage() -> Iterator[Callable[[Play], Stage]]:
-    """Start such a server."""
     made: list[Stage] = []
 
     def start(play: Play) -> Stage:

@@ -65,13 +65,11 @@ def test_a_short_list_is_loaded_at_once() -> None:
 
 
 def test_each_client_has_a_form_and_each_form_a_source() -> None:
-    """None is left over."""
     assert set(CASES) == {client.name for client in CLIENTS}
     assert all(case["source"] for case in CASES.values())
 
 
 def test_commands_give_every_word_back() -> None:
-    """For any path."""
     adding = {one.name: one.adding(COMMAND) for one in CLIENTS if one.add}
     program, *arguments = COMMAND
     assert {name: shlex.split(text) for name, text in adding.items() if text} == {
@@ -139,7 +137,6 @@ def test_files_with_comments_are_read(tmp_path: Path) -> None:
     "text", ['{"mcp": {"a": "', "/*" * 100_000, '{"a": ' + ", " * 100_000, '"' * 100_001]
 )
 def test_files_that_end_early_are_named(tmp_path: Path, text: str) -> None:
-    """However long they are."""
     (tmp_path / "opencode.json").write_text(text)
     (found,) = configurations(tmp_path / "home", tmp_path)
     assert found.problem is not None

@@ -43,7 +43,6 @@ def test_what_a_server_writes_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_file_counts_as_none(body: object, tmp_path: Path) -> None:
-    """For any damage."""
     write(tmp_path, body)
     assert read_state(tmp_path) is None
 

@@ -186,7 +186,6 @@ def test_an_outside_edit_of_the_same_section_is_kept(
 def test_a_file_that_another_program_removes_stays_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The change is refused."""
     file = make_project(tmp_path)
     with pytest.raises(NPLError, match="cannot be written"):
         edited_meanwhile(monkeypatch, file, file.unlink, "append", "mine")

@@ -76,7 +76,6 @@ def test_versioned_parts_do_not_share_paths() -> None:
 
 
 def test_long_lists_of_candidates_end() -> None:
-    """They say how many there are."""
     many = Outline(parse_sections(b"## Notes\n\n" * 100, "x"))
     with pytest.raises(SectionNotFoundError, match="100 sections") as caught:
         many.find("Notes", "X-001")
@@ -88,7 +87,6 @@ def test_long_lists_of_candidates_end() -> None:
     "title", ["plain", "C #", "###", "a ## b", "# x", "x \\#", "`code` *x*", "1. x", "終 🎯"]
 )
 def test_a_title_is_read_as_it_was_written(title: str) -> None:
-    """Marks at its end are part of it."""
     tree = parse_sections(f"{heading_of(title)}\n\ntext\n".encode(), "x")
     assert [section.level for section in tree.sections] == [0, 1]
     assert title_of(tree.sections[1].heading) == title
@@ -106,5 +104,4 @@ def test_a_title_is_read_as_it_was_written(title: str) -> None:
     ],
 )
 def test_only_a_title_that_begins_a_text_gives_way(content: str, kept: str) -> None:
-    """Marks elsewhere are text."""
     assert without_title(content) == kept

@@ -192,7 +192,6 @@ def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["x", "TST", "TST-", "-5", "TST-123456", "T-1", "TST-1/..", "TST 1"])
 def test_what_is_no_key_is_refused(text: str) -> None:
-    """With any text around a number."""
     with pytest.raises(InvalidRequestError):
         ChangeKey.parse(text)
 
@@ -238,7 +237,6 @@ def test_a_configuration_that_cannot_be_used_is_named(
 
 
 def test_a_byte_order_mark_is_no_part_of_a_configuration(tmp_path: Path) -> None:
-    """Some editors write one."""
     make_project(tmp_path)
     (tmp_path / ".mdt-config.toml").write_text(CONFIG, encoding="utf-8-sig")
     assert codes(tmp_path) == ["TST"]
@@ -259,7 +257,6 @@ def test_a_configuration_is_not_read_through_a_link_out_of_the_project(tmp_path:
 
 
 def test_long_lists_of_projects_end(tmp_path: Path) -> None:
-    """They say how many there are."""
     for number in range(30):
         make_project(tmp_path / f"p{number}", code=f"P{number}")
     projects = Projects(tmp_path, ())

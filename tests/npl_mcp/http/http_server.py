@@ -29,8 +29,6 @@ META = {
 
 @dataclass
 class Running:
-    """A server and where it is reached."""
-
     process: subprocess.Popen[bytes]
     state: ServerState
     folder: Path
@@ -46,8 +44,6 @@ class Running:
 
 @dataclass
 class Answer:
-    """An answer over a raw connection."""
-
     status: int
     headers: dict[str, str]
     body: bytes = field(repr=False)

@@ -112,7 +112,6 @@ def test_web_pages_are_refused(server: Running, origin: str, path: str) -> None:
 
 
 def test_an_allowed_origin_is_let_in(server: Running) -> None:
-    """A page the user allowed may call."""
     assert index(server, Origin="https://app.example") == 200
 
 

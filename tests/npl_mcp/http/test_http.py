@@ -151,7 +151,6 @@ def test_every_code_has_a_status() -> None:
 
 
 def test_old_names_are_accepted_on_the_plain_route(server: Running) -> None:
-    """A name with a slash is one name."""
     answer = call(server, "directive/spec.template", {})
     assert answer.data["error_code"] in ("NOT_FOUND", "MISSING_REQUIRED", "INVALID_PARAMETER")
     assert answer.headers["content-type"] == "application/json"
@@ -377,7 +376,6 @@ def test_nothing_was_logged_as_a_defect(server: Running) -> None:
 
 @pytest.mark.thorough
 def test_calls_over_standard_streams_leave_the_same_line(tmp_path: Path) -> None:
-    """One mechanism for all transports."""
     params = {"name": "npl_section_index", "arguments": {"file": "none.md"}, "_meta": META}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     with subprocess.Popen(

@@ -167,7 +167,6 @@ def test_a_tool_of_a_hidden_domain_is_unknown(site: Site, domain: str) -> None:
 
 
 def gone(domain: str) -> set[str]:
-    """Return what goes with a domain."""
     return {domain} | {other for other, needed in NEEDS.items() if domain in needed}
 
 
@@ -179,7 +178,6 @@ def tools_of(site: Site, who: str) -> dict[str, tuple[dict[str, Any], str]]:
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_the_list_has_the_tools_of_the_domains_a_caller_sees(site: Site, domain: str) -> None:
-    """In the same order as for all."""
     every = tools_of(site, "alice")
     seen = tools_of(site, f"no-{domain}")
     assert list(seen) == [
@@ -661,7 +659,6 @@ def test_a_session_belongs_to_who_began_it(site: Site) -> None:
 
 
 def test_ready_tells_nothing_and_needs_no_token(site: Site) -> None:
-    """It says yes, and nothing more."""
     answer = request(site.server, "GET", "/readyz")
     assert (answer.status, answer.data) == (200, {"ok": True})
 

@@ -458,7 +458,6 @@ THEIRS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND da
 def test_a_server_starts_without_its_database_and_is_ready_when_that_comes(
     tmp_path: Path, postgres: Server
 ) -> None:
-    """It says meanwhile that it is not."""
     address = database(postgres, "later")
     postgres.ask("stop")
     with replica(tmp_path, address, 0) as server:

@@ -55,7 +55,6 @@ def described(url: str | None, socket: str | None) -> ServerState:
 
 
 def run(folder: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
     return subprocess.run(
         command(*flags),
         cwd=folder,

@@ -265,7 +265,6 @@ def test_questions_below_a_root_are_saved_with_permission(app: App, settings: Se
 
 
 def test_a_file_that_cannot_be_read_is_listed_with_its_problem(app: App) -> None:
-    """Other files are still read."""
     path = app.settings.roots[0] / "big.questions.md"
     with path.open("wb") as file:
         file.truncate(app.settings.limits.max_bytes + 1)

@@ -57,7 +57,6 @@ def test_too_much_is_refused_before_anything_walks_it(settings: Settings, case: 
 
 
 def test_too_much_ends_in_the_envelope(call: Call) -> None:
-    """As any other mistake."""
     answer = call("npl_load_tailored", topics=[1] * (MAX_ENTRIES + 1))
     assert answer == {
         "success": False,
@@ -76,7 +75,6 @@ def test_what_stores_keep_is_not_too_much(call: Call) -> None:
 
 
 def test_an_error_names_the_first_ten_problems(call: Call) -> None:
-    """And says how many more there are."""
     answer = call("npl_load_tailored", topics=list(range(MAX_ENTRIES)))
     assert answer["error"].count("topics[") == MAX_PROBLEMS
     assert answer["error"].endswith(f"and {MAX_ENTRIES - MAX_PROBLEMS} more problems")
@@ -166,7 +164,6 @@ def test_json_that_is_kept_as_it_is_may_be_a_truth_value(call: Call) -> None:
 
 @pytest.mark.parametrize("given", [True, "true", "True", False, "false"])
 def test_a_truth_value_may_be_a_text(call: Call, given: object) -> None:
-    """Models write them so."""
     call("worklog_init", session_id="s")
     assert call("worklog_read", agent_id="a", peek=given)["success"]
 
@@ -199,7 +196,6 @@ def test_lists_and_objects_may_be_json_in_a_text(call: Call) -> None:
     ["", "a, b", "[", "[1,", "{}", '"a"', "[[]]", "[NaN]", "[" * 100, f"[{'1,' * MAX_VALUES}1]", "[\ud800]"],
 )
 def test_a_text_that_holds_no_list_is_refused(call: Call, text: str) -> None:
-    """The error shows one."""
     answer = call("chat_create_room", name="r", members=text)
     assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
     assert 'members=["planner", "coder"]' in answer["error"]

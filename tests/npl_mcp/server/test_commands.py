@@ -81,7 +81,6 @@ def plan(call: Call) -> int:
 
 
 def test_a_backup_is_a_data_folder(run: Run, settings: Settings, plan: int, tmp_path: Path) -> None:
-    """The copy reads like the original."""
     done = run("backup", str(tmp_path / "copy"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"database and 2 revisions copied to {tmp_path / 'copy'}\n"
@@ -285,7 +284,6 @@ def test_a_malformed_address_of_a_database_is_one_message(
 def test_a_server_with_a_malformed_address_ends_with_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As the commands do."""
     monkeypatch.setenv("NPL_DATABASE_URL", "postgresql://u:hidden@[::1/x")
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
     assert main([]) == 2

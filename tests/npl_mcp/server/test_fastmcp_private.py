@@ -29,7 +29,6 @@ def test_the_sdks_server_is_inside() -> None:
 
 
 def test_no_other_module_uses_what_is_private() -> None:
-    """One module, with a reason for each."""
     folder = Path(npl_mcp.__file__).parent
     users = {path.name for path in folder.rglob("*.py") if "_mcp_server" in path.read_text(encoding="utf-8")}
     assert users == {"fastmcp_private.py"}

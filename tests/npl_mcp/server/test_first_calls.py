@@ -177,7 +177,6 @@ def test_a_wrong_call_is_found_out(world: World, tool: str) -> None:
 
 
 def test_every_tool_has_an_intent() -> None:
-    """And something to be seen."""
     assert list(INTENTS) == list(CALLS)
     assert set(INTENTS) == {spec.name for spec in listed_tools()}
     assert all(case["intent"] and case["effect"] for case in INTENTS.values())

@@ -152,7 +152,6 @@ def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> Non
     effects: list[int] = []
 
     def gather_all(app: App) -> int:
-        """Gather all."""
         effects.append(1)
         return len(app.gather(DocumentRef()).founds)
 
@@ -166,7 +165,6 @@ def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> Non
 
 
 def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Settings) -> None:
-    """It leaves no waiting entry."""
     counted = Counted(settings)
 
     async def script(client: Client[Any]) -> None:

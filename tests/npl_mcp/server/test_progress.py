@@ -58,7 +58,6 @@ def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
 
 @pytest.mark.parametrize("rounds", range(12))
 def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(settings: Settings, rounds: int) -> None:
-    """In any order of the event loop."""
     server = create_server(settings)
 
     async def work() -> str:

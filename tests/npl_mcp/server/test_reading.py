@@ -20,7 +20,6 @@ from tests.conftest import calls
 
 
 def rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return all rows of all tables."""
     database = engines.stores(folder).database
     try:
         with database.read() as tx:

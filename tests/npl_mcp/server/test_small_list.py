@@ -151,13 +151,11 @@ def test_failures_are_told_in_the_envelope(
 
 
 def test_without_the_small_list_there_are_no_such_tools(settings: Settings) -> None:
-    """No tool calls others without the setting."""
     answers = calls(settings, [("call_tool", {"name": "session_list"}), ("search_tools", {"query": "a"})])
     assert [answer["error_code"] for answer in answers] == ["NOT_FOUND", "NOT_FOUND"]
 
 
 def test_exact_names_are_found_and_called(settings: Settings) -> None:
-    """Names in the result can be called as written."""
     told = small(settings, exact_names=True)
     data = calls(told, [("search_tools", {"query": "create session"})])[0]["data"]
     names = [tool["name"] for tool in data["tools"]]

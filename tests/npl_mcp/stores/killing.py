@@ -129,7 +129,6 @@ class Life:
         return errors if errors or self._process.returncode != -signal.SIGKILL else None
 
     def acknowledged(self) -> list[Acknowledged]:
-        """Read what it did; a line without its end was not said."""
         lines = self._said.read_bytes().split(b"\n")[1:-1]
         return [json.loads(line) for line in lines]
 
@@ -173,7 +172,6 @@ class Replica:
         return self._server.result().log if by_itself else self._refused
 
     def acknowledged(self) -> list[Acknowledged]:
-        """Return what was answered."""
         return self._said
 
     def _live(self) -> None:

@@ -75,8 +75,6 @@ class Room:
 
 
 class Sessions:
-    """The session tools."""
-
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
         self.artifacts: list[Artifact] = []

@@ -22,8 +22,6 @@ from tests.npl_mcp.stores.models_base import (
 
 
 class Rooms(Artifacts):
-    """The chat tools."""
-
     def __init__(self) -> None:
         super().__init__()
         self.event_rooms: list[int] = []

@@ -42,7 +42,6 @@ def test_a_token_is_kept_as_its_digest_alone(database: Database, tmp_path: Path)
 
 
 def test_no_token_was_ever_made(tmp_path: Path) -> None:
-    """To ask makes no data folder."""
     with closing(Stores(tmp_path / "data", engines.empty_address(tmp_path / "data"))) as stores:
         assert stores.identities() is None
         assert not (tmp_path / "data").exists()
@@ -51,7 +50,6 @@ def test_no_token_was_ever_made(tmp_path: Path) -> None:
 
 
 def test_a_token_says_what_it_was_made_with(database: Database) -> None:
-    """All of it is read back."""
     sight = Sight(frozenset({"npl", "chat"}), ("/a", "/b"))
     database.writing(add_token, "alice", sight, read_only=True, lifetime=timedelta(days=1))
     entry = database.reading(tokens)[0]
@@ -97,7 +95,6 @@ def test_a_server_stays_closed_when_its_last_token_is_revoked(database: Database
 
 
 def test_an_ended_token_makes_room_for_a_new_one(database: Database) -> None:
-    """It is known, and not valid."""
     token = database.writing(add_token, "alice", lifetime=timedelta(microseconds=1))
     known = database.reading(identities)
     assert known is not None

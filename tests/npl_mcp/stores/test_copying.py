@@ -22,7 +22,6 @@ from tests.npl_mcp.stores.writer import Writer, caller, settings_in
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A place that was worked in."""
     (tmp_path / "project").mkdir()
     app = App(settings_in(tmp_path))
     writer = Writer(caller(app), "w")
@@ -34,7 +33,6 @@ def place(tmp_path: Path) -> Path:
 
 
 def rows(folder: Path) -> dict[str, list[Any]]:
-    """Return all rows that are copied."""
     names = set(engines.tables(folder)) - {"alembic_version"}
     return {name: sorted(engines.query(folder, f"SELECT * FROM {name}"), key=repr) for name in names}
 

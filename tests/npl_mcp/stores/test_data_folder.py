@@ -85,7 +85,6 @@ def test_everything_in_an_older_data_folder_is_read(place: Path) -> None:
 
 
 def test_an_older_data_folder_can_be_written(place: Path) -> None:
-    """New rows come after the old ones."""
     with opened(place) as app:
         made = ask(
             app,

@@ -61,7 +61,6 @@ KILLED = {
 
 @pytest.mark.parametrize("promise", KILLED, ids=KILLED.values())
 def test_after_a_kill(outcome: Outcome, promise: str) -> None:
-    """Each promise holds after every kill."""
     assert outcome.broken[promise] == []
 
 

@@ -32,7 +32,6 @@ TOOLS = {spec.name: spec for spec in listed_tools()}
 
 
 def ask(app: App, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return the envelope of a call."""
     try:
         body: dict[str, Any] = as_dict(Reply(data=TOOLS[tool](app, **arguments)))
     except NPLError as error:
@@ -70,7 +69,6 @@ def place() -> Iterator[Path]:
 
 
 def fill(app: App) -> None:
-    """Make something of everything."""
     for tool, arguments in (
         ("chat_create_room", {"name": "room", "members": ["alice", "bob"], "session_id": "shared"}),
         ("artifact_create", {"name": "plan", "artifact_type": "document", **file()}),

@@ -68,7 +68,6 @@ maybe = partial(st.one_of, st.none())
 
 
 def calls(tool: str, **arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
-    """Draw calls of a tool."""
     return st.tuples(st.just(tool), st.fixed_dictionaries(arguments))
 
 
@@ -133,7 +132,6 @@ class Everything(RuleBasedStateMachine):
         self._folder.cleanup()
 
     def call(self, tool: str, **arguments: Any) -> None:
-        """Make a call and remember it."""
         self.calls.append((tool, arguments))
         self.check(tool, **arguments)
 

@@ -168,7 +168,6 @@ class Onlooker:
         return version, sorted(file for folder in self._folders for file in _files(folder))
 
     def close(self) -> None:
-        """Let go of the database."""
         self._connection.close()
 
 

@@ -74,7 +74,6 @@ _TELL = {"room": "chat", "chat": "chat", "artifact": "artifact", "review": "revi
 
 
 def fields(answer: Any) -> set[str]:
-    """Return the names of all fields of a type of answers."""
     found: set[str] = set()
     waiting, looked_at = [answer], list[Any]()
     while waiting:
@@ -92,7 +91,6 @@ def fields(answer: Any) -> set[str]:
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_fields_that_tell_of_another_domain_are_declared(domain: str) -> None:
-    """As their names say."""
     own = set(NEEDS.get(domain, ()))
     for spec in EVERY:
         if domain_of(spec) == domain:

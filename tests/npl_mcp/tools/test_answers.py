@@ -155,7 +155,6 @@ SUBJECTS = [
 def test_several_subjects_share_the_answer(
     garden: Settings, arguments: dict[str, Any], titles: tuple[str, ...]
 ) -> None:
-    """Each has a passage."""
     found = {row["title"] for row in data(garden, **arguments)["sections"]}
     assert set(titles) <= found
 

@@ -180,7 +180,6 @@ def test_base64_is_strict(settings: Settings) -> None:
 
 
 def test_the_size_of_a_file_is_capped(settings: Settings) -> None:
-    """To the byte, for both tools."""
     requests = [
         create(content=b"x" * 11),
         create(content=b"x" * 10),
@@ -334,7 +333,6 @@ def test_text_comes_and_goes_as_it_is(settings: Settings) -> None:
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b"])
 def test_what_is_no_text_comes_in_base64(settings: Settings, content: bytes) -> None:
-    """Whether text is asked for or not."""
     _, got = calls(settings, [create(content=content), ("artifact_get", {"artifact_id": 1})])
     assert (got["data"]["file_content"], "content" in got["data"]) == (encoded(content), False)
 

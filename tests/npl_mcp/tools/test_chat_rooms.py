@@ -58,7 +58,6 @@ def test_everybody_is_mentioned_and_nobody_is_named(den: Call, text: str) -> Non
 
 
 def test_a_member_of_that_name_is_not_everybody(den: Call) -> None:
-    """Names come first."""
     update(den, "all", "join")
     assert say(den, "@all")["mentions"] == ["all"]
 

@@ -161,7 +161,6 @@ def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Wor
 
 
 def test_metadata_is_short_and_says_where_the_file_is(workspace: Workspace) -> None:
-    """No text of the body."""
     data = workspace.ask("get_cr", key="TST-002", mode="metadata")
     assert data["path"] == f"docs/CRs/{NAME}"
     assert {"code", "title", "status", "type", "priority"} <= data.keys()
@@ -171,7 +170,6 @@ def test_metadata_is_short_and_says_where_the_file_is(workspace: Workspace) -> N
 
 
 def test_an_unknown_mode_is_refused_with_the_three(workspace: Workspace) -> None:
-    """The message has the valid modes."""
     code, error = workspace.fail("get_cr", key="TST-002", mode="x")
     assert code == "INVALID_PARAMETER"
     assert all(known in error for known in ("full", "attributes", "metadata"))
@@ -375,7 +373,6 @@ def test_an_edit_says_which_subsections_are_gone(workspace: Workspace) -> None:
 
 
 def test_a_renamed_section_is_answered_with_its_new_path(workspace: Workspace) -> None:
-    """The next call takes that path."""
     answer = workspace.edit("replace", "Rationale", "## 2. Reasons")
     assert answer["section"] == "# Second / ## 2. Reasons"
     assert workspace.section(answer["section"]) == "why\n\n### Sub A\n\ndup"
@@ -509,7 +506,6 @@ def test_numbers_grow_beyond_three_digits_and_begin_where_the_project_says(works
 
 
 def test_any_status_may_follow_any(ended: tuple[Workspace, str]) -> None:
-    """Only its line changes."""
     workspace, _ = ended
     before = workspace.file.read_bytes()
     data = workspace.ask("update_cr_status", key="2", status="Implemented")
@@ -587,7 +583,6 @@ def test_nothing_to_set_is_no_failure(workspace: Workspace) -> None:
 def test_an_attribute_that_does_not_fit_changes_nothing(
     workspace: Workspace, attributes: dict[str, Any], part: str
 ) -> None:
-    """Nor do those that came with it."""
     code, error = workspace.fail("update_cr_attrs", key="2", attributes=attributes)
     assert code == "INVALID_PARAMETER"
     assert part in error
@@ -680,7 +675,6 @@ def test_a_list_that_cannot_be_made_is_refused(workspace: Workspace, arguments: 
 def test_an_unknown_value_is_answered_with_those_there_are(
     workspace: Workspace, filters: dict[str, Any], parts: list[str]
 ) -> None:
-    """And with how several are given."""
     code, error = workspace.fail("list_crs", filters=filters)
     assert code == "INVALID_PARAMETER"
     assert all(part in error for part in parts), error
@@ -694,7 +688,6 @@ def test_a_value_that_others_wrote_is_a_filter(workspace: Workspace) -> None:
 
 
 def test_letters_with_accents_are_found_however_they_are_stored(workspace: Workspace) -> None:
-    """In fields as in headings."""
     numbered(workspace, 3, status="Proposed\nassignee: Jose\u0301")
     assert workspace.ask("list_crs", filters={"assignee": "jos\u00e9"})["total"] == 1
 
@@ -765,7 +758,6 @@ def test_names_from_before_are_accepted(
 
 
 def test_sections_are_updated_by_the_name_from_before(workspace: Workspace) -> None:
-    """It is accepted and not listed."""
     given = {"project": "TST", "key": "TST-002", "section": "Rationale"}
     workspace.ask("update_cr_section", **given, operation="append", content="tail")
     assert workspace.section("Rationale").endswith("dup\n\ntail")

@@ -249,6 +249,5 @@ def test_a_write_protected_file_is_not_changed(project: Project, tool: str) -> N
 
 
 def test_a_parameter_there_is_not_reads_like_a_sentence(project: Project) -> None:
-    """Also where a tool has none."""
     error = project[0]("directive_spec_template", x=1)["error"]
     assert error.endswith("'x' is not a parameter; it takes none")

@@ -75,7 +75,6 @@ def test_the_setting_bounds_answers_to_questions(
 
 @pytest.mark.parametrize("setting", [DEFAULT_BUDGET, 1200, 0])
 def test_the_list_of_tools_names_the_default(settings: Settings, setting: int) -> None:
-    """As this server is set."""
 
     async def described(client: Client[Any]) -> str:
         tools = {tool.name: tool for tool in await client.list_tools()}

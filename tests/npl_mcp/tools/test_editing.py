@@ -473,7 +473,6 @@ def umask() -> int:
 
 
 def test_of_those_who_make_a_file_at_once_one_does(writing: Settings) -> None:
-    """And it holds what that one wrote."""
 
     async def work(_: Client[Any], edit: Edit) -> list[str]:
         done = []
@@ -492,7 +491,6 @@ def test_of_those_who_make_a_file_at_once_one_does(writing: Settings) -> None:
 
 
 def test_a_file_is_as_large_as_can_be_read(writing: Settings) -> None:
-    """Otherwise it is not made."""
     small = replace(writing, limits=replace(writing.limits, max_bytes=2000))
 
     async def work(_: Client[Any], edit: Edit) -> dict[str, Any]:

@@ -31,7 +31,6 @@ With the second sensor temperatures are exact; without it they are estimated to 
 
 @pytest.fixture
 def kettle(docs: Path) -> Path:
-    """Add documents about a kettle."""
     filler = "".join(
         f"## Note {n}\n\nOn tea number {n}: a kettle, a cup, the code of good tea and a new leaf to add.\n\n"
         for n in range(60)

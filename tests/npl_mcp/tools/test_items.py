@@ -74,7 +74,6 @@ def test_one_bad_file_does_not_keep_the_others_back(settings: Settings) -> None:
     ],
 )
 def test_groups_that_cannot_be_read(groups: list[dict[str, str]], files: Files) -> None:
-    """They are refused as a whole."""
     with pytest.raises(InvalidRequestError):
         items_load(files, groups)
 

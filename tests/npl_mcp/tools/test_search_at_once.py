@@ -57,7 +57,6 @@ class Gate:
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
-    """A gate that is open in the end."""
     made = Gate()
     yield made
     made.open.set()

@@ -32,7 +32,6 @@ PAGES = {
 
 @pytest.fixture
 def site(docs: Path) -> Path:
-    """Lay the pages out."""
     for name, text in PAGES.items():
         path = docs / "site" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,6 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 def fill(folder: Path, files: dict[str, str]) -> None:
-    """Write files, folders as needed."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode())
@@ -86,7 +85,6 @@ Program = Callable[[str], None]
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """Replace git by a shell script."""
 
     def put(script: str) -> None:
         folder = tmp_path / "bin"
@@ -190,7 +188,6 @@ def test_the_tree_nests_at_every_level(here: Call) -> None:
 
 
 def test_a_tree_begins_with_what_was_asked_for(here: Call) -> None:
-    """Only what lies below it follows."""
     expected = "src/deep\n├── er\n│   └── leaf.txt\n└── notes.md"
     assert here("git_tree", path="src/deep")["data"]["content"] == expected
 
@@ -200,7 +197,6 @@ def test_a_tree_begins_with_what_was_asked_for(here: Call) -> None:
     [(".", ". 0\ndocs 1\nsrc 1\nsrc/deep 2\nsrc/deep/er 3"), ("src", ". 0\ndeep 1\ndeep/er 2")],
 )
 def test_depths_count_from_the_folder_asked_for(here: Call, path: str, expected: str) -> None:
-    """The folder itself has depth 0."""
     data = here("git_tree_depth", path=path)["data"]
     assert data == {"content": expected, "directories": expected.count("\n") + 1}
 
@@ -254,7 +250,6 @@ def test_a_missing_path_gets_near_names(here: Call, tool: str) -> None:
 
 @pytest.mark.parametrize("tool", ["git_tree", "git_tree_depth"])
 def test_a_file_has_no_tree(here: Call, tool: str) -> None:
-    """A clear error, not an empty tree."""
     answer = here(tool, path="src/main.py")
     assert answer["error_code"] == "INVALID_PARAMETER"
     assert "is not a folder" in answer["error"]
@@ -278,7 +273,6 @@ def test_a_name_is_data_whatever_it_looks_like(here: Call, repository: Path, nam
 
 @pytest.mark.parametrize("tool", ["git_tree", "git_tree_depth", "dump_files"])
 def test_a_path_no_file_can_have_is_refused(settings: Settings, tool: str) -> None:
-    """The parameter is named."""
     paths = ["", " ", "a\nb", "a\0b", "\x1b", "x" * 5000]
     for answer in calls(settings, [(tool, {"path": path}) for path in paths]):
         assert answer["error_code"] == "INVALID_PARAMETER"
@@ -363,7 +357,6 @@ def test_the_insides_of_git_are_no_files(here: Call, repository: Path) -> None:
 
 
 def test_a_missing_git_is_a_clear_error(here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     answer = here("git_tree")
     assert answer["error_code"] == "OPERATION_FAILED"
@@ -502,7 +495,6 @@ DEEP = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", DEEP)
 def test_no_path_is_too_deep_for_an_answer(here: Call, repository: Path, case: str) -> None:
-    """The answer is an error about the path."""
     (repository / "one").symlink_to("two")
     (repository / "two").symlink_to("one")
     for tool in ("git_tree", "git_tree_depth", "dump_files"):

@@ -18,8 +18,6 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @dataclass
 class Shown:
-    """A page as it came."""
-
     answer: Answer
 
     @property
@@ -37,7 +35,6 @@ class Shown:
 
     @property
     def text(self) -> str:
-        """The text of a page, on one line."""
         main = self.tree.find(".//main")
         assert main is not None
         return " ".join("".join(main.itertext()).split())

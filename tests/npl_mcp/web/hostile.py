@@ -99,7 +99,6 @@ def fill_text(ask: Ask, number: int, text: str, todo: int) -> None:
 
 
 def fill_questions(docs: Path) -> None:
-    """Make a question file."""
     texts = [" ".join(text.split()) for text in MARKED if text.isprintable()]
     lines = "".join(f"## {text}\n\n- hostile > # {text}\n\n" for text in texts)
     (docs / "questions.md").write_text(lines, encoding="utf-8")

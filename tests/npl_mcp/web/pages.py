@@ -38,7 +38,6 @@ class Pages:
         return answer.data["data"]
 
     def get(self, who: str, path: str, **headers: str) -> Answer:
-        """Open a page."""
         return request(self.server, "GET", path, headers={"Cookie": self.cookies(who), **headers})
 
     def data(self, who: str, path: str) -> Any:

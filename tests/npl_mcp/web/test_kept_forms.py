@@ -38,7 +38,6 @@ def said(server: Running, token: str) -> list[str]:
 
 
 def written(visitor: Visitor) -> dict[str, str]:
-    """Fill in the form of the room."""
     return {**visitor.open("/rooms/1?as=ann").fields("/rooms/1/messages"), "message": TYPED, "to": ""}
 
 

@@ -20,7 +20,6 @@ from tests.until import until
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    """A room and a worklog."""
     with visited(tmp_path_factory.mktemp("news")) as site:
         site.call("ann", "chat_create_room", name="Pier", members=["ann", "ben"])
         site.call("ann", "worklog_init", session_id="s")

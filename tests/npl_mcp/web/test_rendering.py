@@ -28,7 +28,6 @@ ENOUGH = 60
 
 
 async def opened(site: Site, address: str) -> int:
-    """Return the status of a page."""
     path, _, query = address.partition("?")
     scope = {
         "type": "http",

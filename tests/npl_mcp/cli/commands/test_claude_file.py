@@ -120,7 +120,6 @@ def test_a_file_that_cannot_be_written(project: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_file_that_is_no_text(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is left alone."""
     (project / "CLAUDE.md").write_bytes(b"\xff\xfe")
     assert main(["init-claude"]) == 74
     assert (project / "CLAUDE.md").read_bytes() == b"\xff\xfe"

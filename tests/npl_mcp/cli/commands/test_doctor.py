@@ -156,7 +156,6 @@ def test_the_database_is_looked_at_and_not_changed(run: Run, tmp_path: Path) -> 
 
 
 def test_a_running_server_answers(run: Run, served: Path) -> None:
-    """It is the one of the data folder."""
     done = run("--data-dir", str(served), "doctor", "--json")
     assert " answers, process " in findings(done)["server"]["text"]
 

@@ -45,7 +45,6 @@ COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet")
 
 
 def git(*words: str, given: str = "") -> str:
-    """Run git and return what it prints."""
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
     ended = subprocess.run(
         ["git", *words], check=True, env=environment, input=given, capture_output=True, text=True

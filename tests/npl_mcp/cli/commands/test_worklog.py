@@ -59,7 +59,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(project: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process."""
 
     def in_project(*words: str) -> Ended:
         code = main(list(words))
@@ -157,7 +156,6 @@ def test_help_teaches(name: str, run: Run) -> None:
 
 
 def test_version(run: Run) -> None:
-    """The program and its version."""
     assert run("--version").out == f"npl-worklog {__version__}\n"
 
 

@@ -25,7 +25,6 @@ def test_every_option_says_what_it_is(program: Program) -> None:
 
 
 def test_an_option_has_the_text_of_the_parameter() -> None:
-    """The help changes with the tool."""
     parsers = parsers_of(worklog.PROGRAM.parser())
     text = parsers["log"].format_help()
     meanings = tool_named("worklog_log").meanings

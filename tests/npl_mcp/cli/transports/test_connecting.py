@@ -57,7 +57,6 @@ def test_tools_in_this_process_reply_as_the_server_does(
 
 
 def test_every_tool_is_found_by_its_name() -> None:
-    """In every module."""
     assert [tool_named(spec.name) for spec in (*listed_tools(), *unlisted_tools())] == [
         *listed_tools(),
         *unlisted_tools(),

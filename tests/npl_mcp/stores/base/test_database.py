@@ -77,7 +77,6 @@ def test_processes_that_open_a_new_database_at_once_agree(database: Database, tm
 
 
 def test_a_transaction_happens_whole_or_not_at_all(database: Database) -> None:
-    """An error rolls everything back."""
 
     def work() -> None:
         with database.write() as tx:

@@ -13,6 +13,5 @@ print(*sorted(name for name in sys.modules if name.startswith("npl_mcp.stores.")
 
 
 def test_errors_can_be_imported_without_the_stores() -> None:
-    """A handler of errors imports no stores and no database."""
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["npl_mcp.stores.base", "npl_mcp.stores.base.errors"]

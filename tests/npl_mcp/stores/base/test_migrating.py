@@ -59,7 +59,6 @@ def test_the_tables_are_those_of_the_program_that_made_the_first_databases(
 
 @pytest.mark.parametrize("number", sorted({file.name[:4] for file in MIGRATIONS.glob("*.sql")}))
 def test_a_migrated_database_equals_a_new_one(database: Database, tmp_path: Path, number: str) -> None:
-    """From every version."""
     (tmp_path / "then").mkdir()
     (tmp_path / "data").mkdir()
     for file in MIGRATIONS.glob("*.sql"):

@@ -44,7 +44,6 @@ def test_locations_are_read(text: str) -> None:
     cases("npl_mcp/stores/review/annotation"),
 )
 def test_other_locations_are_refused(text: str) -> None:
-    """The error shows the forms."""
     with pytest.raises(NPLError) as caught:
         parse_location(text)
     assert "location" in str(caught.value)
@@ -102,7 +101,6 @@ def test_two_reviews_of_one_reviewer_make_one_file() -> None:
 
 
 def test_a_range_is_marked_at_its_last_line() -> None:
-    """The footnote says which lines."""
     remarks = [remark(1, "bob", "line:1-2", "both")]
     copy = annotate("one\ntwo\nthree", labels(remarks))
     assert copy.startswith("one\ntwo[^bob-1]\nthree\n")
@@ -110,7 +108,6 @@ def test_a_range_is_marked_at_its_last_line() -> None:
 
 
 def test_comments_are_sorted_by_number_not_by_text() -> None:
-    """Line 10 comes after line 2."""
     remarks = [remark(1, "bob", "line:10", "ten"), remark(2, "bob", "line:2", "two")]
     text = "".join(f"{number}\n" for number in range(1, 12))
     assert [(label, remark.id) for label, remark in labels(remarks, text)] == [("bob-1", 2), ("bob-2", 1)]

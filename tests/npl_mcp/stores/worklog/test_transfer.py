@@ -309,7 +309,6 @@ def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_pa
     ],
 )
 def test_a_line_that_is_no_entry_is_skipped(raw: bytes) -> None:
-    """Reading a file never fails."""
     assert parse_line(raw) is None
 
 
@@ -367,7 +366,6 @@ def old_log(project: Path, *lines: str) -> Path:
 
 
 def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Path) -> None:
-    """The lines after it are taken."""
     old_log(project, written(1, "x"), f"{{{'x' * (2 * MAX_LINE)}}}", written(2, "y"), written(3, "z"))
     done = Worklogs(database).import_folder(str(project))
     assert (done.entries, done.skipped_lines) == (3, 1)

@@ -38,5 +38,4 @@ class Worklogs:
             return files.export(tx, str(project), session_id, target)
 
     def import_folder(self, project: object) -> files.Imported:
-        """Import a project's folder."""
         return files.import_folder(self.database, str(project))

@@ -30,7 +30,6 @@ def test_the_table_is_the_migration_map() -> None:
 
 @pytest.mark.parametrize(("old", "new"), RENAMED_ROWS)
 def test_an_old_name_is_offered_where_its_tool_is(old: str, new: str) -> None:
-    """With all tools every old name is offered, without its tool it is not."""
     everything = {target for _, target in ROWS}
     assert old in usable_aliases(everything)
     assert old not in usable_aliases(everything - {new})
@@ -79,7 +78,6 @@ def test_npl_load_goes_to_the_tool_of_its_kind(settings: Settings, kind: str, to
     ["x", "C", " ", ["c"], {}, 0, False],
 )
 def test_another_kind_is_refused(call: Call, kind: object) -> None:
-    """The error names the three kinds."""
     answer = call("npl_load", resource_type=kind, items="syntax")
     assert answer["error_code"] == "INVALID_PARAMETER"
     assert all(word in answer["error"] for word in ("resource_type", "'c'", "'m'", "'s'"))
@@ -112,7 +110,6 @@ def test_other_arguments_are_checked_as_those_of_the_new_name(
 
 
 def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    """It names the new tool, once."""
     request = ("list_sessions", {})
     with caplog.at_level(logging.DEBUG, "npl_mcp.server.server"):
         calls(settings, [request, request, ("session_list", {})])
@@ -126,7 +123,6 @@ def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest
 
 
 def test_old_names_are_not_listed(settings: Settings) -> None:
-    """The list costs no more for them."""
     assert list(by_name(settings)) == [spec.name for spec in listed_tools()]
 
 
@@ -174,7 +170,6 @@ def test_both_names_are_accepted_whichever_is_listed(
 
 @pytest.mark.parametrize(("exact", "nearest"), [(False, "npl_load_meta"), (True, "npl_load")])
 def test_a_name_like_an_old_one_gets_the_new_name(settings: Settings, exact: bool, nearest: str) -> None:
-    """Old names count as known."""
 
     async def ask(client: Client[Any]) -> list[str]:
         answer = envelope(await client.call_tool("npl_laod", {}, raise_on_error=False))
@@ -187,7 +182,6 @@ def test_a_name_like_an_old_one_gets_the_new_name(settings: Settings, exact: boo
 
 
 def test_a_name_like_none_gets_all_that_are_listed(settings: Settings) -> None:
-    """Each once."""
     error = calls(settings, [("zzzzzz", {})])[0]["error"]
     assert [error.count(f" {name}") for name in ("dump_files", "git_tree,", "npl_section_index")] == [1, 1, 1]
     assert "npl_load," not in error

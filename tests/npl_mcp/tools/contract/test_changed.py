@@ -85,7 +85,6 @@ def test_what_is_gone_or_moved_is_told(settings: Settings, docs: Path, call: Cal
 
 
 def test_an_edit_of_ones_own_is_not_told(settings: Settings, docs: Path, connect: Connect) -> None:
-    """Others are told."""
     own, other = (connect(replace(settings, write=True)) for _ in range(2))
     for one in (own, other):
         one("npl_load_tailored", **READ)
@@ -137,7 +136,6 @@ def test_a_piece_stands_for_its_section(docs: Path, call: Call) -> None:
 
 
 def test_an_answer_that_is_refused_tells_nothing(docs: Path, connect: Connect, settings: Settings) -> None:
-    """The next one does."""
     call = connect(replace(settings, max_body_bytes=20_000))
     (docs / "long.md").write_text("# Long\n\n" + "Words. " * 5_000, encoding="utf-8")
     call("npl_load_tailored", **READ)

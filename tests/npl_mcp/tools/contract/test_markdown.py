@@ -44,7 +44,6 @@ class Reader:
         self._text, self._at = text, 0
 
     def fields(self) -> dict[str, Any]:
-        """Return all fields."""
         found: dict[str, Any] = {}
         while self._at < len(self._text):
             self._skip("\n")
@@ -223,7 +222,6 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4))
 def test_any_answer_reads_back(fields: dict[str, Any]) -> None:
-    """With any names and values."""
     assert reads_back(fields)
 
 
@@ -246,7 +244,6 @@ def test_any_answer_reads_back(fields: dict[str, Any]) -> None:
     ],
 )
 def test_the_form(data: object, expected: str) -> None:
-    """As it is documented."""
     assert as_markdown(data) == expected
 
 

@@ -70,12 +70,10 @@ def test_an_empty_id_of_a_request_is_refused(call: Call) -> None:
     ],
 )
 def test_what_is_meant(call: Call, tool: str, sent: dict[str, Any], same: dict[str, Any]) -> None:
-    """Both calls have one answer."""
     assert call(tool, **sent) == call(tool, **same)
 
 
 def test_two_values_of_one_parameter_are_refused(call: Call) -> None:
-    """None of them wins."""
     answer = call("npl_load_tailored", query="a b", context="c d")
     assert (answer["error_code"], answer["parameter"]) == ("INVALID_PARAMETER", "context")
     assert "two arguments give 'context' different values" in answer["error"]
