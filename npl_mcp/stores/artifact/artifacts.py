@@ -133,11 +133,9 @@ def require(tx: Transaction, artifact_id: int) -> Row:
     :raises ArtifactNotFoundError: no artifact has that id.
     """
     sql = "SELECT id, name, type, created_at, revision_count, archived_at FROM artifact WHERE id = :id"
-    row = tx.one(sql, id=artifact_id)
-    if row is None:
-        hint = "artifact_list lists all artifacts"
-        raise errors.ArtifactNotFoundError(f"there is no artifact {artifact_id}", hint=hint)
-    return row
+    hint = "artifact_list lists all artifacts"
+    missing = errors.ArtifactNotFoundError(f"there is no artifact {artifact_id}", hint=hint)
+    return tx.require(missing, sql, id=artifact_id)
 
 
 def require_open(tx: Transaction, artifact_id: int) -> Row:
@@ -167,14 +165,10 @@ def require_revision(
     if revision_id is not None:
         column, value = "id", revision_id
     sql = f"SELECT {_COLUMNS} FROM revision WHERE artifact_id = :artifact AND {column} = :value"
-    row = tx.one(sql, artifact=artifact_id, value=value)
-    if row is None:
-        problem = (
-            f"artifact {artifact_id} has no revision {'' if revision_id is None else 'with the id '}{value}"
-        )
-        hint = f"it has 0 to {last}; artifact_history lists their ids"
-        raise errors.RecordNotFoundError(problem, hint=hint)
-    return _named(artifact, row)
+    which = f"revision {value}" if revision_id is None else f"revision with the revision_id {value}"
+    hint = f"it has 0 to {last}; artifact_history lists their ids"
+    missing = errors.RecordNotFoundError(f"artifact {artifact_id} has no {which}", hint=hint)
+    return _named(artifact, tx.require(missing, sql, artifact=artifact_id, value=value))
 
 
 def create(

@@ -22,6 +22,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from npl_index.errors import NotFoundError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base.engine import (
     READERS,
@@ -90,6 +91,16 @@ class Transaction:
         """Return the first row, or ``None``."""
         with closing(self._rows(sql, values)) as rows:
             return next(rows, None)
+
+    def require(self, error: NotFoundError, sql: str, /, **values: Any) -> Row:
+        """Return the first row.
+
+        :raises NotFoundError: the given error, if there is no row.
+        """
+        row = self.one(sql, **values)
+        if row is None:
+            raise error
+        return row
 
     def value(self, sql: str, /, **values: Any) -> Any:
         """Return the first column of the first row, or ``None``; also for ``INSERT … RETURNING id``."""

@@ -142,8 +142,7 @@ def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -
     if persona is not None:
         tx.run("UPDATE mailbox SET unread = unread - 1 WHERE persona = :persona", persona=persona)
         return MarkedRead(notification_id, tx.now)
-    earlier = tx.value(f"SELECT read_at FROM notification WHERE {which}", **values)
-    if earlier is None:
-        problem = f"there is no notification {notification_id}"
-        raise RecordNotFoundError(problem, hint="chat_get_notifications lists them")
-    return MarkedRead(notification_id, earlier)
+    hint = "chat_get_notifications lists them"
+    missing = RecordNotFoundError(f"there is no notification {notification_id}", hint=hint)
+    sql = f"SELECT read_at FROM notification WHERE {which}"
+    return MarkedRead(notification_id, tx.require(missing, sql, **values)["read_at"])

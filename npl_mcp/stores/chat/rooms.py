@@ -336,10 +336,9 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
         return
     require_room(tx, room_id)
     known = members(tx, room_id)
-    near = near_names(persona, known, _NEAR)
-    names = ", ".join(repr(name) for name in near or known[:_NEAR])
-    more = ", …" if not near and len(known) > _NEAR else ""
-    hint = f"{'near' if near else 'members'}: {names}{more}; chat_update_room lets it join"
+    names = near_names(persona, known, _NEAR) or known[:_NEAR]
+    listed = ", ".join(map(repr, names)) + (", …" if len(names) < len(known) else "")
+    hint = f"members: {listed}; chat_update_room lets it join"
     raise errors.NotAllowedError(f"{persona!r} is not a member of room {room_id}", hint=hint)
 
 
@@ -366,10 +365,9 @@ def require_room(tx: Transaction, room_id: int) -> int:
 
     :raises RoomNotFoundError: the room does not exist.
     """
-    count: int | None = tx.value("SELECT event_count FROM room WHERE id = :room", room=room_id)
-    if count is not None:
-        return count
-    raise errors.RoomNotFoundError(f"there is no room {room_id}", hint="chat_list_rooms lists all rooms")
+    missing = errors.RoomNotFoundError(f"there is no room {room_id}", hint="chat_list_rooms lists all rooms")
+    sql = "SELECT event_count FROM room WHERE id = :room"
+    return int(tx.require(missing, sql, room=room_id)["event_count"])
 
 
 def room_of(tx: Transaction, event_id: int) -> int:
@@ -377,16 +375,17 @@ def room_of(tx: Transaction, event_id: int) -> int:
 
     :raises RecordNotFoundError: the event does not exist.
     """
-    room_id: int | None = tx.value("SELECT room_id FROM event WHERE id = :event", event=event_id)
-    if room_id is None:
-        raise no_event(event_id)
-    return room_id
+    return int(require_event(tx, event_id)["room_id"])
 
 
-def no_event(event_id: int) -> errors.RecordNotFoundError:
-    """Return the error for an event that does not exist."""
+def require_event(tx: Transaction, event_id: int) -> Row:
+    """Return the room and the type of an event.
+
+    :raises RecordNotFoundError: the event does not exist.
+    """
     hint = "chat_get_feed shows the events of a room"
-    return errors.RecordNotFoundError(f"there is no event {event_id}", hint=hint)
+    missing = errors.RecordNotFoundError(f"there is no event {event_id}", hint=hint)
+    return tx.require(missing, "SELECT room_id, event_type FROM event WHERE id = :event", event=event_id)
 
 
 def _json(data: Mapping[str, object]) -> str:

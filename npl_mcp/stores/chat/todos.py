@@ -273,9 +273,7 @@ def _require(tx: Transaction, event_id: int) -> Row:
     """Return the current state of a todo."""
     row = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if row is None:
-        kind = tx.value("SELECT event_type FROM event WHERE id = :event", event=event_id)
-        if kind is None:
-            raise rooms.no_event(event_id)
+        kind = rooms.require_event(tx, event_id)["event_type"]
         hint = "give the event_id that chat_create_todo answered"
         raise InvalidRequestError(f"event {event_id} is a {kind}", parameter="event_id", hint=hint)
     return row
@@ -322,11 +320,11 @@ def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]
 
     :raises InvalidRequestError: a blocker is not a todo, or depends on this todo.
     """
-    for blocker in blockers:
-        row = tx.one(f"SELECT event.room_id {_FROM} WHERE event.id = :event", event=blocker)
-        if row is None or row["room_id"] != room_id:
-            problem = f"has {blocker}, which is not a todo of room {room_id}"
-            raise checks.invalid("blocked_by", problem, "give event_ids that chat_list_todos shows")
+    sql = f"SELECT event.id {_FROM} WHERE event.room_id = :room AND event.id IN :blockers"
+    todos = [row["id"] for row in tx.all(sql, room=room_id, blockers=list(blockers))]
+    if others := [blocker for blocker in blockers if blocker not in todos]:
+        problem = f"has {others[0]}, which is not a todo of room {room_id}"
+        raise checks.invalid("blocked_by", problem, "give event_ids that chat_list_todos shows")
     tx.run("DELETE FROM todo_blocker WHERE todo_id = :todo", todo=event_id)
     tx.insert_many("todo_blocker", [{"todo_id": event_id, "blocker_id": blocker} for blocker in blockers])
     if blockers and tx.value(_CIRCLE, todo=event_id):

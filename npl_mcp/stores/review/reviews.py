@@ -450,11 +450,9 @@ WHERE review.id = :review
 
 
 def _review(tx: Transaction, review_id: int) -> Row:
-    row = tx.one(_REVIEW, review=review_id)
-    if row is None:
-        hint = "review_list lists all reviews"
-        raise errors.ReviewNotFoundError(f"there is no review {review_id}", hint=hint)
-    return row
+    hint = "review_list lists all reviews"
+    missing = errors.ReviewNotFoundError(f"there is no review {review_id}", hint=hint)
+    return tx.require(missing, _REVIEW, review=review_id)
 
 
 def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
@@ -465,11 +463,9 @@ def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
         " JOIN review_comment AS thread ON thread.id = coalesce(review_comment.reply_to, review_comment.id)"
         " WHERE review_comment.id = :comment AND review.artifact_id = :artifact"
     )
-    row = tx.one(sql, comment=comment_id, artifact=artifact_id)
-    if row is None:
-        hint = "review_get lists the comments of a review"
-        raise errors.RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
-    return row
+    hint = "review_get lists the comments of a review"
+    missing = errors.RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
+    return tx.require(missing, sql, comment=comment_id, artifact=artifact_id)
 
 
 def _open(tx: Transaction, review_id: int) -> Row:

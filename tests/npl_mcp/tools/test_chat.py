@@ -137,7 +137,12 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
     refusals: list[tuple[str, dict[str, Any], str, str]] = [
         ("send_message", {**lost, "message": "x"}, "ROOM_NOT_FOUND", "chat_list_rooms"),
         ("get_feed", {"room_id": 99}, "ROOM_NOT_FOUND", "chat_list_rooms"),
-        ("send_message", {**stranger, "message": "x"}, "PERMISSION_DENIED", "near: 'alice'"),
+        (
+            "send_message",
+            {**stranger, "message": "x"},
+            "PERMISSION_DENIED",
+            "members: 'alice', …; chat_update_room",
+        ),
         ("send_message", {**stranger, "persona": "zoe", "message": "x"}, "PERMISSION_DENIED", "'carol'"),
         ("send_message", {**here, "persona": "Alice", "message": "x"}, "PERMISSION_DENIED", "'alice'"),
         ("react", {"event_id": message, "persona": "zoe", "emoji": "+1"}, "PERMISSION_DENIED", "room 1"),
