@@ -19,7 +19,7 @@ import pytest
 
 from npl_index.markdown.state import find_lines
 from npl_mcp.config.toml import read_toml
-from npl_mcp.stores.review.annotation import Remark, annotate
+from npl_mcp.stores.review.annotation import PlacedComment, annotate
 from tests.bounded import INPUT, READERS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,15 +182,17 @@ def turns(work: Callable[[], object]) -> int:
     return count
 
 
-REMARK = Remark(1, "line:1", "Why?", "alice", "", None, None, None, None, 1, "alice", 1, 1, None, None)
+COMMENT = PlacedComment(
+    1, "line:1", "Why?", "alice", "", None, None, None, None, 1, "alice", 1, 1, None, None
+)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("unit", "work"),
     [
-        ("[^x]\r", lambda text: annotate(text, [("alice-1", REMARK)])),
-        ("a\n", lambda text: annotate(text, [("alice-1", REMARK)])),
+        ("[^x]\r", lambda text: annotate(text, [("alice-1", COMMENT)])),
+        ("a\n", lambda text: annotate(text, [("alice-1", COMMENT)])),
         ("a\n", find_lines),
         ("```\n~~~\n", find_lines),
     ],

@@ -93,7 +93,7 @@ class App(Files):
         self.sight = sight
         only = None if sight.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.files, only)
-        self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.changes
+        self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.news
         projects = Projects(self.cwd, (*settings.roots, *settings.cr_projects))
         self.changes = ChangeRequests(projects)
         limit = settings.limits.max_files

@@ -34,7 +34,7 @@ class FoundRequest(Found):
     @classmethod
     def of(cls, project: Project, ticket: Ticket) -> FoundRequest:
         """Return the document for a project's change request."""
-        file = project.folder.found(ticket.name)
+        file = project.folder.file(ticket.name)
         root = Root(f"{_PREFIX}{file.absolute.rpartition('/')[0]}", _LABEL)
         return cls(root, f"{_PREFIX}{ticket.key}", _LABEL, file=file)
 

@@ -291,7 +291,7 @@ class CurrentRevisions:
         with self._lock, stores.database.read() as tx:
             # The position differs after any change; its cost does not depend on the number of artifacts. The
             # number of a revision alone may denote another one after a restored backup.
-            position = tx.one(_NEWEST), tx.all(_ARCHIVED)
+            position = tx.first(_NEWEST), tx.all(_ARCHIVED)
             if position != self._position:
                 # Unchanged entries keep their identity.
                 known = {tuple(revision.row.values()): revision for revision in map(_revision, self._listed)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.progress import report_progress
 from npl_mcp.stores.base.database import Database, Transaction
-from npl_mcp.stores.changes import Changes, Topic
+from npl_mcp.stores.commits import CommitNotifier, Topic
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -123,7 +123,7 @@ class NewsUser(Protocol):
     """
 
     database: Database
-    news: Changes
+    news: CommitNotifier
 
 
 class Patience:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from npl_mcp.app.waiting import NewsUser, T, Waiting, waited
 from npl_mcp.stores.base.opening import database_of
-from npl_mcp.stores.changes import Changes
+from npl_mcp.stores.commits import CommitNotifier
 
 
 class WorklogUser(NewsUser, Protocol):
@@ -39,7 +39,7 @@ class Worklogs:
         self.project = str(project)
         self.agent = ""
         self.database = database_of(data_folder, address, check=False)
-        self.news = Changes(self.database)
+        self.news = CommitNotifier(self.database)
 
     def finished(self, call: Waiting[T]) -> T:
         """Wait for a call in this thread, and return its result."""

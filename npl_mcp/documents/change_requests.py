@@ -268,7 +268,7 @@ class ChangeRequests:
         """List the projects, that of the working directory first."""
         hidden: dict[str, Any] = {"ticketsPath": None, "startNumber": None, "repository": None}
         projects = self.projects.all()
-        return tuple(replace(one.info, crs=len(self.tickets(one)), **hidden) for one in projects)
+        return tuple(replace(project.info, crs=len(self.tickets(project)), **hidden) for project in projects)
 
     def project_info(self, code: str) -> answers.ProjectInfo:
         """Describe a project."""
@@ -314,7 +314,7 @@ class ChangeRequests:
     def _load_request(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
         """Find and read a change request."""
         place, ticket = self.find(project, key)
-        read = FileReader(place.folder.max_bytes, ()).read(place.folder.found(ticket.name))
+        read = FileReader(place.folder.max_bytes, ()).read(place.folder.file(ticket.name))
         return place, _same(ticket, read.data), read.data
 
     def _change(
@@ -383,7 +383,7 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
 
 
 def _answer_path(project: Project, name: str) -> str:
-    return project.folder.found(printable(name)).path
+    return project.folder.file(printable(name)).path
 
 
 def _given(value: str | None, parameter: str) -> str:

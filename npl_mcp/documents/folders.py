@@ -51,7 +51,7 @@ class SharedFolder:
         """The absolute path; not for messages."""
         return os.path.join(self.root, *filter(None, self.below.split("/")))  # noqa: PTH118
 
-    def found(self, name: str) -> Found:
+    def file(self, name: str) -> Found:
         """Return a file of the folder; it need not exist."""
         return Found(Root(self.root, ""), f"{self.below}/{name}".lstrip("/"), "")
 

@@ -86,7 +86,7 @@ def listing(folder: SharedFolder) -> FolderListing:
     """
     reader, tickets, unreadable = FileReader(folder.max_bytes, ()), list[Ticket](), {}
     for name, status in sorted(folder.states(SUFFIX).items()):
-        file = folder.found(name)
+        file = folder.file(name)
         try:
             state = Fingerprint.of(file.absolute, status)
             ticket = _FILES.get(state, partial(reader.read, file))

@@ -279,7 +279,7 @@ def save_question(
     """
     found = dict(_found_files(app)).get(name)
     if found is None and name == DEFAULT_NAME and app.sight.roots is None:
-        found = _in_data(app).found(QUESTION_SUFFIXES[0])
+        found = _in_data(app).file(QUESTION_SUFFIXES[0])
     if found is None:
         hint = f"use {DEFAULT_NAME!r}, or a name of the list"
         raise InvalidRequestError(f"there is no question file {name[:80]!r}", parameter="name", hint=hint)
@@ -308,7 +308,7 @@ def _in_data(app: App) -> SharedFolder:
 
 
 def _is_in_data(app: App, found: Found) -> bool:
-    return found == _in_data(app).found(found.path.rpartition("/")[2])
+    return found == _in_data(app).file(found.path.rpartition("/")[2])
 
 
 def _found_files(app: App) -> Iterator[tuple[str, Found]]:
@@ -325,7 +325,7 @@ def _found_files(app: App) -> Iterator[tuple[str, Found]]:
         folder = _in_data(app)
         for name in sorted(folder.states(QUESTION_SUFFIXES[0])):
             if has_suffix(name, QUESTION_SUFFIXES):
-                yield f"{_DATA}:{name}", folder.found(name)
+                yield f"{_DATA}:{name}", folder.file(name)
 
 
 def _read_file(app: App, name: str, found: Found, clock: Deadline) -> QuestionFile:

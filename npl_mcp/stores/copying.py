@@ -57,7 +57,7 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
     if next(shapes) != next(shapes):
         raise DatabaseError("the databases have different tables", hint="upgrade both to one version first")
     for name in tables:
-        if there.one(f"SELECT 1 FROM {name} LIMIT 1") is not None:
+        if there.first(f"SELECT 1 FROM {name} LIMIT 1") is not None:
             problem = f"the target has rows in {name}"
             raise AlreadyExistsError(problem, hint="copy to an empty database or a new folder")
     parents = {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}

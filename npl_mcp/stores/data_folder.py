@@ -10,7 +10,7 @@ from pathlib import Path
 from npl_mcp.stores.access import Identity, identities
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
-from npl_mcp.stores.changes import Changes
+from npl_mcp.stores.commits import CommitNotifier
 from npl_mcp.stores.libraries import NOTICE, has_libraries
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Stores:
         # The files of artifacts; without them where servers share the database.
         self.artifact_folder = folder / ARTIFACT_FOLDER if address is None else None
         self.database = database_of(folder, address)
-        self.changes = Changes(self.database)
+        self.news = CommitNotifier(self.database)
         # SQLite: calls are served while the check of a large file continues. PostgreSQL needs no check, and
         # each connection costs it memory.
         self.unchecked = database_of(folder, None, check=False) if address is None else self.database
@@ -65,6 +65,6 @@ class Stores:
 
     def close(self) -> None:
         """End all waits and close the database."""
-        self.changes.close()
+        self.news.close()
         self.unchecked.close()
         self.database.close()

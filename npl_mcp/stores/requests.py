@@ -54,7 +54,7 @@ class Request:
         sql = (
             "SELECT digest, answer FROM request WHERE caller = :caller AND id = :id AND created_at > :oldest"
         )
-        row = tx.one(sql, caller=self.caller, id=self.id, oldest=later(tx.now, -KEPT))
+        row = tx.first(sql, caller=self.caller, id=self.id, oldest=later(tx.now, -KEPT))
         if row is not None and row["digest"] != self.digest:
             problem = f"{self.id!r} was sent with another tool or other arguments"
             raise checks.invalid(PARAMETER, problem, "send a new one with each new call")

@@ -28,12 +28,12 @@ class Match:
 
     :param row: columns of the row; displayed columns have the names of an answer's fields.
     :param text: text of the row.
-    :param held: number of the query's words in the text.
+    :param matched: number of the query's words in the text.
     """
 
     row: Mapping[str, Any]
     text: str
-    held: int
+    matched: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class RowKind:
         if not parts:
             return []
         hits = f"({' UNION ALL '.join(parts)}) AS hits"
-        hit = f"SELECT place, count(*) AS likely, sum(sure) AS held FROM {hits} GROUP BY place"
+        hit = f"SELECT place, count(*) AS likely, sum(sure) AS sure FROM {hits} GROUP BY place"
         sql = (
-            f"SELECT {self.columns}, {self.words} AS words, held FROM ({hit}) AS hit CROSS JOIN {self.tables}"
+            f"SELECT {self.columns}, {self.words} AS words, sure FROM ({hit}) AS hit CROSS JOIN {self.tables}"
             f" WHERE {self.where} AND {self.place} ORDER BY likely DESC, {self.order} LIMIT {MAX_MATCHES}"
         )
         # The index may return rows with the parts of a phrase or an identifier alone.
-        matches = [self.match(row, doubtful, int(row["held"])) for row in tx.all(sql, **given)]
-        return sorted((match for match in matches if match.held), key=lambda match: -match.held)
+        matches = [self.match(row, doubtful, int(row["sure"])) for row in tx.all(sql, **given)]
+        return sorted((match for match in matches if match.matched), key=lambda match: -match.matched)
 
     def newest(self, tx: Transaction, limit: int, project: str) -> list[Match]:
         """Return the newest rows."""
@@ -95,8 +95,8 @@ class RowKind:
         """Return the match of a row with some phrases and identifiers, besides a number of words."""
         text = self.text_of(row)
         own = frozenset(searched_terms(text)) if doubtful else frozenset()
-        held = sum(holds(text, word) if " " in word else own.issuperset(terms(word)) for word in doubtful)
-        return Match(row, row.get("summary", text), sure + held)
+        likely = sum(holds(text, word) if " " in word else own.issuperset(terms(word)) for word in doubtful)
+        return Match(row, row.get("summary", text), sure + likely)
 
 
 def _query(word: str) -> str:

@@ -49,7 +49,7 @@ def find(tx: Transaction, session_id: str) -> Row:
 
     :raises SessionNotFoundError: the session does not exist; the error has similar ids.
     """
-    row = tx.one(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
+    row = tx.first(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
     if row is None:
         near = tx.near(session_id, f"SELECT id FROM session ORDER BY number DESC LIMIT {_COMPARED}")
         raise SessionNotFoundError(f"there is no session {session_id!r}", near=near)

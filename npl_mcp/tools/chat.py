@@ -16,8 +16,8 @@ from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
+from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 from npl_mcp.tools.naming import NamedDocument, documents_named

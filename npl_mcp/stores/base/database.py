@@ -87,7 +87,7 @@ class Transaction:
                 first_rows.append(row)
         return first_rows
 
-    def one(self, sql: str, /, **values: Any) -> Row | None:
+    def first(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
         with closing(self._rows(sql, values)) as rows:
             return next(rows, None)
@@ -97,14 +97,14 @@ class Transaction:
 
         :raises NotFoundError: the given error, if there is no row.
         """
-        row = self.one(sql, **values)
+        row = self.first(sql, **values)
         if row is None:
             raise error
         return row
 
     def value(self, sql: str, /, **values: Any) -> Any:
         """Return the first column of the first row, or ``None``; also for ``INSERT … RETURNING id``."""
-        row = self.one(sql, **values)
+        row = self.first(sql, **values)
         return None if row is None else next(iter(row.values()))
 
     def near(self, name: str, sql: str, /, **values: Any) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class Transaction:
             ``None`` is returned.
         """
         conflict = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
-        return self.one(f"{insertion(table, values)}{conflict} RETURNING {returning}", **values)
+        return self.first(f"{insertion(table, values)}{conflict} RETURNING {returning}", **values)
 
     def upsert(self, table: str, key: str, /, **values: Any) -> None:
         """Insert a row, or update the one with the same key.
@@ -214,7 +214,7 @@ def json_of(text: Any, where: str) -> Any:
         raise damaged(f"{where} is not valid JSON") from None
 
 
-class Joined(ExitStack):
+class CallTransaction(ExitStack):
     """The write transactions of a call, joined to one: it begins with the first and ends with this context.
 
     :param database: the database.
@@ -226,15 +226,15 @@ class Joined(ExitStack):
         self.database, self._check = database, check
         self.begun: Transaction | None = None
 
-    def transaction(self) -> Transaction:
-        """Return the transaction."""
+    def begin(self) -> Transaction:
+        """Return the transaction; begin it at the first call."""
         if self.begun is None:
-            self.begun = self.enter_context(self.database.alone(0))
+            self.begun = self.enter_context(self.database.transaction(write=True))
             self._check(self.begun)
         return self.begun
 
 
-_JOINED: ContextVar[Joined | None] = ContextVar("joined", default=None)
+_CALL: ContextVar[CallTransaction | None] = ContextVar("call", default=None)
 
 
 class Database:
@@ -256,28 +256,29 @@ class Database:
 
         :param check: a function of the transaction, called before the first write.
         """
-        with Joined(self, check) as joined:
-            token = _JOINED.set(joined)
+        with CallTransaction(self, check) as call:
+            token = _CALL.set(call)
             try:
                 yield
             finally:
-                _JOINED.reset(token)
+                _CALL.reset(token)
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Begin a transaction that may write; it is committed at the end, or rolled back on any error.
 
         :raises DatabaseError: the database cannot be used; nothing was changed.
         """
-        joined = self._in_call()
-        return self.alone(0) if joined is None else nullcontext(joined.transaction())
+        call = self._in_call()
+        return self.transaction(write=True) if call is None else nullcontext(call.begin())
 
     def read(self) -> AbstractContextManager[Transaction]:
         """Begin a read-only transaction on one snapshot of the database.
 
         :raises DatabaseError: the database cannot be used.
         """
-        joined = self._in_call()
-        return self.alone(1) if joined is None or joined.begun is None else nullcontext(joined.begun)
+        call = self._in_call()
+        begun = None if call is None else call.begun
+        return self.transaction(write=False) if begun is None else nullcontext(begun)
 
     def reading(self, query: InTransaction[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Return the result of a query in a read-only transaction."""
@@ -289,9 +290,9 @@ class Database:
         with self.write() as transaction:
             return change(transaction, *given, **named)
 
-    def _in_call(self) -> Joined | None:
-        joined = _JOINED.get()
-        return joined if joined is not None and joined.database is self else None
+    def _in_call(self) -> CallTransaction | None:
+        call = _CALL.get()
+        return call if call is not None and call.database is self else None
 
     def open(self) -> None:
         """Open the database: create or migrate it, then check it. Idempotent.
@@ -351,18 +352,22 @@ class Database:
             self._dispose()
 
     @contextmanager
-    def alone(self, which: int) -> Iterator[Transaction]:
-        """Begin a separate transaction: 0 for one that may write, 1 for one that reads."""
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
+        """Begin a transaction of its own, that of the call apart."""
         deadline = CallDeadline()
         pools = self._opened(deadline)
         try:
             with self.engine.translated(), ExitStack() as begun:
                 try:
-                    raw, moment = begun.enter_context(self._transaction(pools[which], which, deadline))
+                    raw, moment = begun.enter_context(
+                        self._begun(pools[write], deadline, read_only=not write)
+                    )
                 except MigratedError:
                     self._close(pools)
                     pools = self._opened(deadline)
-                    raw, moment = begun.enter_context(self._transaction(pools[which], which, deadline))
+                    raw, moment = begun.enter_context(
+                        self._begun(pools[write], deadline, read_only=not write)
+                    )
                 yield Transaction(raw, self.engine, moment)
         except (BusyError, RefusedError):
             raise
@@ -372,9 +377,9 @@ class Database:
             raise
 
     @contextmanager
-    def _transaction(self, pool: Pool, which: int, deadline: CallDeadline) -> Iterator[tuple[Any, str]]:
+    def _begun(self, pool: Pool, deadline: CallDeadline, *, read_only: bool) -> Iterator[tuple[Any, str]]:
         """Begin a transaction; return the driver's connection and the beginning of the transaction."""
-        engine, read_only = self.engine, which == 1
+        engine = self.engine
         raw = pool.take(deadline)
         try:
             yield raw, engine.begin(raw, deadline, read_only=read_only, schema=self._schema)
@@ -430,7 +435,7 @@ class Database:
             migrate(engine, deadline, OLDEST)
             deadline.renew()
         self._schema = HEAD if schema is None else max(HEAD, schema.number)
-        return engine.pool(1, read_only=False), engine.pool(READERS, read_only=True)
+        return engine.pool(READERS, read_only=True), engine.pool(1, read_only=False)
 
 
 def _usable(schema: Schema) -> bool:

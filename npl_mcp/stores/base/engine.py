@@ -286,7 +286,7 @@ class Engine(Protocol):
         return False
 
 
-def commits(engine: Engine) -> Generator[bool]:
+def watch_commits(engine: Engine) -> Generator[bool]:
     """Yield whether a commit, of any process, happened or may have happened since the last look.
 
     Close it, because it has a connection.

@@ -15,7 +15,7 @@ from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.stores.chat.rooms import Posted
 
 POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
-"""The position of a mailbox; see :class:`~npl_mcp.stores.changes.Topic`."""
+"""The position of a mailbox; see :class:`~npl_mcp.stores.commits.Topic`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ are counted separately.
 _ARCHIVED_TOTAL = "archived-room"
 
 POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :keys"
-"""The position of a room; see :class:`~npl_mcp.stores.changes.Topic`."""
+"""The position of a room; see :class:`~npl_mcp.stores.commits.Topic`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ def post(
         " AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)"
         " RETURNING event_count, session_number"
     )
-    room = tx.one(sql, room=room_id, persona=persona)
+    room = tx.first(sql, room=room_id, persona=persona)
     if room is None:
         require_member(tx, room_id, persona)
         hint = "chat_update_room with the action reopen opens it again"

@@ -176,7 +176,7 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Tod
     A repeated call after a lost answer therefore does not claim a second todo.
     """
     rooms.require_member(tx, room_id, persona)
-    for which in ("held", "ready"):
+    for which in ("claimed", "ready"):
         first = f"SELECT event.id {_FROM} WHERE {_where(room_id, which)} ORDER BY +event.id LIMIT 1"
         if (event_id := tx.value(first, moment=tx.now, room=room_id, persona=persona)) is not None:
             return claim(tx, event_id, persona, seconds)
@@ -262,7 +262,7 @@ _CONDITIONS = {
     "ready": f"(todo.status = 'pending' AND todo.lease_until IS NULL OR {EXPIRED})"
     f" AND todo.status IN {_OPEN} AND NOT {_BLOCKED}"
     f" AND ({_MINE} OR todo.assigned_to IS NULL OR {RELEASED})",
-    "held": f"todo.lease_until > :moment AND todo.status IN {_OPEN} AND NOT {_BLOCKED} AND {_MINE}",
+    "claimed": f"todo.lease_until > :moment AND todo.status IN {_OPEN} AND NOT {_BLOCKED} AND {_MINE}",
     "open": f"todo.status IN {_OPEN}",
     "mine": f"todo.status IN {_OPEN} AND {_MINE}",
     "done": "event.event_type = 'todo_create' AND todo.status = 'done'",
@@ -271,7 +271,7 @@ _CONDITIONS = {
 
 def _require(tx: Transaction, event_id: int) -> Row:
     """Return the current state of a todo."""
-    row = tx.one(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
+    row = tx.first(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id, moment=tx.now)
     if row is None:
         kind = rooms.require_event(tx, event_id)["event_type"]
         hint = "give the event_id that chat_create_todo answered"

@@ -76,7 +76,7 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark(Comment):
+class PlacedComment(Comment):
     """A comment of a review with its place.
 
     :param review_id: id of the review.
@@ -171,11 +171,11 @@ def count_lines(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n") + (text[-1:] not in ("", "\n", "\r"))
 
 
-Marks = Sequence[tuple[str, Remark]]
+Labelled = Sequence[tuple[str, PlacedComment]]
 """Remarks in the order of their numbers, each after its label."""
 
 
-def labels(remarks: Sequence[Remark], text: str = "") -> Marks:
+def labels(remarks: Sequence[PlacedComment], text: str = "") -> Labelled:
     """Label each remark: by its persona and a number, counted in the order of the places.
 
     :param text: the annotated text; labels of its own footnotes are not reused.
@@ -193,7 +193,7 @@ def labels(remarks: Sequence[Remark], text: str = "") -> Marks:
     return marks
 
 
-def annotate(text: str | None, marks: Marks) -> str:
+def annotate(text: str | None, marks: Labelled) -> str:
     """Return a text with a marker at the end of each commented line, and the comments at its end.
 
     A range is marked at its last line. All original characters are kept, including line ends; a marker in a
@@ -224,11 +224,11 @@ def annotate(text: str | None, marks: Marks) -> str:
     return "".join(lines) + footer.replace("\n", newline or "\n")
 
 
-def _note(label: str, remark: Remark, where: str) -> str:
+def _note(label: str, remark: PlacedComment, where: str) -> str:
     return f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}\n"
 
 
-def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Marks) -> dict[str, str]:
+def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Labelled) -> dict[str, str]:
     """Return the text of each reviewer's comments, with the labels of the annotated copy.
 
     :param reviews: reviewer and overall comment of each review; those of one reviewer share one text.
@@ -249,7 +249,7 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Marks) -> d
     return files
 
 
-def _place(remark: Remark) -> tuple[bool, int, int, int]:
+def _place(remark: PlacedComment) -> tuple[bool, int, int, int]:
     return remark.last is None, remark.last or remark.y or 0, remark.first or remark.x or 0, remark.id
 
 

@@ -21,7 +21,7 @@ from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import columns, conditions, filled
 from npl_mcp.stores.review import annotation
-from npl_mcp.stores.review.annotation import Comment, Remark
+from npl_mcp.stores.review.annotation import Comment, PlacedComment
 
 STATUSES = ("in_progress", "completed")
 VERDICTS = ("approved", "changes_needed")
@@ -177,9 +177,9 @@ class Places:
     :param carried: open threads of earlier revisions, at their places in this one.
     """
 
-    items: Sequence[Remark]
+    items: Sequence[PlacedComment]
     total: int
-    carried: Sequence[Remark]
+    carried: Sequence[PlacedComment]
 
 
 def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
@@ -357,8 +357,8 @@ def placed(database: Database, artifact_id: int, revision_id: int) -> Places:
 
 
 def _carried(
-    database: Database, artifact_id: int, content: bytes, remarks: Sequence[Remark]
-) -> Iterator[Remark]:
+    database: Database, artifact_id: int, content: bytes, remarks: Sequence[PlacedComment]
+) -> Iterator[PlacedComment]:
     """Yield comments of earlier revisions at their places in a later content.
 
     :param remarks: the comments, those of the latest revision first.
@@ -475,8 +475,8 @@ def _open(tx: Transaction, review_id: int) -> Row:
     return review
 
 
-def _remark(row: Row) -> Remark:
+def _remark(row: Row) -> PlacedComment:
     try:
-        return Remark(**row, **annotation.parse_location(row["location"])._asdict())
+        return PlacedComment(**row, **annotation.parse_location(row["location"])._asdict())
     except (InvalidRequestError, TypeError):
         raise damaged(f"review_comment {row['id']}, column location is not a valid place") from None

@@ -108,7 +108,7 @@ UNION ALL SELECT NULL AS agent, {_COLUMNS} FROM worklog_session
 WHERE number = (SELECT max(number) FROM worklog_session WHERE project = :project AND status = 'active')"""
 
 POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
-"""The positions of sessions; see :class:`~npl_mcp.stores.changes.Topic`."""
+"""The positions of sessions; see :class:`~npl_mcp.stores.commits.Topic`."""
 
 ENTRY = columns(Entry)
 JSON_COLUMNS = ("data", "tags", "refs")
@@ -118,7 +118,7 @@ _BATCH = 1_000
 def live(tx: Transaction, project: str, session_id: str) -> Row | None:
     """Return the unarchived session with an id."""
     sql = f"{SESSION} WHERE project = :project AND id = :id AND archived_as IS NULL"
-    return tx.one(sql, project=project, id=session_id)
+    return tx.first(sql, project=project, id=session_id)
 
 
 def open_id(tx: Transaction, project: str, name: str) -> str:
@@ -148,7 +148,7 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     row = None if archived else live(tx, project, name)
     if row is None:
         sql = f"{SESSION} WHERE project = :project AND archived_as = :name"
-        row = tx.one(sql, project=project, name=archived[1] if archived else name)
+        row = tx.first(sql, project=project, name=archived[1] if archived else name)
     if row is None:
         sql = "SELECT DISTINCT id FROM worklog_session WHERE project = :project LIMIT 1000"
         near = tx.near(name, sql, project=project)
@@ -316,7 +316,7 @@ def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
     """Return the read position of an agent."""
     sql = f"SELECT {columns(Cursor)} FROM worklog_agent"
     sql += " WHERE session_number = :number AND agent_id = :agent_id"
-    row = tx.one(sql, number=number, agent_id=agent_id)
+    row = tx.first(sql, number=number, agent_id=agent_id)
     return Cursor(0, None) if row is None else Cursor(**row)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import Slice
-from npl_mcp.stores.changes import Topic
+from npl_mcp.stores.commits import Topic
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
 

@@ -18,8 +18,8 @@ from fastmcp import Client
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
-from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat.rooms import POSITIONS
+from npl_mcp.stores.commits import Topic
 from tests.conftest import cases, envelope
 from tests.npl_mcp.http.http_server import JSON, META, connected, in_flight, request, serving
 from tests.npl_mcp.server.test_stdio import HELLO

@@ -196,7 +196,7 @@ def waiting(app: App, since: int, seconds: float = 60) -> Future[dict[str, Any]]
         future.set_result(ask(app, "chat_get_feed", room_id=1, since=since, wait=seconds))
 
     threading.Thread(target=wait, daemon=True).start()
-    until(lambda: app.stores.changes.waiting)
+    until(lambda: app.stores.news.waiting)
     return future
 
 

@@ -13,8 +13,8 @@ import pytest
 from npl_mcp.app.app import App
 from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.opening import database_of
-from npl_mcp.stores.changes import Topic
 from npl_mcp.stores.chat.rooms import POSITIONS
+from npl_mcp.stores.commits import Topic
 from tests import engines
 from tests.npl_mcp.stores.test_faults import WRITES, ask, fill
 from tests.npl_mcp.stores.writer import settings_in

@@ -292,7 +292,7 @@ def test_texts_are_ordered_byte_by_byte(database: Database) -> None:
 
 def test_a_colon_or_a_percent_sign_in_a_text_is_no_parameter(database: Database) -> None:
     with database.read() as tx:
-        found = tx.one(
+        found = tx.first(
             "SELECT ':no %s 100%' AS text, CAST(:yes AS TEXT)::text AS given, 7 % 4 AS rest", yes="%x"
         )
     assert found == {"text": ":no %s 100%", "given": "%x", "rest": 3}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from npl_index.errors import NPLError
 from npl_mcp.stores.review.annotation import (
     Place,
-    Remark,
+    PlacedComment,
     annotate,
     count_lines,
     labels,
@@ -49,8 +49,8 @@ def test_other_locations_are_refused(text: str) -> None:
     assert "location" in str(caught.value)
 
 
-def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> Remark:
-    return Remark(
+def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> PlacedComment:
+    return PlacedComment(
         id=key,
         review_id=1,
         reviewer_persona=reviewer,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from npl_mcp.stores.base.database import Database, Transaction
-from npl_mcp.stores.base.engine import commits
+from npl_mcp.stores.base.engine import watch_commits
 from npl_mcp.stores.base.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Topic:
     key: Key
 
 
-class Changes:
+class CommitNotifier:
     """Notifies callers when the position of a topic differs from their known one.
 
     :param database: the database to watch for commits.
@@ -99,7 +99,7 @@ class Changes:
         self._wake(list(self._waiting))
 
     def _run(self) -> None:
-        news = commits(self._database.engine)
+        news = watch_commits(self._database.engine)
         while self._is_wanted():
             time.sleep(PAUSE)
             try:
@@ -107,7 +107,7 @@ class Changes:
                     self._look()
             except DatabaseError:
                 news.close()
-                news = commits(self._database.engine)
+                news = watch_commits(self._database.engine)
                 # The woken callers get the error when they retry. The pause limits the rate of retries.
                 with self._changed:
                     self._changed.wait_for(lambda: self._closed, _AFTER_A_FAILURE)
