@@ -1,8 +1,8 @@
 """The standing of a document by its own words: language, status, version and history; and the documents that
 stand behind others for a question.
 
-A language is recognized by its letters (Arabic, Bengali, Chinese, Greek, Hebrew, Hindi, Japanese, Korean,
-Russian, Thai), or by the commonest words of languages in Latin letters (``data/languages.txt``). A version is
+A language is recognized by its script (Bengali, Chinese, Greek, Hebrew, Hindi, Japanese, Korean, Thai) or,
+where several share one, by letters and the commonest words (``data/languages.txt``). A version is
 a folder such as ``v1``, ``1.2``, ``version-3.x`` or ``latest``. A counterpart of a page has the same path or
 the same headings in another version or outside such folders.
 """
@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
+from unicodedata import normalize
 
 from npl_index.markdown.front_matter import field_values
 from npl_index.ranking.analysis import terms
@@ -35,10 +37,10 @@ _SCRIPTS = (
     ("ja", re.compile("[\u3041-\u30ff]")),
     ("ko", re.compile("[\uac00-\ud7a3]")),
     ("zh", re.compile("[\u4e00-\u9fff]")),
-    ("ru", re.compile("[\u0400-\u04ff]")),
+    ("ru uk bg", re.compile("[\u0400-\u04ff]")),
     ("el", re.compile("[\u0370-\u03ff]")),
     ("he", re.compile("[\u0590-\u05ff]")),
-    ("ar", re.compile("[\u0600-\u06ff]")),
+    ("ar fa", re.compile("[\u0600-\u06ff]")),
     ("hi", re.compile("[\u0900-\u097f]")),
     ("bn", re.compile("[\u0980-\u09ff]")),
     ("th", re.compile("[\u0e00-\u0e7f]")),
@@ -81,23 +83,26 @@ class Standing(NamedTuple):
 
 
 @cache
-def _words() -> Mapping[str, frozenset[str]]:
+def _languages() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
+    """Return the letters and the commonest words of languages."""
     lines = (line.split() for line in data_lines("languages.txt"))
-    return {code: frozenset(words) for code, *words in lines}
+    return {code: (frozenset(letters), frozenset(words)) for code, letters, *words in lines}
 
 
 def language_of(text: str) -> str:
     """Return the code of the language of a text; empty if it is too short or not recognized."""
-    text = _CODE.sub(" ", text[:SAMPLE])
+    text = normalize("NFC", _CODE.sub(" ", text[:SAMPLE]))
     words = [word.lower() for word in _WORD.findall(text)]
-    letters = sum(map(len, words)) or 1
-    for code, script in _SCRIPTS:
-        if len(script.findall(text)) >= _SCRIPT_SHARE * letters:
-            return code
     counts = Counter(words)
-    points: dict[str, float] = {
-        code: sum(number for word, number in counts.items() if word in own) for code, own in _words().items()
-    }
+    marked = [word for word in counts if not word.isascii()]
+    points: dict[str, float] = {}
+    for code, (letters, own) in _languages().items():
+        special = (word for word in marked if word not in own and not letters.isdisjoint(word))
+        points[code] = sum(map(counts.__getitem__, chain(own.intersection(counts), special)))
+    characters = sum(map(len, words)) or 1
+    for codes, script in _SCRIPTS:
+        if len(script.findall(text)) >= _SCRIPT_SHARE * characters:
+            return max(codes.split(), key=lambda code: points.get(code, 0))
     if len(words) <= _SHORT:  # a question may have few of these words, but other words of English
         points["en"] += sum(commonness(term) > RARE for term in terms(text)) / 2
     (best, most), (_, second), *_ = sorted(points.items(), key=lambda one: -one[1])
