@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -65,6 +66,7 @@ class Caller:
     :param leave: function that releases the call's slot permanently; called when the call waits.
     :param identity: identity of its token, if the server has tokens.
     :param key: identifier of the caller in the server: the name of the token, else the connection.
+    :param take: function that receives the envelope of the answer as values, in place of its text.
     """
 
     transport: str = STDIO
@@ -75,6 +77,7 @@ class Caller:
     leave: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
     identity: Identity | None = None
     key: Hashable = field(default=None, repr=False, compare=False)
+    take: Callable[[dict[str, Any]], object] | None = field(default=None, repr=False, compare=False)
 
     @property
     def sight(self) -> Sight:

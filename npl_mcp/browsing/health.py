@@ -101,14 +101,14 @@ class _Progress:
 
     :param done: number of documents that were read.
     :param linked: documents to which others link.
-    :param sketches: sketches of texts, with their documents and sections.
+    :param sketches: places of texts, as words for a note, and sketches of the texts.
     :param by_key: texts by sequence.
     """
 
     done: int = 0
     defects: list[Defect] = field(default_factory=list)
     linked: set[int | None] = field(default_factory=set)
-    sketches: list[tuple[int, int, array[int]]] = field(default_factory=list)
+    sketches: list[tuple[str, array[int]]] = field(default_factory=list)
     by_key: dict[int, list[int]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
@@ -217,14 +217,12 @@ class _Checks:
             if other is not None:
                 share, at = other
                 same = "the same as" if share == 1 else f"{share:.0%} the same as"
-                twin = self._in_section(sketches[at][0], sketches[at][1], "", "")
-                yield self._in_section(
-                    number, section.index, "same", f"{same} {twin.selector}, line {twin.line}"
-                )
+                yield self._in_section(number, section.index, "same", f"{same} {sketches[at][0]}")
             for key in keys:
                 if len(others := by_key.setdefault(key, [])) < _MAX_COMPARED:
                     others.append(len(sketches))
-            sketches.append((number, section.index, sketch))
+            place = f"{self._relations.selector(number, section.index)}, line {section.own.start + 1}"
+            sketches.append((place, sketch))
 
     def _orphaned(self) -> Iterator[Defect]:
         """Yield documents without links from other documents, unless that is true of all of them."""
@@ -263,11 +261,11 @@ def _sequences(words: Sequence[str]) -> Iterator[int]:
 
 
 def _nearest(
-    sketch: array[int], among: Iterable[int], sketches: Sequence[tuple[int, int, array[int]]]
+    sketch: array[int], among: Iterable[int], sketches: Sequence[tuple[str, array[int]]]
 ) -> tuple[float, int] | None:
     """Return the similarity and the number of the most similar text; ``None`` without a similar one."""
     own = set(sketch)
-    shares = [(_similarity(own, sketches[at][2]), -at) for at in among]
+    shares = [(_similarity(own, sketches[at][1]), -at) for at in among]
     share, at = max(shares, default=(0.0, 0))
     return (share, -at) if share >= MIN_SIMILARITY else None
 

@@ -189,6 +189,9 @@ class BoundTool(Tool):
         :raises NPLError: the answer exceeds the maximum bytes.
         """
         settings = self._app.settings
+        if call.caller.take is not None:
+            call.caller.take(as_seen(as_dict(Reply(data=data)), self._spec, CALLER.get().sight, settings))
+            return ToolResult(content=[])
         written = data.text if isinstance(data, Written) else None
         body: dict[str, Any] = {}
         if written is None or settings.structured:

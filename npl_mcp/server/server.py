@@ -109,6 +109,8 @@ class ToolCalls(Middleware):
             # FastMCP wraps a tool's exception in an error of its own.
             error = raised.__cause__ if isinstance(raised.__cause__, Exception) else raised
         body = as_dict(translate(error, context.message.name))
+        if call.caller.take is not None:
+            call.caller.take(body)
         text = encode(body)
         call.code, call.message, call.size = body["error_code"], body["error"], size(text)
         return ToolResult(

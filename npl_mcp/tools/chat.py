@@ -354,20 +354,6 @@ def chat_events(
         return feed.by_ids(tx, room_id, event_ids)
 
 
-def chat_thread(
-    app: App, event_id: RowId, limit: int | None = None, offset: int | None = None
-) -> Page[feed.Event]:
-    """Show an event with the events before and after it in its thread, oldest first.
-
-    :returns: a page; each item is an event in a room.
-    :raises RecordNotFoundError: there is no such event.
-    """
-    part = Slice.parse(limit, offset)
-    with app.database.read() as tx:
-        rooms.room_of(tx, event_id)
-        return feed.thread(tx, event_id, part)
-
-
 TOOLS = (
     ToolSpec(chat_create_room, title="Create Room", read_only=False, idempotent=False),
     ToolSpec(chat_update_room, title="Update Room", read_only=False),
@@ -382,5 +368,5 @@ TOOLS = (
     ToolSpec(chat_list_rooms, title="List Rooms"),
     ToolSpec(chat_get_notifications, title="List Notifications", read_only=False, reads=lambda _: True),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False),
-    *not_listed(chat_room, chat_events, chat_thread),
+    *not_listed(chat_room, chat_events),
 )

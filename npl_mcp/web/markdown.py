@@ -111,21 +111,9 @@ _TABLE = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 @lru_cache(maxsize=8)
 def _references(definitions: str) -> Mapping[str, Any]:
     """Return link targets by their labels; the sections of a document share them."""
-    env: dict[str, Any] = {}
-    _reader().parse(definitions, env)
-    found: Mapping[str, Any] = env.get("references", {})
-    return found
-
-
-@cache
-def _reader() -> MarkdownIt:
-    """Return a parser of link definitions."""
-    made = MarkdownIt("js-default", {"html": False}).disable(
-        ["inline", "linkify", "replacements", "smartquotes"]
-    )
-    made.validateLink = is_safe  # type: ignore[method-assign]
-    made.parse("")
-    return made
+    env: dict[str, Any] = {"link": as_written, "level": 2}
+    _writer().parse(definitions, env)
+    return dict(env.get("references", {}))
 
 
 def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:

@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 
 from npl_index.ranking.analysis import terms as terms_of
 from npl_mcp.app.lanes import lane
+from npl_mcp.tools.contract.responses import sendable
 from npl_mcp.web.markdown import markdown, message, visible
 from npl_mcp.web.visits import FORM_ID, FORM_TOKEN, PERSONA, Visit, address
 
@@ -122,7 +123,7 @@ def render(template: str, **values: Any) -> str:
 
     :param template: the name of the template.
     """
-    return environment().get_template(template).render(**values)
+    return sendable(environment().get_template(template).render(**values))
 
 
 def fragments(template: str, macro: str, each: Sequence[Sequence[Any]]) -> list[str]:
@@ -132,4 +133,4 @@ def fragments(template: str, macro: str, each: Sequence[Sequence[Any]]) -> list[
     :param each: the arguments for each part.
     """
     made = getattr(environment().get_template(template).module, macro)
-    return [str(made(*values)) for values in each]
+    return [sendable(str(made(*values))) for values in each]

@@ -174,18 +174,6 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A former address.
-
-    :param path: the path.
-    :param to: the present path.
-    """
-
-    path: str
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
 class MenuEntry:
     """An entry of the navigation.
 
@@ -198,7 +186,7 @@ class MenuEntry:
     is_current: bool
 
 
-Declared = WebPage | Action | Stream | Download | Moved
+Declared = WebPage | Action | Stream | Download
 
 
 @dataclass
@@ -227,9 +215,6 @@ class Site:
                 yield Route(one.path, self._serving(partial(self._action, one)), methods=["POST"])
             elif isinstance(one, Stream):
                 yield Route(one.path, self._serving(partial(_stream, one)))
-            elif isinstance(one, Moved):
-                for suffix in ("", ".json", ".csv"):
-                    yield Route(one.path + suffix, partial(_moved, one.to + suffix))
             else:
                 yield Route(one.path, self._serving(one.answer))
 
@@ -407,12 +392,6 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
                 yield ServerSentEvent(html, id=row.cursor, event=None if row.cursor else "changed")
     except CallError as error:
         yield ServerSentEvent(error.message, event="failed")
-
-
-async def _moved(to: str, request: Request) -> Response:
-    """Return the redirection from a former address, with the parameters."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(to + query, 308)
 
 
 def _check_domain(visit: Visit, domain: str | None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from npl_mcp.tools.contract.responses import sendable
 from npl_mcp.web.visits import CallError, Visit, address
 
 MAX_ROWS = 100_000
@@ -88,7 +89,7 @@ class Table:
         writer = csv.writer(lines)
         writer.writerow(self.columns.values())
         writer.writerows(map(self._cells, self.page["items"]))
-        return lines.getvalue()
+        return sendable(lines.getvalue())
 
     def _cells(self, row: Mapping[str, Any]) -> list[Any]:
         values = (cell(row.get(name)) for name in self.columns)

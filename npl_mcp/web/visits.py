@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -22,14 +21,14 @@ from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import EVERYTHING, Identity, Sight
+from npl_mcp.stores.access import Identity
 from npl_mcp.stores.base.database import digest_of
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import sees_domain
 from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, kept_in
-from npl_mcp.web.calling import STATUS, call, text_of
+from npl_mcp.web.calling import STATUS, call
 
 T = TypeVar("T")
 
@@ -120,19 +119,14 @@ class Visit:
         """Whether browsers reach these pages over HTTPS, so that cookies require it."""
         return self.request.url.scheme == "https" or (self.settings.web_url or "").startswith("https:")
 
-    @property
-    def sight(self) -> Sight:
-        """The visitor's permission to read."""
-        return EVERYTHING if self.identity is None else self.identity.sight
-
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
-        return domain in domains_named(self.settings.domains) and sees_domain(domain, self.sight)
+        return domain in domains_named(self.settings.domains) and sees_domain(domain, self.caller.sight)
 
     @property
     def may_write(self) -> bool:
         """Whether pages show forms and accept them."""
-        return self.settings.web == "on" and not (self.identity and self.identity.read_only)
+        return self.settings.web == "on" and not self.caller.read_only
 
     @cached_property
     def cookies(self) -> Mapping[str, str]:
@@ -211,7 +205,7 @@ class Visit:
             CALLER.reset(token)
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
-        """Return the data of a tool's result, as JSON.
+        """Return the data of a tool's result.
 
         :param arguments: the arguments of the call; ``None`` omits one.
         :raises CallError: the call failed.
@@ -219,9 +213,9 @@ class Visit:
         given = {name: value for name, value in arguments.items() if value is not None}
         if FORM_ID in self.form:
             given[PARAMETER] = self._request_ids(tool)
-        result = await call(self.server, tool, given, self.caller)
-        assert result is not None
-        answer = await lane("light").run(json.loads, text_of(result))
+        answers: list[dict[str, Any]] = []
+        await call(self.server, tool, given, replace(self.caller, take=answers.append))
+        answer = answers[0]
         if not answer["success"]:
             raise CallError(answer["error"], ErrorCode[answer["error_code"]], answer.get("parameter"))
         return answer["data"]

@@ -41,7 +41,7 @@ ADDRESSES = (
     "/sessions/quay-3",
     "/rooms",
     "/rooms/1",
-    "/rooms/1/events/4",
+    "/rooms/1?event=4",
     "/artifacts",
     "/artifacts/1",
     "/artifacts/1/revisions/0?view=source",

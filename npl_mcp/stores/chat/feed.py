@@ -112,29 +112,6 @@ def by_ids(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ..
     return _events(tx, where, room=room_id, ids=list(ids))
 
 
-def thread(tx: Transaction, event_id: int, page: Slice) -> Page[Event]:
-    """Return the thread of an event: its first event and all answers, oldest first.
-
-    :param event_id: any event of the thread.
-    """
-    ids = [row["id"] for row in tx.all(_THREAD, event=event_id)]
-    shown = ids[page.offset : page.offset + page.limit]
-    return page.page(_events(tx, "event.id IN :ids", ids=shown), len(ids))
-
-
-# An event answers an earlier one, so the recursions end.
-_THREAD = """
-WITH RECURSIVE above(id, reply_to_id) AS (
-    SELECT id, reply_to_id FROM event WHERE id = :event
-    UNION SELECT event.id, event.reply_to_id FROM event JOIN above ON event.id = above.reply_to_id
-), below(id) AS (
-    SELECT min(id) FROM above
-    UNION SELECT event.id FROM event JOIN below ON event.reply_to_id = below.id
-)
-SELECT id FROM below ORDER BY id
-"""
-
-
 def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any) -> tuple[Event, ...]:
     """Return the events that match a condition, in order.
 

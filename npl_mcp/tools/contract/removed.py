@@ -14,6 +14,7 @@ REMOVED: Mapping[str, str] = {
     "board_crs": "list_crs has the status of each change request",
     "calls_figures": "the page Usage has the calls, and /metrics has their sums",
     "calls_list": "the page Usage has the calls, as JSON at /usage.json",
+    "chat_thread": "chat_get_feed with since returns the events after any event, each with reply_to_id",
     "content_tailored": "npl_load_tailored has the same with format=text",
     "get_cr_template": _TEMPLATES,
     "list_cr_templates": _TEMPLATES,

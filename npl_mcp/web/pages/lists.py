@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from npl_mcp.web.routing import TEAM, Data, WebPage
 from npl_mcp.web.tables import Columns, paged
@@ -21,7 +21,8 @@ class Listing(NamedTuple):
     :param title: title of the page.
     :param domain: domain of the tool with the items.
     :param made_by: tool that makes an item.
-    :param rows: function that returns the items, or the archived ones.
+    :param items: function that returns the items, or the archived ones, each with ``id`` and ``name``.
+    :param time: field with the time that the page shows.
     :param columns: columns after the name.
     :param archives: whether items are archived.
     """
@@ -29,26 +30,28 @@ class Listing(NamedTuple):
     title: str
     domain: str
     made_by: str
-    rows: Callable[[Visit, bool], Awaitable[list[Data]]]
+    items: Callable[[Visit, bool], Awaitable[list[Data]]]
+    time: str
     columns: Columns
     archives: bool = True
 
 
-async def listed(listing: Listing, visit: Visit) -> Data:
+async def listed(path: str, visit: Visit) -> Data:
     """Return a page of a list."""
-    archived, columns = visit.flag("archived"), {"name": "Name", **listing.columns}
-    rows = await listing.rows(visit, archived)
-    return {**paged(visit, rows, columns, SHOWN), "archived": archived, "_listing": listing}
+    listing, archived = LISTS[path], visit.flag("archived")
+    items = await listing.items(visit, archived)
+    rows = [{**one, "path": address(f"{path}/{one['id']}"), "at": one.get(listing.time)} for one in items]
+    page = paged(visit, rows, {"name": "Name", **listing.columns}, SHOWN)
+    return {**page, "archived": archived, "_listing": listing}
 
 
 async def _sessions(visit: Visit, archived: bool) -> list[Data]:
-    rows = await visit.every("session_list", status="archived" if archived else None)
-    return [_row(one, f"/sessions/{one['id']}", one.get("title", one["id"]), "updated_at") for one in rows]
+    sessions = await visit.every("session_list", status="archived" if archived else None)
+    return [{**one, "name": one.get("title", one["id"])} for one in sessions]
 
 
 async def _rooms(visit: Visit, archived: bool) -> list[Data]:
-    rows = await visit.every("chat_list_rooms", archived=archived)
-    return [_row(one, f"/rooms/{one['id']}", one["name"], "created_at") for one in rows]
+    return await visit.every("chat_list_rooms", archived=archived)
 
 
 async def _artifacts(visit: Visit, archived: bool) -> list[Data]:
@@ -56,38 +59,29 @@ async def _artifacts(visit: Visit, archived: bool) -> list[Data]:
     for one in await visit.every("review_list") if visit.sees("review") else ():
         said = one.get("verdict", one["status"]).replace("_", " ")
         verdicts[one["artifact_id"]].append(f"{one['reviewer_persona']}: {said}")
-    rows = await visit.every("artifact_list", archived=archived)
+    artifacts = await visit.every("artifact_list", archived=archived)
     return [
-        _row(one, f"/artifacts/{one['id']}", one["name"], "created_at")
-        | {"reviews": verdicts[one["id"]], "revisions": one["current_revision"] + 1}
-        for one in rows
+        {**one, "reviews": verdicts[one["id"]], "revisions": one["current_revision"] + 1} for one in artifacts
     ]
 
 
 async def _reviews(visit: Visit, _: bool) -> list[Data]:
     artifacts = await visit.every("artifact_list") if visit.sees("artifact") else ()
     names = {one["id"]: one["name"] for one in artifacts}
-    rows = []
-    for one in await visit.every("review_list"):
+    reviews = await visit.every("review_list")
+    for one in reviews:
         artifact = names.get(one["artifact_id"], f"artifact {one['artifact_id']}")
-        name = f"{artifact}, revision {one['revision_num']}"
-        rows.append(_row(one, f"/reviews/{one['id']}", name, "created_at"))
-    return rows
+        one["name"] = f"{artifact}, revision {one['revision_num']}"
+    return reviews
 
 
 async def _worklogs(visit: Visit, archived: bool) -> list[Data]:
-    every = (await visit.call("worklog_sessions", archived=archived))["sessions"]
-    rows = [one for one in every if ("archived_as" in one) == archived]
-    ids = [f"archive/{one['archived_as']}" if archived else one["session_id"] for one in rows]
-    names = [one.get("task", one["session_id"]) for one in rows]
+    worklogs = (await visit.call("worklog_sessions", archived=archived))["sessions"]
     return [
-        _row(one, f"/worklogs/{id_}", name, "last_entry")
-        for one, id_, name in zip(rows, ids, names, strict=True)
+        {**one, "id": f"archive/{one['archived_as']}" if archived else own, "name": one.get("task", own)}
+        for one in worklogs
+        if ("archived_as" in one) == archived and (own := one["session_id"])
     ]
-
-
-def _row(item: Mapping[str, Any], path: str, name: str, time: str) -> Data:
-    return {**item, "path": address(path), "name": name, "at": item.get(time)}
 
 
 LISTS = {
@@ -96,6 +90,7 @@ LISTS = {
         "session",
         "session_create",
         _sessions,
+        "updated_at",
         {"status": "State", "at": "Last change", "room_count": "Rooms", "artifact_count": "Artifacts"},
     ),
     "/rooms": Listing(
@@ -103,6 +98,7 @@ LISTS = {
         "chat",
         "chat_create_room",
         _rooms,
+        "created_at",
         {"members": "Members", "event_count": "Events", "description": "About", "at": "Created"},
     ),
     "/artifacts": Listing(
@@ -110,6 +106,7 @@ LISTS = {
         "artifact",
         "artifact_create",
         _artifacts,
+        "created_at",
         {"reviews": "Reviews", "revisions": "Revisions", "type": "Type", "at": "Created"},
     ),
     "/reviews": Listing(
@@ -117,6 +114,7 @@ LISTS = {
         "review",
         "review_create",
         _reviews,
+        "created_at",
         {
             "verdict": "Verdict",
             "reviewer_persona": "Reviewer",
@@ -131,6 +129,7 @@ LISTS = {
         "worklog",
         "worklog_init",
         _worklogs,
+        "last_entry",
         {"status": "State", "at": "Last entry", "agents": "Agents", "entry_count": "Entries"},
     ),
 }
@@ -145,7 +144,7 @@ async def session(visit: Visit) -> Data:
 
 DECLARED = (
     *(
-        WebPage(path, partial(listed, one), "list.html", one.domain, one.title, entry=TEAM)
+        WebPage(path, partial(listed, path), "list.html", one.domain, one.title, entry=TEAM)
         for path, one in LISTS.items()
     ),
     WebPage("/sessions/{session}", session, "session.html", "session"),

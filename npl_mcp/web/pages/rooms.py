@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from starlette.responses import RedirectResponse, Response
+
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Row, Stream, WebPage
+from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Download, Row, Stream, WebPage
 from npl_mcp.web.signing_in import inside
 from npl_mcp.web.visits import CallError, Visit
 
@@ -17,8 +19,6 @@ SHOWN = 100
 _TODOS = 50
 _QUOTED = 120
 """Characters of a quoted event."""
-
-_NUMBER = re.compile("[0-9]{1,15}")
 
 _CHANGING = ("emoji_reaction", "todo_update")
 """Events that change the appearance of another event."""
@@ -86,22 +86,6 @@ def _words(event: Any) -> Data:
     return {"id": event["id"], "persona": event["persona"], "words": " ".join(text[:_QUOTED].split())}
 
 
-async def thread(visit: Visit) -> Data:
-    """Return an event with its parent and its answers, and the possible actions."""
-    number, event_id = visit.path("room"), visit.path("event")
-    about = await visit.call("chat_room", room_id=number)
-    found = await visit.call("chat_thread", event_id=event_id, limit=SHOWN, offset=visit.number("offset"))
-    event = await _event(visit, number, event_id)
-    return {
-        "room": about,
-        "writes": visit.may_write and "archived_at" not in about,
-        "event": event,
-        **found,
-        "items": await _quoting(visit, number, found["items"]),
-        "reply": _words(event),
-    }
-
-
 async def _event(visit: Visit, room: int, event_id: int) -> Any:
     for event in await visit.call("chat_events", room_id=room, event_ids=[event_id]):
         return event
@@ -129,9 +113,13 @@ async def _affected(visit: Visit, number: int, events: Sequence[Any]) -> list[An
 
 def _back(visit: Visit, mark: object = None) -> str:
     """Return the address of the form's page."""
-    about = visit.form.get("thread", "")
-    path = f"/rooms/{visit.path('room')}" + (f"/events/{about}" if _NUMBER.fullmatch(about) else "")
-    return path + (f"#event-{mark}" if mark else "#end")
+    return f"/rooms/{visit.path('room')}" + (f"#event-{mark}" if mark else "#end")
+
+
+async def moved(visit: Visit) -> Response:
+    """Return the redirection from the former page of an event to its place in the room."""
+    event = visit.path("event")
+    return RedirectResponse(f"/rooms/{visit.path('room')}?event={event}#event-{event}", 308)
 
 
 async def _member(visit: Visit) -> dict[str, Any]:
@@ -142,15 +130,11 @@ async def _member(visit: Visit) -> dict[str, Any]:
     return {"room_id": number, "persona": who}
 
 
-async def send(visit: Visit) -> str:
-    """Send a message."""
-    sent = await visit.call(
-        "chat_send_message",
-        **await _member(visit),
-        message=visit.form.get("message") or "",
-        reply_to_id=visit.form.get("reply_to_id") or None,
-    )
-    return _back(visit, sent["event_id"])
+async def write(tool: str, fields: Sequence[str], visit: Visit) -> str:
+    """Write an event with a tool, from the fields of the form."""
+    given = {name: visit.form.get(name) or None for name in fields}
+    written = await visit.call(tool, **await _member(visit), **given)
+    return _back(visit, written["event_id"])
 
 
 async def react(visit: Visit) -> str:
@@ -159,17 +143,6 @@ async def react(visit: Visit) -> str:
     who = (await _member(visit))["persona"]
     await visit.call("chat_react", event_id=target, persona=who, emoji=emoji)
     return _back(visit, target)
-
-
-async def add_todo(visit: Visit) -> str:
-    """Create a todo."""
-    made = await visit.call(
-        "chat_create_todo",
-        **await _member(visit),
-        description=visit.form.get("description", ""),
-        assigned_to=visit.form.get("assigned_to") or None,
-    )
-    return _back(visit, made["event_id"])
 
 
 async def change_todo(visit: Visit) -> str:
@@ -200,11 +173,11 @@ _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
     WebPage(_ROOM, room, "room.html", "chat"),
-    WebPage(f"{_ROOM}/events/{{event:id}}", thread, "thread.html", "chat"),
+    Download(f"{_ROOM}/events/{{event:id}}", moved),
     Stream(f"{_ROOM}/events", news, "chat.html", "event"),
-    Action(f"{_ROOM}/messages", send, "chat"),
+    Action(f"{_ROOM}/messages", partial(write, "chat_send_message", ("message", "reply_to_id")), "chat"),
     Action(f"{_ROOM}/reactions", react, "chat"),
-    Action(f"{_ROOM}/todos", add_todo, "chat"),
+    Action(f"{_ROOM}/todos", partial(write, "chat_create_todo", ("description", "assigned_to")), "chat"),
     Action(f"{_ROOM}/todos/{{event:id}}", change_todo, "chat"),
     Action(f"{_ROOM}/state", change_room, "chat"),
     Action("/rooms/notifications/{notification:id}", mark_read, "chat"),

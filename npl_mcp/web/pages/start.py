@@ -32,7 +32,7 @@ MAX_READ = 12
 
 async def start(visit: Visit) -> Data:
     """Return the visitor's inbox, and the last acts of agents; for a new visitor, what npl is for as well."""
-    waiting = await inbox(visit)
+    waiting: Data = {"inbox": await inbox(visit)}
     if not visit.who and visit.sees("npl"):
         waiting["first"] = {"examples": await visit.run(_examples), "connect": _connecting(visit)}
     if not visit.sees("search"):
@@ -49,14 +49,15 @@ async def start(visit: Visit) -> Data:
 async def inbox(visit: Visit) -> Data:
     """Return the visitor's inbox: notifications, todos, and open reviews of the visitor."""
     who = visit.who
-    found: Data = {"notifications": None, "todos": [], "reviews": []}
+    waiting: Data = {"notifications": None, "todos": [], "reviews": []}
     if who and visit.sees("chat") and (await visit.call("chat_list_rooms", persona=who, limit=1))["total"]:
-        found["notifications"] = await visit.call("chat_get_notifications", persona=who, limit=20)
-        found["todos"] = (await visit.call("chat_list_todos", persona=who, filter="mine", limit=20))["items"]
+        waiting["notifications"] = await visit.call("chat_get_notifications", persona=who, limit=20)
+        todos = await visit.call("chat_list_todos", persona=who, filter="mine", limit=20)
+        waiting["todos"] = todos["items"]
     if who and visit.sees("review"):
-        own: Any = await visit.call("review_list", reviewer_persona=who, status="in_progress", limit=20)
-        found["reviews"] = own["items"]
-    return {"inbox": found}
+        reviews = await visit.call("review_list", reviewer_persona=who, status="in_progress", limit=20)
+        waiting["reviews"] = reviews["items"]
+    return waiting
 
 
 def _examples(app: App) -> list[str]:

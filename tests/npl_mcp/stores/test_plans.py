@@ -74,7 +74,6 @@ READS: list[tuple[str, dict[str, Any]]] = [
     ("worklog_sessions", {}),
     ("chat_room", {"room_id": 1}),
     ("chat_events", {"room_id": 1, "event_ids": [1, 2]}),
-    ("chat_thread", {"event_id": 1}),
     ("artifact_look", {"artifact_id": 1}),
     ("artifact_compare", {"artifact_id": 1, "old": 0, "new": 1}),
     ("review_places", {"artifact_id": 1, "revision_id": 1}),
