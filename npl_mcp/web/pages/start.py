@@ -6,7 +6,6 @@ import json
 import time
 from datetime import timedelta
 from itertools import chain, zip_longest
-from typing import Any
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
