@@ -207,7 +207,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     lines.append(helped(serving.main, capsys, "config"))
     shown = flags(README.replace(demonstrated(), "") + GUIDE + SETTINGS)
     assert shown <= known.union(*map(flags, lines))
-    said = {"--help", "--version", "--show-token", "--config"}
+    said = {"--help", "--version", "--show-token", "--config", "--status", "--stop"}
     assert known - said <= shown
     cursor = json.loads(blocks("json")[0])["mcpServers"]["npl"]
     line = next(line for line in README.splitlines() if line.startswith("claude mcp add"))

@@ -19,6 +19,7 @@ from npl_mcp.cli.terminal.arguments import (
     Commands,
     Program,
     Run,
+    argument,
     flag_words,
     settings_of,
     switch,
@@ -46,6 +47,9 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _ALREADY = "already running (npl-mcp-server stop ends it):"
 _YES_OR_NO = {"True": "yes", "False": "no"}
 
+FORMER = {"web": "run", "unified": "run", "launcher": "start"}
+"""Programs of earlier versions, such as ``npl-mcp-web``, each with its equivalent command."""
+
 _EXAMPLES = """\
 npl-mcp-server start                         # in the background, at http://127.0.0.1:8765/mcp
 npl-mcp-server open                          # its pages, in a browser
@@ -59,6 +63,9 @@ NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
 _NOTES = """\
 Each option of npl-mcp-server --help, such as --root DIR, may also stand after a command, and has a variable
 of the environment; see SETTINGS.md. A token that is set there does not show in the list of processes.
+
+Former names: npl-mcp-web and npl-mcp-unified are run, npl-mcp-launcher is start; web, unified and launcher
+are taken as commands, too.
 """
 
 
@@ -67,8 +74,8 @@ def _with_settings(run: Callable[[argparse.Namespace, Settings, Display], int | 
 
     @wraps(run)
     def command(given: argparse.Namespace, display: Display) -> int | CommandResult:
-        if given.config and given.command:
-            given.parser.error(f"--config and {given.command} are two commands: write one")
+        if given.flag and given.command not in (None, given.flag, *FORMER):
+            given.parser.error(f"--{given.flag} and {given.command} are two commands: write one")
         if given.token and given.no_token:
             given.parser.error("argument --no-token: not allowed with argument --token")
         settings = settings_of(given)
@@ -242,20 +249,28 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
     return 0
 
 
-def _default(given: argparse.Namespace, display: Display) -> int:
-    """Serve, or print the entries for clients."""
-    code: int = COMMANDS["config" if given.config else "run"].run(given, display)
-    return code
+def _chosen(given: argparse.Namespace, display: Display) -> int | CommandResult:
+    """Run the command that a flag or a former name means."""
+    name: str = given.flag or "run"
+    if given.command is not None:
+        display.note(f"{given.command} is a former name; write {NAME} {FORMER[given.command]}")
+        name = given.flag or FORMER[given.command]
+    return COMMANDS[name].run(given, display)  # type: ignore[no-any-return]
 
 
+_FLAGS = (
+    argument(f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}")
+    for name in ("config", "status", "stop")
+)
+for _name, _new in FORMER.items():
+    COMMANDS[_name] = replace(COMMANDS[_new], help=f"A former name of {_new}", run=_chosen)
 PROGRAM = Program(
     NAME,
     f"{NAME} [OPTION ...] [COMMAND]",
     "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
     COMMANDS,
-    (*flags(HTTP), *SERVER_FLAGS),
-    (switch("--config", help="the same as config"),),
-    default=_default,
+    (*_FLAGS, *flags(HTTP), *SERVER_FLAGS),
+    default=_chosen,
     examples=_EXAMPLES,
     exits=_NOTES,
 )

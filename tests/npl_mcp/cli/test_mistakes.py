@@ -121,7 +121,7 @@ SHARED: list[tuple[list[str], str]] = [
 SERVER: list[tuple[list[str], str]] = [
     (["statsu"], "argument COMMAND: invalid choice: 'statsu' (choose from"),
     (["status", "stop"], "unrecognized arguments: stop"),
-    (["--config", "stop"], "--config and stop are two commands: write one"),
+    (["--status", "stop"], "--status and stop are two commands: write one"),
     (["completion"], "the following arguments are required: bash|zsh|fish"),
     (["completion", "csh"], "invalid choice: 'csh' (choose from"),
     (["--verbose"], "unrecognized arguments: --verbose"),

@@ -120,10 +120,11 @@ def test_a_program_imports_nothing_from_the_working_directory(stranger: Stranger
     assert (done.returncode, stranger.marks()) == (0, ""), done.stderr
 
 
-def test_a_server_in_the_background_imports_nothing_from_there(stranger: Stranger) -> None:
+@pytest.mark.parametrize("step", ["start", "launcher"])
+def test_a_server_in_the_background_imports_nothing_from_there(stranger: Stranger, step: str) -> None:
     """Nor do the commands that call it, or the browser that one of them starts."""
     server = str(BIN / "npl-mcp-server")
-    started = stranger.run(server, "start", "--port", "0")
+    started = stranger.run(server, step, "--port", "0")
     try:
         assert started.returncode == 0, started.stderr
         called = stranger.run(str(BIN / "npl-load"), "--via", "http", "c", "*")

@@ -170,7 +170,7 @@ def test_every_flag_is_a_setting() -> None:
     add(options, *SERVER_FLAGS)
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
-    of_one_start = {"help", "version", "config"}
+    of_one_start = {"help", "version", "stop", "status", "config"}
     assert flags - set(SETTINGS) - set(REMOVED) == of_one_start
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from npl_mcp import __version__
+from npl_mcp.cli.commands.serving import FORMER, NOT_RUNNING, main
 from npl_mcp.config.server_state import (
     LOCK,
     STATE_FILE,
@@ -79,11 +80,12 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     """The commands in the order a user gives them; each repeated one says so."""
     assert run(stopped, "status").returncode == 3
     assert run(stopped, "stop").returncode == 3
-    started = run(stopped, "start", "--token", TOKEN)
+    started = run(stopped, "launcher", "--token", TOKEN)
+    assert started.stderr == "npl-mcp-server: launcher is a former name; write npl-mcp-server start\n"
     assert (started.returncode, started.stdout.split(":")[0]) == (0, "running"), started.stderr
     again = run(stopped, "start")
     assert (again.returncode, again.stdout.split(" (")[0]) == (0, "already running")
-    second = run(stopped, "run")
+    second = run(stopped, "unified")
     assert second.returncode == 1
     assert "is running" in second.stderr
 
@@ -279,6 +281,17 @@ def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
     assert all(entry["headers"] == {"Authorization": f"Bearer {TOKEN}"} for entry in entries)
     assert len(entries) > 4
     assert server.state.token not in plain.stdout + shown.stdout
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_former_names_say_what_to_write(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They take the options they took, and print one line on standard error."""
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+    assert main([name, "--status"]) == NOT_RUNNING
+    told = f"npl-mcp-server: {name} is a former name; write npl-mcp-server {FORMER[name]}\n"
+    assert capsys.readouterr() == (f"state: not running\ndata folder: {tmp_path / 'data'}\n", told)
 
 
 @pytest.mark.parametrize(
