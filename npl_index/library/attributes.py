@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 
 
@@ -25,18 +24,13 @@ def take_permissions(file: int, old: os.stat_result) -> None:
     os.fchmod(file, mode)
 
 
-def take_attributes(file: int, source: Callable[[], int]) -> None:
+def take_attributes(file: int, old: int) -> None:
     """Copy extended attributes, including access control lists, as far as the system allows.
 
-    :param source: opens the file with the attributes.
+    :param old: the open file with the attributes.
     """
     if not hasattr(os, "listxattr"):  # Python has them on Linux only
         return
-    with suppress(OSError):
-        old = source()
-        try:
-            for name in os.listxattr(old):
-                with suppress(OSError):
-                    os.setxattr(file, name, os.getxattr(old, name))
-        finally:
-            os.close(old)
+    for name in os.listxattr(old):
+        with suppress(OSError):
+            os.setxattr(file, name, os.getxattr(old, name))

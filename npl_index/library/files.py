@@ -40,7 +40,6 @@ _BYTES = getattr(os, "O_BINARY", 0)
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 
 _READ_ATTEMPTS = 5
-_MAX_READ = 1 << 20
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errors of opening a path that does not exist, or that contains a link or a file as a folder."""
@@ -155,11 +154,8 @@ class Folder:
         :param most: maximum number of bytes.
         :raises OSError: see :meth:`open`.
         """
-        file = self.open(name)
-        try:
-            return _read_up_to(file, most)
-        finally:
-            os.close(file)
+        with os.fdopen(self.open(name), "rb") as file:
+            return file.read(most)
 
     def stat(self, name: str) -> os.stat_result | None:
         """Return the state of the file, folder or link with a name; ``None`` without one."""
@@ -245,11 +241,8 @@ class Folder:
 
     def _holds(self, name: str, data: bytes) -> bool:
         """Return whether a file has exactly some content, and no program has it open for writing."""
-        file = self.open(name)
-        try:
-            return not is_being_written(file) and _read_up_to(file, len(data) + 1) == data
-        finally:
-            os.close(file)
+        with os.fdopen(self.open(name), "rb") as file:
+            return not is_being_written(file.fileno()) and file.read(len(data) + 1) == data
 
     def _rename(self, old: str, new: str) -> None:
         """Rename a file, in place of the one with the new name."""
@@ -302,10 +295,11 @@ class Folder:
         handle = self.open(name, _CREATE, mode if like is None else 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
+                if source is not None:
+                    with suppress(OSError), os.fdopen(self.open(source), "rb") as old:
+                        take_attributes(handle, old.fileno())
                 if like is not None:
                     take_permissions(handle, like)
-                if source is not None:
-                    take_attributes(handle, lambda: self.open(source))
                 file.writelines(pieces)
                 file.flush()
                 if durable:
@@ -436,31 +430,15 @@ def _regular(file: int) -> int:
 
 def _read_whole(opening: Callable[[], int], limit: int) -> tuple[bytes, os.stat_result]:
     for _ in range(_READ_ATTEMPTS):
-        file = opening()
-        try:
-            before = os.fstat(file)
-            data = _read_up_to(file, limit + 1, before.st_size + 1) if before.st_size <= limit else None
-            after = os.fstat(file)
-        finally:
-            os.close(file)
-        if data is None or len(data) > limit:
+        with os.fdopen(opening(), "rb") as file:
+            before = os.fstat(file.fileno())
+            data = file.read(before.st_size + 1) if before.st_size <= limit else b""
+            after = os.fstat(file.fileno())
+        if max(before.st_size, len(data)) > limit:
             raise FileTooLargeError(errno.EFBIG, f"larger than {limit:,} bytes")
         if before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data):
             return data, after
     raise FileChangedError(errno.EBUSY, "changed while it was read")
-
-
-def _read_up_to(file: int, most: int, expected: int = _MAX_READ) -> bytes:
-    """Return the first bytes of a file.
-
-    :param expected: bytes of one read; its buffer has at most one MiB.
-    """
-    chunks = []
-    size = min(expected, _MAX_READ)
-    while most > 0 and (chunk := os.read(file, min(most, size))):
-        chunks.append(chunk)
-        most -= len(chunk)
-    return b"".join(chunks)
 
 
 @cache

@@ -245,18 +245,18 @@ def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object], times: int) -> None:
-    """Do something right after each of the first calls that read from a file."""
+    """Do something right after each of the first calls that ask for the state of an open file."""
     left = [times]
-    really_read = os.read
+    really_ask = os.fstat
 
-    def read_and_change(file: int, size: int) -> bytes:
-        data = really_read(file, size)
+    def ask_and_change(file: int) -> os.stat_result:
+        status = really_ask(file)
         if left[0]:
             left[0] -= 1
             change()
-        return data
+        return status
 
-    monkeypatch.setattr(os, "read", read_and_change)
+    monkeypatch.setattr(os, "fstat", ask_and_change)
 
 
 def grow(path: Path) -> None:
