@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
@@ -30,8 +30,18 @@ HEAVY_WORKERS = 3
 LANES: Mapping[str, int] = {"light": WORKERS, "heavy": HEAVY_WORKERS, "search": 2, "woken": 2, "bodies": 1}
 
 
+class _Turns:
+    """The calls of one caller in a lane: some run, one of the others waits for a thread.
+
+    :param most: number of calls that may run.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.running, self.next = anyio.CapacityLimiter(most), anyio.Lock(fast_acquire=True)
+
+
 class WorkerLane:
-    """A few threads. The caller with the fewest running calls is next; equal callers take turns.
+    """A few threads, for which callers take turns.
 
     A caller may use all threads but one, or both of two, because a call may be waiting for the database.
 
@@ -40,70 +50,45 @@ class WorkerLane:
     """
 
     def __init__(self, size: int, *, short: bool = False) -> None:
-        self._short, self._threads = short, anyio.CapacityLimiter(size)
-        self._free, self._each = size, max(2, size - 1)
-        self._running: Counter[Hashable] = Counter()
-        # Callers in the order of their turns.
-        self._waiting: dict[Hashable, deque[anyio.Event]] = {}
-        self._moved = 0.0
+        self._short, self._most = short, max(2, size - 1)
+        self._turns, self._threads = anyio.CapacityLimiter(size), anyio.CapacityLimiter(size)
+        self._callers: WeakValueDictionary[Hashable, _Turns] = WeakValueDictionary()
+        self._calls, self._moved = 0, 0.0
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run a function in a thread at the caller's turn; return its result."""
-        key = CALLER.get().key
         if self._short:
             work = priority()(work)
-        await self._begin(key)
+        call, own = object(), self._callers.setdefault(CALLER.get().key, _Turns(self._most))
+        self._calls += 1
         try:
-            return await anyio.to_thread.run_sync(partial(work, *given, **named), limiter=self._threads)
+            async with own.running:
+                async with own.next:
+                    await self._turns.acquire_on_behalf_of(call)
+                self._moved = time.monotonic()
+                try:
+                    return await anyio.to_thread.run_sync(
+                        partial(work, *given, **named), limiter=self._threads
+                    )
+                finally:
+                    self._turns.release_on_behalf_of(call)
         finally:
-            self._end(key)
+            self._calls -= 1
 
-    async def _begin(self, caller: Hashable) -> None:
-        """Wait for a turn of the caller, which lasts until :meth:`_end`."""
-        turn = anyio.Event()
-        turns = self._waiting.setdefault(caller, deque())
-        turns.append(turn)
-        self._admit()
-        try:
-            await turn.wait()
-        except BaseException:  # cancellation is not an Exception, and the turn must not be lost
-            if turn.is_set():
-                self._end(caller)
-            else:
-                turns.remove(turn)
-                if not turns:
-                    del self._waiting[caller]
-            raise
-
-    def _end(self, caller: Hashable) -> None:
-        """End a turn; the next call begins."""
-        self._free += 1
-        self._running[caller] -= 1
-        self._running += Counter()  # drops callers without running calls
-        self._admit()
+    @property
+    def waiting(self) -> int:
+        """Number of calls that wait for a turn."""
+        return self._calls - self._turns.borrowed_tokens
 
     @property
     def blocked(self) -> float:
         """Seconds for which no waiting call has got a turn."""
-        return time.monotonic() - self._moved if self._waiting else 0.0
-
-    def _admit(self) -> None:
-        while self._free and self._waiting:
-            key = min(self._waiting, key=self._running.__getitem__)
-            if self._running[key] >= self._each:
-                return
-            self._free -= 1
-            self._running[key] += 1
-            self._moved = time.monotonic()
-            turns = self._waiting.pop(key)
-            turns.popleft().set()
-            if turns:
-                self._waiting[key] = turns  # behind the others
+        return time.monotonic() - self._moved if self.waiting else 0.0
 
 
 def blocked(seconds: float) -> list[str]:
     """Return the lanes of the running event loop in which no waiting call has got a turn for a time."""
-    return [name for name, one in (_OPEN.get(None) or {}).items() if one.blocked > seconds]
+    return [name for name, open_lane in (_OPEN.get(None) or {}).items() if open_lane.blocked > seconds]
 
 
 _OPEN: RunVar[dict[str, WorkerLane]] = RunVar("npl-lanes")
