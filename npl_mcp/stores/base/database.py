@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -355,20 +356,17 @@ class Database:
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Begin a transaction of its own, that of the call apart."""
         deadline = CallDeadline()
+        begin = partial(self._begun, deadline, read_only=not write)
         pools = self._opened(deadline)
         try:
             with self.engine.translated(), ExitStack() as begun:
                 try:
-                    raw, moment = begun.enter_context(
-                        self._begun(pools[write], deadline, read_only=not write)
-                    )
+                    transaction = begun.enter_context(begin(pools[write]))
                 except MigratedError:
                     self._close(pools)
                     pools = self._opened(deadline)
-                    raw, moment = begun.enter_context(
-                        self._begun(pools[write], deadline, read_only=not write)
-                    )
-                yield Transaction(raw, self.engine, moment)
+                    transaction = begun.enter_context(begin(pools[write]))
+                yield transaction
         except (BusyError, RefusedError):
             raise
         except DatabaseError:
@@ -377,12 +375,13 @@ class Database:
             raise
 
     @contextmanager
-    def _begun(self, pool: Pool, deadline: CallDeadline, *, read_only: bool) -> Iterator[tuple[Any, str]]:
-        """Begin a transaction; return the driver's connection and the beginning of the transaction."""
+    def _begun(self, deadline: CallDeadline, pool: Pool, *, read_only: bool) -> Iterator[Transaction]:
+        """Begin a transaction on a connection of a pool."""
         engine = self.engine
         raw = pool.take(deadline)
         try:
-            yield raw, engine.begin(raw, deadline, read_only=read_only, schema=self._schema)
+            moment = engine.begin(raw, deadline, read_only=read_only, schema=self._schema)
+            yield Transaction(raw, engine, moment)
             engine.commit(raw, read_only=read_only)
         except BaseException:
             # Some errors, such as a full disk, have already rolled it back.
