@@ -39,7 +39,7 @@ from npl_mcp.app.waiting import Long, Waiting, waited
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
-from npl_mcp.stores.access import EVERYTHING, Sight
+from npl_mcp.stores.access import ALL, Permissions
 from npl_mcp.stores.base.values import filled
 
 logger = logging.getLogger(__name__)
@@ -83,15 +83,15 @@ class App(Files):
 
     :param settings: settings of the caller.
     :param state: shared state; by default a new one.
-    :param sight: permissions of the caller; their roots restrict those of the settings.
+    :param permissions: permissions of the caller; their roots restrict those of the settings.
     """
 
     def __init__(
-        self, settings: Settings, state: SharedState | None = None, sight: Sight = EVERYTHING
+        self, settings: Settings, state: SharedState | None = None, permissions: Permissions = ALL
     ) -> None:
         self.state = state = state or SharedState(settings)
-        self.sight = sight
-        only = None if sight.roots is None else real_paths(settings.roots)
+        self.permissions = permissions
+        only = None if permissions.roots is None else real_paths(settings.roots)
         super().__init__(settings, state.files, only)
         self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.news
         projects = Projects(self.cwd, (*settings.roots, *settings.cr_projects))
@@ -101,13 +101,15 @@ class App(Files):
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
             CrDocuments.SCHEME: CrDocuments(self.changes, limit),
         }
-        visible = {name: sources[name] for name, scheme in SCHEMES.items() if sight.has_domain(scheme.domain)}
+        visible = {
+            name: sources[name] for name, scheme in SCHEMES.items() if permissions.has_domain(scheme.domain)
+        }
         self.documents = Sources(self.library, visible)
         self._in_call = False
         self._when_delivered: list[Callable[[], object]] = []
         self.agent = ""
         self._call_counter: TokenCounter | None = None
-        self._views: LRUCache[Path | Sight, App] = LRUCache(VIEWS)
+        self._views: LRUCache[Path | Permissions, App] = LRUCache(VIEWS)
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -121,21 +123,21 @@ class App(Files):
         settings = replace(self.settings, cwd=cwd, search_cwd=True, project=None)
         if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
             return self
-        return self._view(cwd, settings, self.sight)
+        return self._view(cwd, settings, self.permissions)
 
-    def seen_by(self, sight: Sight) -> App:
+    def seen_by(self, permissions: Permissions) -> App:
         """Return the same application with restricted permissions."""
-        if sight == self.sight:
+        if permissions == self.permissions:
             return self
         settings = self.settings
-        if sight.roots is not None:
-            wanted = real_paths(sight.roots)
+        if permissions.roots is not None:
+            wanted = real_paths(permissions.roots)
             settings = replace(
                 settings,
                 roots=tuple(map(Path, dict.fromkeys(self._visible_folders(wanted)))),
                 cr_projects=tuple(place for place in settings.cr_projects if lies_in(str(place), wanted)),
             )
-        return self._view(sight, settings, sight)
+        return self._view(permissions, settings, permissions)
 
     def _visible_folders(self, wanted: Sequence[str]) -> Iterator[str]:
         """Yield the requested folders that this application may show, and its own folders below others."""
@@ -148,8 +150,8 @@ class App(Files):
                 )
 
     @cachedmethod(attrgetter("_views"), key=lambda _, key, *__: key, lock=attrgetter("state.lock"))
-    def _view(self, _: Path | Sight, settings: Settings, sight: Sight) -> App:
-        return App(settings, self.state, sight)
+    def _view(self, _: Path | Permissions, settings: Settings, permissions: Permissions) -> App:
+        return App(settings, self.state, permissions)
 
     @property
     def project(self) -> str:

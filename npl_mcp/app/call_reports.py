@@ -19,7 +19,7 @@ from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.app.app import App
 from npl_mcp.app.file_view import lies_in
-from npl_mcp.stores.access import EVERYTHING, Identity, Sight
+from npl_mcp.stores.access import ALL, Identity, Permissions
 from npl_mcp.stores.base.errors import NotAllowedError
 
 logger = logging.getLogger(__name__)
@@ -80,9 +80,9 @@ class Caller:
     take: Callable[[dict[str, Any]], object] | None = field(default=None, repr=False, compare=False)
 
     @property
-    def sight(self) -> Sight:
+    def permissions(self) -> Permissions:
         """Permissions of the caller."""
-        return EVERYTHING if self.identity is None else self.identity.sight
+        return ALL if self.identity is None else self.identity.permissions
 
     @property
     def read_only(self) -> bool:
@@ -108,7 +108,7 @@ class Caller:
         :raises FolderRefusedError: the directory does not exist, or this caller may not use it.
         """
         if self.identity is not None:
-            app = app.seen_by(self.identity.sight)
+            app = app.seen_by(self.identity.permissions)
         if self.folder is None:
             return app
         # Not Path.resolve, which raises for circular links.

@@ -59,9 +59,9 @@ def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
     """Return the latest calls of a kind that the caller may see, the newest first."""
     if not app.database.is_made():
         return ()
-    caller, sight = CALLER.get().identity, app.sight
-    owner = caller.name if caller is not None and sight.roots is not None else None
-    return app.database.reading(calls.latest, CallFilter(sight.domains, owner, chosen), LATEST)
+    caller, permissions = CALLER.get().identity, app.permissions
+    owner = caller.name if caller is not None and permissions.roots is not None else None
+    return app.database.reading(calls.latest, CallFilter(permissions.domains, owner, chosen), LATEST)
 
 
 def sent(app: App, file: str) -> Counter[str]:

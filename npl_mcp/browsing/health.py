@@ -27,7 +27,7 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import HURRY, limit_wait, waits
 from npl_mcp.browsing.places import title_of
 from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
-from npl_mcp.stores.access import Sight
+from npl_mcp.stores.access import Permissions
 
 MAX_SECTION_TOKENS = 1_000
 """Tokens of a section's own text, twice the default answer; longer texts are too long."""
@@ -117,7 +117,9 @@ _MAX_BEGUN = 8
 """Maximum examinations of one collection that are kept: each has up to 30 MB."""
 
 _lock = Lock()
-_begun: WeakKeyDictionary[Collection, LRUCache[tuple[DocumentRef, Sight], _Progress]] = WeakKeyDictionary()
+_begun: WeakKeyDictionary[Collection, LRUCache[tuple[DocumentRef, Permissions], _Progress]] = (
+    WeakKeyDictionary()
+)
 """Examinations of current collections; nothing in them keeps a collection."""
 
 
@@ -146,7 +148,7 @@ async def _examined(app: App, ref: DocumentRef) -> Health:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     with _lock:
         kept = _begun.setdefault(gathered.collection, LRUCache(_MAX_BEGUN))
-        progress = kept.setdefault((ref, app.sight), _Progress())
+        progress = kept.setdefault((ref, app.permissions), _Progress())
     with progress.lock:
         _Checks(app, relations, progress, own).advance(time.monotonic() + SECONDS)
     return Health(progress.defects, len(own), len(relations.documents) - progress.done)

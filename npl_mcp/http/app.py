@@ -74,7 +74,7 @@ def create_app(policy: Policy) -> Guard:
 
     async def figures(request: Request) -> Response:
         identity = request.scope[CALLER_KEY].identity
-        if identity is not None and identity.sight.domains is not None:
+        if identity is not None and identity.permissions.domains is not None:
             return SOME_DOMAINS.response
         return Response(await lane("light").run(metrics.text), media_type=CONTENT_TYPE)
 

@@ -278,7 +278,7 @@ def save_question(
     :raises StorageError: the file cannot be written.
     """
     found = dict(_found_files(app)).get(name)
-    if found is None and name == DEFAULT_NAME and app.sight.roots is None:
+    if found is None and name == DEFAULT_NAME and app.permissions.roots is None:
         found = _in_data(app).file(QUESTION_SUFFIXES[0])
     if found is None:
         hint = f"use {DEFAULT_NAME!r}, or a name of the list"
@@ -321,7 +321,7 @@ def _found_files(app: App) -> Iterator[tuple[str, Found]]:
     ]
     below = sorted(set(below), key=lambda file: file.path)
     yield from zip(roots.names(below), below, strict=True)
-    if app.sight.roots is None:
+    if app.permissions.roots is None:
         folder = _in_data(app)
         for name in sorted(folder.states(QUESTION_SUFFIXES[0])):
             if has_suffix(name, QUESTION_SUFFIXES):

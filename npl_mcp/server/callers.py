@@ -54,7 +54,8 @@ class KnowCaller(Middleware):
         result = await call_next(context)
         if not getattr(result, "instructions", None):
             return result
-        shown, served = [domain for domain in self._domains if sees_domain(domain, CALLER.get().sight)], ""
+        shown = [domain for domain in self._domains if sees_domain(domain, CALLER.get().permissions)]
+        served = ""
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
             served = await anyio.to_thread.run_sync(
@@ -123,5 +124,5 @@ class VisibleParts(Transform):
 def _is_shown(component: FastMCPComponent) -> bool:
     """Return whether the caller sees the domains of a component."""
     if isinstance(component, BoundTool):
-        return sees(component.spec, CALLER.get().sight)
-    return all(map(CALLER.get().sight.has_domain, component.tags))
+        return sees(component.spec, CALLER.get().permissions)
+    return all(map(CALLER.get().permissions.has_domain, component.tags))

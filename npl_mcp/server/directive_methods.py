@@ -35,7 +35,7 @@ class DirectiveMethods(ServerExtension):
         ]
 
     async def _answer(self, tool: str, name: str, _: Any, given: _Arguments) -> dict[str, Any]:
-        if not CALLER.get().sight.has_domain(NAME):
+        if not CALLER.get().permissions.has_domain(NAME):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)
         result = await call(self.server, tool, given.model_extra or {}, CALLER.get())
         assert result is not None

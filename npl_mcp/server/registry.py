@@ -188,14 +188,14 @@ class BoundTool(Tool):
 
         :raises NPLError: the answer exceeds the maximum bytes.
         """
-        settings = self._app.settings
+        settings, permissions = self._app.settings, CALLER.get().permissions
         if call.caller.take is not None:
-            call.caller.take(as_seen(as_dict(Reply(data=data)), self._spec, CALLER.get().sight, settings))
+            call.caller.take(as_seen(as_dict(Reply(data=data)), self._spec, permissions, settings))
             return ToolResult(content=[])
         written = data.text if isinstance(data, Written) else None
         body: dict[str, Any] = {}
         if written is None or settings.structured:
-            body = as_seen(as_dict(Reply(data=data)), self._spec, CALLER.get().sight, settings)
+            body = as_seen(as_dict(Reply(data=data)), self._spec, permissions, settings)
         if written is None:
             # If the call asks for a form, the tool has handled it.
             models = not call.arguments.get("format") and self._app.form(None) == "markdown"

@@ -124,7 +124,7 @@ class ToolCalls(Middleware):
         """Return a call by a former name as one by the new name; other calls unchanged."""
         old = context.message.name
         alias = self._aliases.get(old)
-        if alias is None or not sees(self._tools[old], CALLER.get().sight):
+        if alias is None or not sees(self._tools[old], CALLER.get().permissions):
             return context
         if not (self._settings.exact_names and alias.listed) and old not in self._told:
             self._told.add(old)

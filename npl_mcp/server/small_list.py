@@ -70,7 +70,7 @@ class SmallList(BM25SearchTransform):
         return FoundTools(tuple(serialize_tools_for_output_json(tools)), names)
 
     def _make_search_tool(self) -> Tool:
-        domains = ", ".join(name for name in self._domains if sees_domain(name, CALLER.get().sight))
+        domains = ", ".join(name for name in self._domains if sees_domain(name, CALLER.get().permissions))
         about = f"Find more tools by what they do; domains: {domains}."
         return self._find.model_copy(update={"description": about})
 

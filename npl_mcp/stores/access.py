@@ -26,7 +26,7 @@ _BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Permissions:
     """The visible data of a caller; ``None`` means everything.
 
     :param domains: domains of tools and of data.
@@ -41,7 +41,7 @@ class Sight:
         return domain is None or self.domains is None or domain in self.domains
 
 
-EVERYTHING = Sight()
+ALL = Permissions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Identity:
     """The caller that a token identifies.
 
     :param name: name of the caller in all its actions.
-    :param sight: visible data.
+    :param permissions: visible data.
     :param read_only: whether the caller may only read.
     :param expires_at: end of the token, UTC, ISO 8601.
     :param revoked_at: time of its revocation, UTC, ISO 8601.
@@ -57,7 +57,7 @@ class Identity:
     """
 
     name: str
-    sight: Sight = EVERYTHING
+    permissions: Permissions = ALL
     read_only: bool = False
     expires_at: str | None = None
     revoked_at: str | None = None
@@ -81,7 +81,7 @@ def digest_of(token: str | bytes) -> str:
 def add_token(
     tx: Transaction,
     name: str,
-    sight: Sight = EVERYTHING,
+    permissions: Permissions = ALL,
     *,
     read_only: bool = False,
     lifetime: timedelta | None = None,
@@ -104,9 +104,9 @@ def add_token(
     tx.run("DELETE FROM access_token WHERE lower(name) = lower(:name)", name=clean)
     values = {
         "digest": digest_of(token),
-        "domains": _written(None if sight.domains is None else sorted(sight.domains)),
+        "domains": _written(None if permissions.domains is None else sorted(permissions.domains)),
         "read_only": int(read_only),
-        "roots": _written(sight.roots),
+        "roots": _written(permissions.roots),
         "expires_at": None if lifetime is None else later(tx.now, lifetime),
     }
     tx.insert("access_token", "name", name=clean, created_at=tx.now, **values)
@@ -159,11 +159,11 @@ def _identity(row: Row, moment: str) -> Identity:
     domains, roots = values("domains"), values("roots")
     if row["libraries"] is not None and roots is None:
         roots = ()  # an earlier version limited the token to libraries, so it sees no documents without them
-    sight = Sight(None if domains is None else frozenset(domains), roots)
+    permissions = Permissions(None if domains is None else frozenset(domains), roots)
     expires_at, ends = row["expires_at"], None
     if expires_at is not None:
         try:
             ends = time.monotonic() + (moment_of(expires_at) - moment_of(moment)).total_seconds()
         except ValueError:
             raise damaged("a row of access_token, column expires_at, holds no time") from None
-    return Identity(row["name"], sight, bool(row["read_only"]), expires_at, row["revoked_at"], ends)
+    return Identity(row["name"], permissions, bool(row["read_only"]), expires_at, row["revoked_at"], ends)

@@ -12,7 +12,7 @@ from typing import Any
 
 from npl_index.errors import NotFoundError
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import Identity, Sight
+from npl_mcp.stores.access import Identity, Permissions
 from npl_mcp.stores.base.errors import ArtifactNotFoundError, NotAllowedError, SessionNotFoundError
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import domain_of
@@ -67,21 +67,21 @@ def domains_needed(domain: str | None) -> tuple[str, ...]:
     return () if domain is None else (domain, *NEEDS.get(domain, ()))
 
 
-def sees_domain(domain: str | None, sight: Sight) -> bool:
+def sees_domain(domain: str | None, permissions: Permissions) -> bool:
     """Return whether a caller may see a domain and the domains it needs."""
-    return all(map(sight.has_domain, domains_needed(domain)))
+    return all(map(permissions.has_domain, domains_needed(domain)))
 
 
-def sees(spec: ToolSpec, sight: Sight) -> bool:
+def sees(spec: ToolSpec, permissions: Permissions) -> bool:
     """Return whether a caller may see a tool."""
-    return sees_domain(domain_of(spec), sight)
+    return sees_domain(domain_of(spec), permissions)
 
 
 def is_for(spec: ToolSpec, identity: Identity | None) -> bool:
     """Return whether a tool is listed for a caller: the caller may see it and make some call of it."""
     if identity is None:
         return True
-    return sees(spec, identity.sight) and (_may_use(spec, identity) or spec.reads is not None)
+    return sees(spec, identity.permissions) and (_may_use(spec, identity) or spec.reads is not None)
 
 
 def _may_use(spec: ToolSpec, identity: Identity) -> bool:
@@ -108,16 +108,16 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
                 hint=f"leave {name} out",
             )
     for name, domain in REFERENCES.get(domain_of(spec) or "", {}).items():
-        if arguments.get(name) is not None and not sees_domain(domain, identity.sight):
+        if arguments.get(name) is not None and not sees_domain(domain, identity.permissions):
             absent = _ABSENT.get(domain, NotFoundError)
             raise absent(f"there is no {domain} {str(arguments[name])[:64]!r}")
     return arguments
 
 
-def as_seen(body: Any, spec: ToolSpec, sight: Sight, settings: Settings) -> Any:
+def as_seen(body: Any, spec: ToolSpec, permissions: Permissions, settings: Settings) -> Any:
     """Return an answer without fields of hidden domains, and without the address of a single replica."""
     fields = FIELDS.get(domain_of(spec) or "", {})
-    hidden = {name for name, domain in fields.items() if not sees_domain(domain, sight)}
+    hidden = {name for name, domain in fields.items() if not sees_domain(domain, permissions)}
     if settings.database_url is not None and settings.own_url:
         hidden.add("web_url")
     return _without(body, hidden) if hidden else body

@@ -66,7 +66,7 @@ def question_in(app: App, context: str | None) -> str | None:
     :raises NotFoundError: there is no such todo or change request.
     """
     name = (context or "").strip()
-    if (todo := _TODO.fullmatch(name)) and app.sight.has_domain("chat"):
+    if (todo := _TODO.fullmatch(name)) and app.permissions.has_domain("chat"):
         with app.database.read() as tx:
             number = int(todo[1])
             (event,) = feed.by_ids(tx, rooms.room_of(tx, number), [number])

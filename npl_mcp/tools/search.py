@@ -216,7 +216,9 @@ def _place_text(hit: SearchHit) -> str:
 def visible_kinds(app: App) -> tuple[str, ...]:
     """Return the kinds that the server has and the caller may see."""
     domains = domains_named(app.settings.domains)
-    return tuple(kind for kind, domain in KINDS.items() if domain in domains and app.sight.has_domain(domain))
+    return tuple(
+        kind for kind, domain in KINDS.items() if domain in domains and app.permissions.has_domain(domain)
+    )
 
 
 def search_newest(

@@ -121,7 +121,7 @@ class Visit:
 
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
-        return domain in domains_named(self.settings.domains) and sees_domain(domain, self.caller.sight)
+        return domain in domains_named(self.settings.domains) and sees_domain(domain, self.caller.permissions)
 
     @property
     def may_write(self) -> bool:

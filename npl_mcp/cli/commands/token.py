@@ -16,7 +16,7 @@ from npl_mcp.cli.terminal.display import CommandResult, table
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.kinds import path, words
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import Identity, Sight, add_token, revoke_token, tokens
+from npl_mcp.stores.access import Identity, Permissions, add_token, revoke_token, tokens
 from npl_mcp.tools.access import NEEDS
 
 _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
@@ -46,10 +46,10 @@ def _refused(_: str) -> NoReturn:
 )
 def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Create a token for each name and print it, once."""
-    sight, lifetime = _sight(given), _lifetime(given.expires)
+    permissions, lifetime = _permissions(given), _lifetime(given.expires)
     more = {"read_only": given.read_only, "lifetime": lifetime}
     with stores_of(settings) as stores:
-        made = {name: stores.unchecked.writing(add_token, name, sight, **more) for name in given.names}
+        made = {name: stores.unchecked.writing(add_token, name, permissions, **more) for name in given.names}
     lines = made.values() if len(made) == 1 else (f"{name} {token}" for name, token in made.items())
     return CommandResult("\n".join(lines))
 
@@ -72,7 +72,7 @@ def _revoke_token(given: argparse.Namespace, settings: Settings) -> CommandResul
     return CommandResult(f"revoked: {given.name}")
 
 
-def _sight(given: argparse.Namespace) -> Sight:
+def _permissions(given: argparse.Namespace) -> Permissions:
     """Return the permissions of a new token; a root excludes all other documents."""
     domains = None if given.sees is None else frozenset(domains_named(given.sees))
     for domain in sorted(domains or ()):
@@ -81,8 +81,9 @@ def _sight(given: argparse.Namespace) -> Sight:
             problem = f"--domains: answers of the domain {domain} contain data of {', '.join(lacking)}"
             raise InvalidRequestError(problem, hint=f"add {','.join(lacking)}")
     if given.sees_roots is None:
-        return Sight(domains)
-    return Sight(domains, tuple(map(os.path.abspath, given.sees_roots)))  # another machine may have them
+        return Permissions(domains)
+    # Another machine may have the roots.
+    return Permissions(domains, tuple(map(os.path.abspath, given.sees_roots)))
 
 
 def _lifetime(text: str | None) -> timedelta | None:
@@ -96,14 +97,14 @@ def _lifetime(text: str | None) -> timedelta | None:
 
 def _row(identity: Identity) -> dict[str, Any]:
     """Return the fields of a token as JSON; ``null`` means unlimited."""
-    sight = identity.sight
+    permissions = identity.permissions
     return {
         "name": identity.name,
         "state": identity.state,
         "expires": identity.expires_at,
         "read_only": identity.read_only,
-        "domains": None if sight.domains is None else sorted(sight.domains),
-        "roots": sight.roots,
+        "domains": None if permissions.domains is None else sorted(permissions.domains),
+        "roots": permissions.roots,
     }
 
 

@@ -18,7 +18,7 @@ import pytest
 from npl_mcp.config.domains import LISTED
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.server.introduction import ALSO, FIRST
-from npl_mcp.stores.access import Sight, add_token, revoke_token, tokens
+from npl_mcp.stores.access import Permissions, add_token, revoke_token, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.access import NEEDS
@@ -94,17 +94,17 @@ def tree(folder: Path) -> None:
         (reference / path).write_text("# One\n\nKeep it short.\n", encoding="utf-8")
 
 
-def who_there_is(folder: Path) -> dict[str, tuple[Sight, bool]]:
+def who_there_is(folder: Path) -> dict[str, tuple[Permissions, bool]]:
     return {
-        "alice": (Sight(), False),
-        "bob": (Sight(), False),
-        "reader": (Sight(), True),
-        "docs": (Sight(roots=(str(folder / "docs"),)), False),
-        "deep": (Sight(roots=(str(folder / "docs" / "crs"),)), False),
-        "above": (Sight(roots=(str(folder), "/nowhere")), False),
-        "nothing": (Sight(roots=()), False),
-        "guides": (Sight(), False),
-        **{f"no-{domain}": (Sight(without(domain)), False) for domain in LISTED},
+        "alice": (Permissions(), False),
+        "bob": (Permissions(), False),
+        "reader": (Permissions(), True),
+        "docs": (Permissions(roots=(str(folder / "docs"),)), False),
+        "deep": (Permissions(roots=(str(folder / "docs" / "crs"),)), False),
+        "above": (Permissions(roots=(str(folder), "/nowhere")), False),
+        "nothing": (Permissions(roots=()), False),
+        "guides": (Permissions(), False),
+        **{f"no-{domain}": (Permissions(without(domain)), False) for domain in LISTED},
     }
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.__main__ import main
-from npl_mcp.stores.access import Sight, add_token, digest_of, identities, revoke_token, tokens
+from npl_mcp.stores.access import Permissions, add_token, digest_of, identities, revoke_token, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
 from npl_mcp.stores.base.paging import now
@@ -50,10 +50,10 @@ def test_no_token_was_ever_made(tmp_path: Path) -> None:
 
 
 def test_a_token_says_what_it_was_made_with(database: Database) -> None:
-    sight = Sight(frozenset({"npl", "chat"}), ("/a", "/b"))
+    sight = Permissions(frozenset({"npl", "chat"}), ("/a", "/b"))
     database.writing(add_token, "alice", sight, read_only=True, lifetime=timedelta(days=1))
     entry = database.reading(tokens)[0]
-    assert (entry.name, entry.sight) == ("alice", sight)
+    assert (entry.name, entry.permissions) == ("alice", sight)
     assert (entry.read_only, entry.state) == (True, "valid")
     assert entry.expires_at is not None
     assert entry.expires_at > now()
@@ -70,7 +70,7 @@ def test_names_that_cannot_be_told_apart_have_one_token(database: Database) -> N
     with pytest.raises(AlreadyExistsError, match="'ALICE' already has a token"):
         database.writing(add_token, "alice")
     database.writing(revoke_token, "ALICE")
-    second = database.writing(add_token, "alice", Sight(frozenset({"npl"})))
+    second = database.writing(add_token, "alice", Permissions(frozenset({"npl"})))
     known = database.reading(identities)
     assert known is not None
     assert list(known) == [digest_of(second)]

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, as_cookie, form_token
 from tests import engines
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
@@ -76,10 +76,10 @@ def visited(folder: Path, *flags: str) -> Iterator[Pages]:
     One persona is blind for each domain, and has its name.
     """
     who = {
-        "ann": (Sight(), False),
-        "ben": (Sight(), False),
-        "reader": (Sight(), True),
-        **{f"no-{one}": (Sight(frozenset(LISTED) - {one}), False) for one in LISTED},
+        "ann": (Permissions(), False),
+        "ben": (Permissions(), False),
+        "reader": (Permissions(), True),
+        **{f"no-{one}": (Permissions(frozenset(LISTED) - {one}), False) for one in LISTED},
     }
     crs = folder / "work" / "crs"
     crs.mkdir(parents=True)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.pages.ask import SCALE, ruler
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
@@ -223,8 +223,10 @@ def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nPlums of {name}.\n", encoding="utf-8")
     stores = Stores(tmp_path / "data")
-    token = stores.database.writing(add_token, "ann", Sight(roots=(str(tmp_path / "open"),)), read_only=True)
-    other = stores.database.writing(add_token, "ben", Sight(domains=frozenset({"chat"})))
+    token = stores.database.writing(
+        add_token, "ann", Permissions(roots=(str(tmp_path / "open"),)), read_only=True
+    )
+    other = stores.database.writing(add_token, "ben", Permissions(domains=frozenset({"chat"})))
     stores.close()
     roots = [word for name in ("open", "shut") for word in ("--root", str(tmp_path / name))]
     with serving(tmp_path, *roots) as running:

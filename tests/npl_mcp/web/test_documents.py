@@ -8,7 +8,7 @@ from urllib.parse import urldefrag, urljoin
 
 import pytest
 
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import request, serving
 from tests.npl_mcp.web.browsing import Shown
@@ -23,9 +23,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         text = f"# {name}\n\nTo [the other](../{other}/{other}.md).\n"
         (folder / name / f"{name}.md").write_text(text, encoding="utf-8")
     sights = {
-        "all": Sight(),
-        "docs": Sight(roots=(str(folder / "docs"),)),
-        "none": Sight(frozenset({"chat"})),
+        "all": Permissions(),
+        "docs": Permissions(roots=(str(folder / "docs"),)),
+        "none": Permissions(frozenset({"chat"})),
     }
     stores = Stores(folder / "data")
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
     """A server with one room, and ann's token."""
     folder = tmp_path_factory.mktemp("kept")
     stores = engines.stores(folder / "data")
-    token = stores.database.writing(add_token, "ann", Sight())
+    token = stores.database.writing(add_token, "ann", Permissions())
     stores.close()
     with serving(folder, **engines.environment(folder / "data")) as running:
         named = {"Authorization": f"Bearer {token}"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
 from tests.npl_mcp.http.http_server import Running, connected, serving
 from tests.npl_mcp.web.browsing import Visitor
@@ -190,8 +190,8 @@ def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) 
     shut.mkdir()
     (shut / "questions.md").write_text("## Secret?\n\n- nowhere\n", encoding="utf-8")
     stores = Stores(tmp_path / "data")
-    whole = stores.database.writing(add_token, "all", Sight())
-    some = stores.database.writing(add_token, "some", Sight(roots=(str(docs),)), read_only=True)
+    whole = stores.database.writing(add_token, "all", Permissions())
+    some = stores.database.writing(add_token, "some", Permissions(roots=(str(docs),)), read_only=True)
     stores.close()
     with serving(tmp_path, "--root", str(docs), "--root", str(shut)) as running:
         assert "Secret?" in rows(Visitor(running, whole), "/questions/run")
@@ -203,7 +203,7 @@ def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) 
 
 def test_a_token_for_other_domains_changes_no_question(tmp_path: Path, docs: Path) -> None:
     stores = Stores(tmp_path / "data")
-    token = stores.database.writing(add_token, "ann", Sight(domains=frozenset({"chat"})))
+    token = stores.database.writing(add_token, "ann", Permissions(domains=frozenset({"chat"})))
     stores.close()
     with serving(tmp_path, "--root", str(docs), "--write") as running:
         visitor = Visitor(running, token)

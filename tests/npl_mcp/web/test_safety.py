@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
@@ -50,9 +50,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
     folder = tmp_path_factory.mktemp("guarded")
     docs = folder / "docs"
     docs.mkdir()
-    sights = {"all": Sight(), "reader": Sight()}
-    sights |= {f"no-{domain}": Sight(frozenset(LISTED) - {domain}) for domain in LISTED}
-    sights |= {f"only-{domain}": Sight(frozenset({domain})) for domain in LISTED}
+    sights = {"all": Permissions(), "reader": Permissions()}
+    sights |= {f"no-{domain}": Permissions(frozenset(LISTED) - {domain}) for domain in LISTED}
+    sights |= {f"only-{domain}": Permissions(frozenset({domain})) for domain in LISTED}
     stores = Stores(folder / "data", engines.address(folder / "data"))
     tokens = {
         name: stores.database.writing(add_token, name, sight, read_only=name == "reader")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.artifact.artifacts import create
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.pages.search import TITLES
@@ -49,10 +49,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (folder / name / ".mdt-config.toml").write_text(config, encoding="utf-8")
         (folder / name / "crs" / f"{code}-001-one.md").write_text(CR.format(code), encoding="utf-8")
     sights = {
-        "all": Sight(),
-        "docs": Sight(roots=(str(folder / "docs"),)),
-        **{f"no-{kind}": Sight(frozenset(LISTED) - {domain}) for kind, domain in DOMAINS.items()},
-        "no-search": Sight(frozenset(LISTED) - {"search"}),
+        "all": Permissions(),
+        "docs": Permissions(roots=(str(folder / "docs"),)),
+        **{f"no-{kind}": Permissions(frozenset(LISTED) - {domain}) for kind, domain in DOMAINS.items()},
+        "no-search": Permissions(frozenset(LISTED) - {"search"}),
     }
     stores = Stores(folder / "data")
     try:

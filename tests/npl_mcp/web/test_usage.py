@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Sight, add_token
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
@@ -20,9 +20,9 @@ PARTS = "".join(f"## Part {at}\n\nThe siphon lifts water over edge {at}.\n\n" fo
 SIPHON = {"file": "siphons.md", "context": "siphon edge 1"}
 
 WHO = {
-    "all": Sight(),
-    "prompts": Sight(domains=frozenset({"npl"})),
-    "rooms": Sight(domains=frozenset({"chat", "session"})),
+    "all": Permissions(),
+    "prompts": Permissions(domains=frozenset({"npl"})),
+    "rooms": Permissions(domains=frozenset({"chat", "session"})),
 }
 
 
@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
     folder = tmp_path_factory.mktemp("calls")
     root = docs(folder)
     stores = Stores(folder / "data", engines.address(folder / "data"))
-    sights = {**WHO, "docs": Sight(roots=(str(root),))}
+    sights = {**WHO, "docs": Permissions(roots=(str(root),))}
     tokens = {name: stores.database.writing(add_token, name, sight) for name, sight in sights.items()}
     stores.close()
     variables = engines.environment(folder / "data")
