@@ -32,7 +32,6 @@ from npl_mcp.config.server_state import is_locked, running_server
 from npl_mcp.config.settings import SETTINGS, Settings, given_settings
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
-from npl_mcp.stores.base.extras import EXTRAS, how_to_install, is_installed
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 
@@ -92,10 +91,6 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _data_folder(settings.data_folder)
     yield _database(settings)
     yield _server(settings.data_folder)
-    for extra, (_, purpose) in EXTRAS.items():
-        present = is_installed(extra)
-        fix = None if present else f"if you need it: {how_to_install(extra)}"
-        yield Finding(f"extra {extra}", OK, f"{purpose}: {'installed' if present else 'not installed'}", fix)
     yield from _clients(configurations(settings.home, settings.cwd), settings)
 
 
@@ -142,7 +137,7 @@ def _vocabulary(settings: Settings) -> Finding:
     if counter.exact:
         return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
     text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
-    fix = f"for exact counts: {how_to_install('exact')}; offline: put {file} into {settings.vocabularies[0]}"
+    fix = f"for exact counts: install npl-mcp[exact]; offline: put {file} into {settings.vocabularies[0]}"
     for path, _ in vocabulary_files(settings.vocabulary, settings.vocabularies):
         return Finding("vocabulary", WARNING, f"{text}: {path} differs from the published file", fix)
     return Finding("vocabulary", OK, text, fix)

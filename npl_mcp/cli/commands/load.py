@@ -166,24 +166,17 @@ and another word follows; with a comma it is always a name. --quiet goes before 
 _EXAMPLES = """\
 npl-load tailored "grade essays" --budget 900   # the sections a task needs, of the Markdown here
 npl-load tailored "deploy" --file docs --topic rollback > context.md    # from a folder
-npl-load tailored --file fences --select "## Purpose"   # by selector alone
 npl-load search "retry policy" --file docs --limit 3
 npl-load index docs/guide.md
 npl-load map --write AGENTS.md
-npl-load test docs                              # ask the questions of docs/questions.md
-npl-load test docs --against origin/main --junit report.xml
+npl-load test docs --against origin/main        # ask the questions of docs/questions.md
 npl-load c "syntax,fences"                      # names are separated by commas or blanks
-npl-load c "pumps.*"                            # one folder; **.* is everything
 npl-load c syntax --select "## Purpose" --depth 0         # one section without its subsections
-npl-load c syntax --filter "[has-table]"        # the sections with a table
 npl-load c syntax --skip "" m "persona.qa" --skip "x"     # several types, each with its own --skip
 npl-load schema nimps | sqlite3 new.db          # create the tables of a schema
-npl-load agent npl-grader --definition          # the agent, and the NPL that it needs
 npl-load agent --list -v --search 'review|grade'          # agents whose file matches
-npl-load agent --list --filter-meta model:opus  # agents with this front matter
 npl-load syntax --file prompt.md --matches
-npl-load init-claude                            # append the usual prompts, or compare their versions
-npl-load init-claude --update-all --dry-run     # the updates, without writing them
+npl-load init-claude --update-all --dry-run     # the updates of prompts in CLAUDE.md
 """
 _OPTIONS = (
     option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),

@@ -210,12 +210,9 @@ def _close(given: Namespace, connection: ServerConnection, display: Display) -> 
 
 _EXAMPLES = """\
 npl-worklog init --task "Find calls without a retry"   # start a session for today
-npl-worklog init --id retry-audit                      # the same, with a name
 npl-worklog current || npl-worklog init
-npl-worklog log --agent scout-1 --action found --summary "3 of 14 calls" --tags retry,pay
 npl-worklog log --agent scout-1 --action found --summary x --data '{"calls": 14}'
 npl-worklog read --agent main                          # each entry is printed once
-npl-worklog read --agent main --since 0 --json         # everything from the beginning
 npl-worklog status --session retry-audit --json
 npl-worklog list --all
 npl-worklog close --archive

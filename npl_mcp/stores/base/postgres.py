@@ -25,7 +25,6 @@ from urllib.parse import urlsplit
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.base.extras import how_to_install
 from npl_mcp.stores.base.postgres_pool import PostgresPool
 
 WRITERS = 0x4E504C44  # "NPLD"
@@ -72,7 +71,7 @@ def driver() -> Any:
         import psycopg_pool  # noqa: F401 - both come with the extra
     except ImportError:
         problem = "NPL_DATABASE_URL needs a driver that is not installed"
-        raise DatabaseError(problem, hint=how_to_install("postgres")) from None
+        raise DatabaseError(problem, hint="install npl-mcp[postgres]") from None
     # The driver also raises the errors of its warnings, which would reveal user and database.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     return psycopg
