@@ -113,24 +113,24 @@ class Guard:
     :class:`Shares` divides the slots among callers.
 
     :param app: the application, which receives each body in one message.
-    :param admission: the conditions of admission.
+    :param conditions: the conditions of admission.
     :param identities: the tokens of single callers; ``None`` without such tokens.
     """
 
-    def __init__(self, app: ASGIApp, admission: Policy, identities: Identities | None = None) -> None:
+    def __init__(self, app: ASGIApp, conditions: Policy, identities: Identities | None = None) -> None:
         self._app = app
         self._identities = identities
-        self._policy = admission
-        calls, limit = admission.settings.max_calls, admission.settings.body_limit
+        self._policy = conditions
+        calls, limit = conditions.settings.max_calls, conditions.settings.body_limit
         answers = MAX_ANSWERS * limit
         self._slots = Shares(calls, max(1, calls // CROWD), CROWD * calls)
         self._body_bytes = Shares(MAX_BODIES * limit, int(SMALL_BODY * limit), (MAX_BODIES + 1) * limit)
         self._answer_bytes = Shares(answers, 0, answers)
         self._serve: ASGIApp = self._admit
-        if admission.settings.origins:
+        if conditions.settings.origins:
             self._serve = CORSMiddleware(
                 self._admit,
-                allow_origins=admission.settings.origins,
+                allow_origins=conditions.settings.origins,
                 allow_methods=_METHODS,
                 allow_headers=("*",),
                 allow_private_network=True,
@@ -150,21 +150,21 @@ class Guard:
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request if its caller is admitted."""
         headers = dict(scope["headers"])
-        judged = await self._policy.admit(scope, headers, self._identities)
+        admission = await self._policy.admit(scope, headers, self._identities)
         is_form = scope["method"] == "POST" and wants_html(headers)
-        if judged is policy.NO_TOKEN and self._policy.is_page(scope) and is_form:
+        if admission is policy.NO_TOKEN and self._policy.is_page(scope) and is_form:
             # Signing in needs no token; that page keeps the typed text.
             scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: policy.asked(scope)}
-            judged = await self._policy.admit(scope, headers, self._identities)
-        if isinstance(judged, Refusal):
-            await judged.response(scope, receive, send)
+            admission = await self._policy.admit(scope, headers, self._identities)
+        if isinstance(admission, Refusal):
+            await admission.response(scope, receive, send)
             return
         if scope["path"] == policy.READY and not self._slots.has_room(policy.READY):
             await policy.BUSY.response(scope, receive, send)
             return
-        CALLER.set(judged)
-        scope = {**scope, CALLER_KEY: judged, **_session_owner(judged)}
-        scope[ADMITTED_KEY] = partial(self._still_admits, judged, scope, headers)
+        CALLER.set(admission)
+        scope = {**scope, CALLER_KEY: admission, **_session_owner(admission)}
+        scope[ADMITTED_KEY] = partial(self._still_admits, admission, scope, headers)
         if scope["method"] == "POST":
             await self._post(scope, receive, send)
         elif self._policy.is_page(scope):
@@ -178,13 +178,13 @@ class Guard:
 
         A call may have written before the database became unavailable: its caller must get the result.
         """
-        judged: Caller | Refusal = policy.NOT_CHECKED
+        admission: Caller | Refusal = policy.NOT_CHECKED
         with anyio.move_on_after(CHECK_SECONDS):
-            judged = await self._policy.admit(scope, headers, self._identities)
-        if isinstance(judged, Caller):
-            return judged.identity == caller.identity
+            admission = await self._policy.admit(scope, headers, self._identities)
+        if isinstance(admission, Caller):
+            return admission.identity == caller.identity
         ended = caller.identity is not None and not caller.identity.is_valid()
-        return not ended and isinstance(judged, Refusal) and judged.code is policy.NOT_CHECKED.code
+        return not ended and isinstance(admission, Refusal) and admission.code is policy.NOT_CHECKED.code
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body first: a slow sender holds no slot of the calls in flight."""

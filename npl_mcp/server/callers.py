@@ -100,25 +100,25 @@ class VisibleParts(Transform):
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools that the caller may use."""
-        shown, who = await self._every(tools), CALLER.get().identity
+        shown, who = await self._visible(tools), CALLER.get().identity
         if who is None:
             return shown
         return [
             tool.without_actors() for tool in shown if isinstance(tool, BoundTool) and is_for(tool.spec, who)
         ]
 
-    async def _every(self, components: Sequence[Any]) -> Sequence[Any]:
+    async def _visible(self, components: Sequence[Any]) -> Sequence[Any]:
         """Return the visible components of a kind."""
         return [component for component in components if _is_shown(component)]
 
-    async def _one(self, name: str, call_next: Any, *, version: VersionSpec | None = None) -> Any:
+    async def _if_visible(self, name: str, call_next: Any, *, version: VersionSpec | None = None) -> Any:
         """Return the component with a name or an address if the caller sees it."""
         component = await call_next(name, version=version)
         return component if component is not None and _is_shown(component) else None
 
     # FastMCP passes the first argument by position.
-    list_resources = list_resource_templates = list_prompts = _every  # type: ignore[assignment]
-    get_tool = get_resource = get_resource_template = get_prompt = _one  # type: ignore[assignment]
+    list_resources = list_resource_templates = list_prompts = _visible  # type: ignore[assignment]
+    get_tool = get_resource = get_resource_template = get_prompt = _if_visible  # type: ignore[assignment]
 
 
 def _is_shown(component: FastMCPComponent) -> bool:

@@ -55,14 +55,14 @@ class SmallList(BM25SearchTransform):
 
         def search_tools(_: App, query: str) -> FoundTools:
             """Find tools."""
-            return from_thread.run(self._found, query[:MAX_QUERY])
+            return from_thread.run(self._matching, query[:MAX_QUERY])
 
         self._domains = domains
         self._find = BoundTool.bind(ToolSpec(search_tools, title="Find Tools"), app)
         call = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
         self._call = BoundTool.bind(call, app)
 
-    async def _found(self, query: str) -> FoundTools:
+    async def _matching(self, query: str) -> FoundTools:
         every = await self.get_tool_catalog(get_context())
         others = [tool for tool in every if tool.name not in self._always_visible]
         tools = await self._search(others, query)

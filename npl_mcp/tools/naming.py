@@ -39,18 +39,18 @@ class NamedDocument:
 
 def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | None:
     """Return the documents that a text names, as far as the caller sees them; ``None`` if it names none."""
-    found: dict[str, NamedDocument] = {}
-    left = MAX_COUNTED
+    documents: dict[str, NamedDocument] = {}
+    room = MAX_COUNTED
     for name in dict.fromkeys(_NAMES.findall(text or "")[: 4 * MAX_DOCUMENTS]):
         with suppress(NPLError):
             ref = DocumentRef(file=name)
             files = app.documents.find(ref)
-            if len(files) != 1 or len(found) == MAX_DOCUMENTS:
+            if len(files) != 1 or len(documents) == MAX_DOCUMENTS:
                 continue
             size = app.documents.stat(files[0]).size
-            found[name] = NamedDocument(document_name(name), None) if size > left else _counted(app, ref)
-            left -= size if size <= left else 0
-    return tuple({one.selector: one for one in found.values()}.values()) or None
+            documents[name] = NamedDocument(document_name(name), None) if size > room else _counted(app, ref)
+            room -= size if size <= room else 0
+    return tuple({document.selector: document for document in documents.values()}.values()) or None
 
 
 def _counted(app: App, ref: DocumentRef) -> NamedDocument:

@@ -112,8 +112,8 @@ def section_index(
         path=gathered.file,
         item=ref.item,
         sections=(),
-        total_sections=sum(one.headings for one in summaries),
-        filtered_sections=sum(one.matching for one in summaries),
+        total_sections=sum(summary.headings for summary in summaries),
+        filtered_sections=sum(summary.matching for summary in summaries),
         total_tokens=sum(map(outlined.tokens, outlined.summaries)),
         token_counter=outlined.counter.name,
         version=document.version if document else None,
@@ -165,17 +165,17 @@ class _Outlined:
         collection = gathered.collection
         summaries = enumerate(collection.summaries(self._conditions, self.counter, gathered.clock))
         kept = collection.meeting(request.conditions.fields).tolist()
-        self.summaries = {number: one for number, one in summaries if kept[number]}
-        self.shown = [number for number, one in self.summaries.items() if one.matching or every]
+        self.summaries = {number: summary for number, summary in summaries if kept[number]}
+        self.shown = [number for number, summary in self.summaries.items() if summary.matching or every]
         self.document = self._node(0) if self.summaries and not gathered.several else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings with the lines of doubtful fences."""
         return tuple(
-            _warning(one.doubtful, f"{self._gathered.files[number]}: " if self._gathered.several else "")
-            for number, one in self.summaries.items()
-            if one.doubtful
+            _warning(summary.doubtful, f"{self._gathered.files[number]}: " if self._gathered.several else "")
+            for number, summary in self.summaries.items()
+            if summary.doubtful
         )
 
     def tokens(self, document: int) -> int:

@@ -116,12 +116,12 @@ class Prompts(Provider):
         self._app = app
 
     async def _list_prompts(self) -> Sequence[Prompt]:
-        return await self._looked(_every, ())
+        return await self._in_view(_menu, ())
 
     async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:  # noqa: ARG002
-        return await self._looked(partial(_one, name=name), None)
+        return await self._in_view(partial(_prompt_named, name=name), None)
 
-    async def _looked(self, look: Callable[[App], _T], nothing: _T) -> _T:
+    async def _in_view(self, look: Callable[[App], _T], nothing: _T) -> _T:
         """Return a lookup's result; on failure log the reason, since FastMCP cannot report it."""
         try:
             return await lane("light").run(lambda: look(CALLER.get().view(self._app)))
@@ -153,7 +153,7 @@ def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
                 yield document_name(path), file
 
 
-def _every(app: App) -> tuple[CallingPrompt, ...]:
+def _menu(app: App) -> tuple[CallingPrompt, ...]:
     """Return the prompts of a menu.
 
     On a server with other documents, bundled prompts are found by name only.
@@ -164,7 +164,7 @@ def _every(app: App) -> tuple[CallingPrompt, ...]:
     return tuple(islice(_readable(app, shown), MAX_PROMPTS))
 
 
-def _one(app: App, name: str) -> CallingPrompt | None:
+def _prompt_named(app: App, name: str) -> CallingPrompt | None:
     file = prompt_files(app).get(name)
     return None if file is None else next(_readable(app, {name: file}), None)
 

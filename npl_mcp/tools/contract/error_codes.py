@@ -158,7 +158,8 @@ def invalid_arguments(
         lines.append(_describe(problem["type"], problem["msg"], name, inside, examples))
     more = [f"and {len(problems) - MAX_PROBLEMS:,} more problems"] if len(problems) > MAX_PROBLEMS else []
     text = "; ".join([*dict.fromkeys(lines), *more])
-    kind = MissingRequestError if {one["type"] for one in problems} <= _MISSING else InvalidRequestError
+    only_missing = all(problem["type"] in _MISSING for problem in problems)
+    kind = MissingRequestError if only_missing else InvalidRequestError
     return kind(f"{tool}: {text}", parameter=first or None)
 
 

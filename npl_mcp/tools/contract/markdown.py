@@ -125,4 +125,4 @@ def _string(text: str, barred: str = "") -> str:
     bare = text and text == text.strip() and not text.startswith(_STARTS) and not _OTHER_VALUE.fullmatch(text)
     if bare and not (_BREAKS.search(text) or any(character in text for character in barred)):
         return text
-    return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
