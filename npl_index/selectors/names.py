@@ -79,7 +79,8 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
         label = heading_label(section.name)
         same = section.heading == section.name or not section.index
         written = "" if same else fold(heading_label(section.heading))
-        copy = copy_digest(tree.text(section.own)) if section.index else 0
+        title = "" if section.index else section.heading  # it stands in the front matter
+        copy = copy_digest(f"{title}\n{tree.text(section.own)}")
         names.append(Name(kind_of(section), label, fold(label), written, terms, copy))
     return names
 

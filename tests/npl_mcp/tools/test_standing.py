@@ -54,6 +54,15 @@ def test_a_text_comes_once(folder: Call) -> None:
     assert len([one for one in found if one["title"] == "Keep mode"]) == 2
 
 
+def test_the_beginning_of_a_page_comes_once(folder: Call, settings: Settings) -> None:
+    """Unless its title is another."""
+    text = "---\ntitle: {}\n---\nThe badger digs a sett with many doors and cleans it each week.\n"
+    for name, title in {"one": "Badger", "two": "Badger", "three": "Mole"}.items():
+        (settings.roots[0] / f"{name}.md").write_text(text.format(title))
+    answer = folder("npl_load_tailored", context="badger digs a sett", token_budget=2000)["data"]
+    assert sorted(one.get("note", "") for one in answer["sections"]) == ["", "also in 1 file, two"]
+
+
 def test_a_selector_brings_every_copy(folder: Call) -> None:
     named = [f"cmd/{name} ## Store > ### Keep mode" for name in ("copy", "move")]
     answer = folder("npl_load_tailored", selectors=named)["data"]
