@@ -39,6 +39,8 @@ def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) 
     counter = counter or estimator()
     collection = KnownCollection([index_document(document(path, text)) for path, text in texts.items()])
     counts = [TokenCounts(indexed.tree, counter) for indexed in collection.documents]
+    for each in counts:
+        each.stored()  # as of an indexed document
     return DocumentSet(
         collection=collection,
         several=len(texts) > 1,
