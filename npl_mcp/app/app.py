@@ -29,7 +29,7 @@ from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.cr_documents import CrDocuments
-from npl_mcp.app.document_sets import IndexedSet
+from npl_mcp.app.document_sets import IndexedSet, SetFiles
 from npl_mcp.app.file_view import Files, lies_in, may_write, real_paths
 from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.schemes import SCHEMES
@@ -324,13 +324,9 @@ class App(Files):
         asked = None if ref is None or self._searches_all(ref, ()) else ref
         # The states of a list of names are not cached: each list is requested only once or a few times.
         name = (asked, tuple(found) if ref is None else listed.roots)
-        kept = await self.state.sets.gather(
-            name,
-            states,
-            self.documents.read,
-            self.documents.apart(listed),
-            whole=asked is not None and self.documents.is_whole(asked),
-        )
+        whole = asked is not None and self.documents.is_whole(asked)
+        files = SetFiles(states, self.documents.read, self.documents.apart(listed), whole)
+        kept = await self.state.sets.gather(name, files)
         return replace(kept, unreadable=(*kept.unreadable, *gone)) if gone else kept
 
     def _searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from cachetools import LRUCache, cached
 
@@ -87,19 +88,44 @@ class IndexedSet:
     missing: int = 0
 
 
+class SetFiles(NamedTuple):
+    """The files of a set, and how they are read.
+
+    :param states: the files with their current states.
+    :param read: function that reads a document.
+    :param apart: equivalent of ``read`` that can be sent to another process, if available.
+    :param whole: whether these are all files of their roots.
+    """
+
+    states: States
+    read: Read
+    apart: FileReader | None
+    whole: bool
+
+
+@dataclass(eq=False, kw_only=True)
+class _Build(Indexing):
+    """A background update.
+
+    :param update: the update with its partial result.
+    """
+
+    update: Update
+
+
 @dataclass
 class _CachedSet:
     """A set in this process; the thread that updates it holds the lock.
 
     :param members: indexed state of its files.
     :param set: result for ``members``.
-    :param build: background update, with its partial result.
+    :param build: background update.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     members: Members | None = None
     set: IndexedSet | None = None
-    build: tuple[Indexing, Update] | None = None
+    build: _Build | None = None
 
 
 class DocumentSets:
@@ -145,70 +171,49 @@ class DocumentSets:
             logger.warning("index: %s; creating a new one", found[0])
             self.database.discard()
 
-    async def gather(
-        self,
-        name: Hashable,
-        states: States,
-        read: Read,
-        apart: FileReader | None = None,
-        *,
-        whole: bool = False,
-    ) -> IndexedSet:
+    async def gather(self, name: Hashable, files: SetFiles) -> IndexedSet:
         """Return a set in its current state.
 
         A large update runs in the background. The call waits for it, and gets a part of the set once its
         patience is used up.
 
         :param name: cache key of the set, the same for the same request.
-        :param states: its files with their current states.
-        :param read: function that reads a document.
-        :param apart: equivalent of ``read`` that can be sent to another process, if available.
-        :param whole: whether these are all files of their roots.
         :raises DocumentNotFoundError: none of the files can be read.
         :raises NotIndexedError: no document is ready, and the call does not wait.
         """
         live = self._cached(name)
         while True:
-            found = self._current_set(live, states, read, apart, whole)
-            if isinstance(found, IndexedSet):
-                return found
-            if not await found:
-                build = live.build
-                if build is not None and build[0].done:
+            current = self._current_set(live, files)
+            if isinstance(current, IndexedSet):
+                return current
+            if not await current:
+                if live.build is current and current.done:
                     with suppress(OvertakenError, *reading_errors()):  # the update repairs damage
-                        return self._set_of(build[1].result(), live, read)
-                if not found.ended.done():
-                    raise NotIndexedError(found.total)
+                        return self._set_of(current.update.result(), live, files.read)
+                if not current.ended.done():
+                    raise NotIndexedError(current.total)
 
-    def _current_set(
-        self, live: _CachedSet, states: States, read: Read, apart: FileReader | None, whole: bool
-    ) -> IndexedSet | Indexing:
+    def _current_set(self, live: _CachedSet, files: SetFiles) -> IndexedSet | _Build:
         """Return a set in its current state, or the update to wait for."""
-        members, kept = live.members, live.set
-        if kept is not None and members is not None and members.is_current(states):
-            return kept
+        members, known = live.members, live.set
+        if known is not None and members is not None and members.is_current(files.states):
+            return known
         with live.lock:
             if live.build is not None:
-                return live.build[0]
+                return live.build
             for attempt in range(_MAX_TRIES):
                 with self._repaired(live, last=attempt == _MAX_TRIES - 1):
-                    update = Update(self.database, states, live.members, whole=whole)
+                    update = self._update(live, files)
                     if update.size >= BACKGROUND_BYTES:
-                        return self._begin(live, update, read, apart, whole)
-                    changed = bool(update.asked)
-                    self._index(update, read)
-                    members = update.result()
-                    self._note_use(members, changed=changed)
+                        return self._begin(live, files, update)
+                    members = self._indexed(update, files.read)
                     # An answer that finds other contents forgets both at any time.
-                    live.members, live.set = members, (current := self._set_of(members, live, read))
+                    live.members, live.set = members, (current := self._set_of(members, live, files.read))
                     return current
             raise AssertionError
 
-    def _note_use(self, members: Members, *, changed: bool) -> None:
-        """Record the use of roots; free space if they grew."""
-        note_use(self.database, members.roots)
-        if changed:
-            shrink(self.database, self._max_bytes, members.roots)
+    def _update(self, live: _CachedSet, files: SetFiles) -> Update:
+        return Update(self.database, files.states, live.members, whole=files.whole)
 
     @contextmanager
     def _repaired(self, live: _CachedSet, *, last: bool) -> Iterator[None]:
@@ -247,51 +252,58 @@ class DocumentSets:
         collection.partial = missing > 0
         return IndexedSet(founds, collection, members.unreadable, missing)
 
-    def _index(
-        self, update: Update, read: Read, apart: FileReader | None = None, done: Indexing | None = None
-    ) -> None:
-        """Index the files of an update.
+    def _indexed(
+        self, update: Update, read: Read, apart: FileReader | None = None, build: _Build | None = None
+    ) -> Members:
+        """Index the files of an update, record the use of their roots, and free space if they grew.
 
         :param apart: reader for other processes, which index first; this process indexes what they leave.
         """
-        if apart is not None:
-            todo = list(batches(update.asked))
-            todo.reverse()  # the batches are taken from the end
-            self._put(update, indexed(todo, apart, self._indexer, python(WORKER)), done)
         asked = update.asked
-        few = len(asked) <= MAX_EDITED
+        if apart is not None:
+            todo = list(batches(asked))
+            todo.reverse()  # the batches are taken from the end
+            self._put(update, indexed(todo, apart, self._indexer, python(WORKER)), build)
+        left = update.asked
+        few = len(left) <= MAX_EDITED
         # After an edit the caller waits, so its next call counts the tokens.
         made = (
             [self._indexer.entry(file, read, counted=file.digest is None or not few) for file in batch]
-            for batch in batches(asked)
+            for batch in batches(left)
         )
-        self._put(update, made, done)
+        self._put(update, made, build)
+        members = update.result()
+        note_use(self.database, members.roots)
+        if asked:
+            shrink(self.database, self._max_bytes, members.roots)
+        return members
 
-    def _put(self, update: Update, made: Iterable[list[IndexEntry]], done: Indexing | None) -> None:
+    def _put(self, update: Update, made: Iterable[list[IndexEntry]], build: _Build | None) -> None:
         """Write entries to the index, batch by batch."""
         for entries in made:
-            if self._closed:
-                raise NPLError("the server is shutting down")
+            self._check_open()
             self.built += sum(entry.content is not None for entry in entries)
             update.put(entries)
-            if done is not None:
-                done.done += len(entries)
+            if build is not None:
+                build.done += len(entries)
 
-    def _begin(
-        self, live: _CachedSet, update: Update, read: Read, apart: FileReader | None, whole: bool
-    ) -> Indexing:
+    def _check_open(self) -> None:
+        if self._closed:
+            raise NPLError("the server is shutting down")
+
+    def _begin(self, live: _CachedSet, files: SetFiles, update: Update) -> _Build:
         """Update a set in the background."""
-        indexing = Indexing(total=len(update.asked))
-        indexing.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
-        live.build = indexing, update
+        build = live.build = _Build(total=len(update.asked), update=update)
+        build.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
 
         def work() -> None:
             failure: Exception = RuntimeError("a set could not be indexed")
             try:
-                members = self._index_or_await(live, indexing, read, apart, whole)
+                members = self._index_or_await(live, files, build)
                 with live.lock:
-                    live.members, live.set, live.build = members, self._set_of(members, live, read), None
-                indexing.ended.set_result(None)
+                    live.members, live.set = members, self._set_of(members, live, files.read)
+                    live.build = None
+                build.ended.set_result(None)
                 return
             except NPLError as error:
                 failure = error
@@ -299,40 +311,30 @@ class DocumentSets:
                 failure = NPLError(f"index: {error}", hint="ask again")
             finally:
                 self._threads.discard(threading.current_thread())
-                if not indexing.ended.done():
+                if not build.ended.done():
                     with live.lock:
                         live.build = None
-                    indexing.ended.set_exception(failure)
+                    build.ended.set_exception(failure)
 
         thread = threading.Thread(target=work, name="npl-index", daemon=True)
         self._threads.add(thread)
         thread.start()
-        return indexing
+        return build
 
-    def _index_or_await(
-        self, live: _CachedSet, indexing: Indexing, read: Read, apart: FileReader | None, whole: bool
-    ) -> Members:
+    def _index_or_await(self, live: _CachedSet, files: SetFiles, build: _Build) -> Members:
         """Index a set, or wait while another process does, and load its result."""
-        assert live.build is not None
-        states = live.build[1].states
         stalled = tries = 0
         while True:
             with suppress(TimeoutError), self._alone(wait=stalled < MAX_STALLED):
                 tries += 1
                 with self._repaired(live, last=tries == _MAX_TRIES):
-                    update = Update(self.database, states, live.members, whole=whole)
-                    live.build = indexing, update
-                    self._index(update, read, apart, indexing)
-                    members = update.result()
-                    self._note_use(members, changed=True)
-                    return members
-            update = Update(self.database, states, live.members, whole=whole)
-            live.build = indexing, update
-            done = indexing.total - len(update.asked)
-            stalled = 0 if done > indexing.done else stalled + 1
-            indexing.done = max(indexing.done, done)
-            if self._closed:
-                raise NPLError("the server is shutting down")
+                    build.update = self._update(live, files)
+                    return self._indexed(build.update, files.read, files.apart, build)
+            build.update = self._update(live, files)
+            done = build.total - len(build.update.asked)
+            stalled = 0 if done > build.done else stalled + 1
+            build.done = max(build.done, done)
+            self._check_open()
 
     @contextmanager
     def _alone(self, *, wait: bool) -> Iterator[None]:
