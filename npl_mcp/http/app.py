@@ -40,9 +40,6 @@ MAX_SESSIONS = 1_000
 above the maximum, the session with the longest idle time ends.
 """
 
-SHORT_BYTES = 16 * 1024
-"""Maximum bytes of arguments that are parsed on the event loop."""
-
 READY_SECONDS = 2.0
 """Maximum age in seconds of the readiness result, and its time limit."""
 
@@ -118,11 +115,7 @@ async def _call(server: FastMCP[Any], request: Request) -> Response:
     """Call a tool with the JSON object that is the request's body."""
     name = request.path_params["name"]
     try:
-        body = await request.body()
-        if len(body) <= SHORT_BYTES:
-            arguments = _arguments(body)
-        else:
-            arguments = await lane("light").run(_arguments, body)
+        arguments = await lane("light").run(_arguments, await request.body())
     except InvalidRequestError as error:
         return JSONResponse(as_dict(translate(error, name)), STATUS[ErrorCode.INVALID_PARAMETER])
     result = await call(server, name, arguments, request.scope[CALLER_KEY], request.receive)

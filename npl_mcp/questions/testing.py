@@ -142,19 +142,16 @@ def _reasons(file: str, outcome: Outcome) -> Iterator[str]:
         yield f"{'above' if outcome.question.answers else 'in the answer'}: {'; '.join(outcome.above)}"
 
 
-def run_tests(
-    settings: Settings, paths: Sequence[str], file: str | None, revision: str | None = None
-) -> Tested:
+def run_tests(settings: Settings, paths: Sequence[str], revision: str | None = None) -> Tested:
     """Ask the questions of question files.
 
     :param paths: paths of question files; by default those below the roots and in the data folder.
-    :param file: documents to ask, in the form of the tools; by default all below the roots.
     :param revision: git revision to compare with.
     :raises InvalidRequestError: a question file cannot be read; or a root is not in a git repository, or the
         repository has no such revision.
     """
     with closing(App(settings)) as app:
-        ref = DocumentRef(file=file)
+        ref = DocumentRef()
         files = [_file_at(path) for path in paths] or question_files(app)
         questions = {file.name: file.questions for file in files}
         outcomes = {name: tuple(ask_one(app, one, ref) for one in own) for name, own in questions.items()}

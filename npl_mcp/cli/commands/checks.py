@@ -10,7 +10,7 @@ from pathlib import Path
 
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_mcp.cli.commands.targets import AS_JSON
-from npl_mcp.cli.terminal.arguments import Commands, argument, option, repeated
+from npl_mcp.cli.terminal.arguments import Commands, argument, option
 from npl_mcp.cli.terminal.display import Display, progress
 from npl_mcp.config.removed import removed_flag
 from npl_mcp.config.settings import Settings
@@ -23,7 +23,6 @@ _EDIT = removed_flag("the report names what is above the right section; edit the
 @COMMANDS.add(
     "test",
     option("words", "PATH", "folder with documents, or question file", nargs="*"),
-    repeated("--file", "F", "ask only these documents: file, folder or glob"),
     option("--against", "REVISION", "fail only on questions that got worse since this git revision"),
     option("--junit", "FILE", "write a JUnit report as well"),
     argument("--repair", **_EDIT),
@@ -46,10 +45,9 @@ def _test(given: Namespace, display: Display) -> int:
     roots = tuple(Path(folder).resolve() for folder in folders)
     settings = Settings.from_env(search_cwd=True, roots=roots)
     logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
-    file = ", ".join(given.file) if given.file else None
     settings = replace(settings, warm_up=False, cloned_roots=False)
     with progress("asking"):
-        tested = run_tests(settings, paths, file, given.against)
+        tested = run_tests(settings, paths, given.against)
     if given.format == "json":
         display.data({name: value for name, value in tested.as_dict().items() if value is not None}, "json")
     else:

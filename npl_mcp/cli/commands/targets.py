@@ -12,7 +12,7 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from npl_mcp.cli.terminal.arguments import argument, option, repeated
 from npl_mcp.cli.terminal.display import Display
@@ -83,7 +83,7 @@ def reaching(
             given.parser.error(f"{file} does not exist")
     reached = [_reached(file) for file in files]
     roots = [root for _, root in reached if root]
-    with closing(connect(given, display.note, roots)) as connection:
+    with connect(given, display.note, roots) as connection:
         yield ", ".join(file for file, _ in reached) if files else None, connection
 
 

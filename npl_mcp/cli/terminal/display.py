@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import threading
 import time
@@ -51,9 +50,6 @@ _STEP_SECONDS = 0.2
 
 _BAR_WIDTH = 24
 """Characters of the bar in that line."""
-
-# A text, compiled when first used: nearly all texts are valid Unicode.
-_FILE_NAME_BYTES = "[^\ud800-\udc7f\udd00-\udfff]*"
 
 
 class FailedCallError(Exception):
@@ -165,9 +161,9 @@ def _write_all(stream: TextIO | None, text: str) -> None:
 
 def _encoded(text: str) -> bytes:
     try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate; those of file names become the bytes that they stand for
-        return text.encode("utf-8", "surrogateescape" if re.fullmatch(_FILE_NAME_BYTES, text) else "replace")
+        return text.encode("utf-8", "surrogateescape")  # the bytes that a file name has
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
 
 
 def run_command(program: Program, words: Sequence[str] | None = None) -> int:

@@ -7,7 +7,8 @@ import json
 import re
 import socket
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
 from npl_mcp import __version__
 
@@ -71,8 +72,8 @@ def parse_address(text: str) -> Address | None:
     return Address(text, host.strip("[]").lower(), number, prefix=prefix, secure=scheme == "https")
 
 
-class Transport(Protocol):
-    """A way to call tools.
+class Transport(ExitStack):
+    """A way to call tools; its end releases what it has opened.
 
     :param name: name for messages, as the subject of a sentence.
     :param local: whether it works on the data of this machine.
@@ -87,11 +88,7 @@ class Transport(Protocol):
         :returns: ``{"success": True, "data": …}`` or ``{"success": False, "error": …, "error_code": …}``.
         :raises TransportError: no reply came.
         """
-        ...
-
-    def close(self) -> None:
-        """Release the resources of the transport."""
-        ...
+        raise NotImplementedError
 
 
 class TransportError(Exception):

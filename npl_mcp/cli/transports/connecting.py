@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -30,7 +30,7 @@ FILE_TOOLS = ("items_", "survey_")
 """Prefixes of the tools that need files and nothing else."""
 
 
-class InProcess:
+class InProcess(Transport):
     """A transport that calls tools in this process.
 
     :param settings: settings of the tools.
@@ -39,6 +39,7 @@ class InProcess:
     name, local = "this process", True
 
     def __init__(self, settings: Settings) -> None:
+        super().__init__()
         self._settings = settings
         self._app: App | Worklogs | None = None
         # The user sees errors in the replies; the log is for servers.
@@ -56,12 +57,6 @@ class InProcess:
         assert isinstance(body, dict)
         return body
 
-    def close(self) -> None:
-        """Close the stores and caches of the tools."""
-        if self._app is not None:
-            self._app.close()
-            self._app = None
-
     def _first_argument(self, tool: str) -> Files | App | Worklogs:
         """Return the first argument of a tool. Importing the application takes a quarter of a second."""
         settings = self._settings
@@ -71,14 +66,16 @@ class InProcess:
             from npl_mcp.app.worklog_context import Worklogs
 
             self._app = Worklogs(settings.data_folder, settings.worklog_project, settings.database_url)
+            self.callback(self._app.close)
         elif self._app is None:
             from npl_mcp.app.app import App
 
             self._app = App(replace(settings, warm_up=False))
+            self.callback(self._app.close)
         return self._app
 
 
-class ServerConnection:
+class ServerConnection(ExitStack):
     """A connection to the tools through one transport.
 
     :param transport: transport of the calls.
@@ -90,7 +87,8 @@ class ServerConnection:
     def __init__(
         self, transport: Transport, settings: Settings | None, note: Callable[[str], object]
     ) -> None:
-        self._transport, self._settings, self._note = transport, settings, note
+        super().__init__()
+        self._transport, self._settings, self._note = self.enter_context(transport), settings, note
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
         """Call a tool; a terminal shows a long call.
@@ -107,7 +105,7 @@ class ServerConnection:
                 if self._settings is None or not _may_run_here(tool, self._transport, error):
                     return _no_reply(self._transport, error)
                 self._note(f"{self._transport.name} {error.problem}; ran without a server")
-                self._transport, self._settings = InProcess(self._settings), None
+                self._transport, self._settings = self.enter_context(InProcess(self._settings)), None
                 return self._transport.call(tool, given)
 
     def ask(self, tool: str, **arguments: object) -> Any:
@@ -119,10 +117,6 @@ class ServerConnection:
         if not reply["success"]:
             raise FailedCallError(reply)
         return reply["data"]
-
-    def close(self) -> None:
-        """Release the resources of the transport."""
-        self._transport.close()
 
 
 def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str] = ()) -> ServerConnection:
@@ -160,7 +154,7 @@ def connected(run: Callable[[Namespace, ServerConnection, Display], Any]) -> Run
 
     @wraps(run)
     def command(given: Namespace, display: Display) -> Any:
-        with closing(connect(given, display.note)) as connection:
+        with connect(given, display.note) as connection:
             return run(given, connection, display)
 
     return command

@@ -21,6 +21,7 @@ from npl_mcp.cli.transports.base import (
     CALL_SECONDS,
     WORKLOG_TOOLS,
     Address,
+    Transport,
     TransportError,
     check_version,
     json_object,
@@ -59,7 +60,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class HttpTransport:
+class HttpTransport(Transport):
     """A transport to a running server.
 
     :param address: address of the server.
@@ -68,6 +69,7 @@ class HttpTransport:
     """
 
     def __init__(self, address: Address, token: str, project: Path | None = None) -> None:
+        super().__init__()
         self.address, self._token, self._project = address, token, project
         self.local = address.local
         self.name = f"the server at {address.text}"
@@ -115,9 +117,6 @@ class HttpTransport:
         if answer.status in GATEWAY_FAILED:
             raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
         return answer
-
-    def close(self) -> None:
-        """Do nothing: each call has its own connection."""
 
 
 def problem_of(state: ServerState) -> str | None:

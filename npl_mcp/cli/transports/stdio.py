@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,15 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport as ClientTransport
 from mcp import MCPError
 
-from npl_mcp.cli.transports.base import CALL_SECONDS, TransportError, check_version, reply_of
+from npl_mcp.cli.transports.base import CALL_SECONDS, Transport, TransportError, check_version, reply_of
 from npl_mcp.config.child_processes import inherited_environment
 from npl_mcp.config.programs import SERVER, python
 
 START_SECONDS = 30.0
 
 
-class StdioTransport:
-    """A transport that starts a server with the first call and ends it with :meth:`close`.
+class StdioTransport(Transport):
+    """A transport that starts a server with the first call.
 
     :param roots: roots of the server; by default those of the environment.
     :param command: command that starts the server; by default that of this installation.
@@ -31,10 +30,10 @@ class StdioTransport:
     name, local = "the server over standard streams", True
 
     def __init__(self, roots: Sequence[Path] = (), command: Sequence[str] | None = None) -> None:
+        super().__init__()
         # Answers contain the warnings of the log as well, and this program reads JSON.
         self._command = [*(command or [*python(SERVER), "--log-level", "ERROR", "--format", "json"])]
         self._command += [word for root in roots for word in ("--root", str(root))]
-        self._stack = ExitStack()
         self._connected: tuple[BlockingPortal, Client[ClientTransport]] | None = None
 
     def call(self, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
@@ -52,10 +51,6 @@ class StdioTransport:
             raise TransportError("sent no reply of a tool", sent=True)
         return reply
 
-    def close(self) -> None:
-        """End the server."""
-        self._stack.close()
-
     def _connect(self) -> tuple[BlockingPortal, Client[ClientTransport]]:
         # The libraries would log the errors that the reply has.
         for name in ("mcp", "fastmcp", "client"):
@@ -72,9 +67,9 @@ class StdioTransport:
             log_file=sys.__stderr__,
         )
         client = Client(transport, init_timeout=START_SECONDS, timeout=CALL_SECONDS)
-        portal = self._stack.enter_context(start_blocking_portal())
+        portal = self.enter_context(start_blocking_portal())
         try:
-            self._stack.enter_context(portal.wrap_async_context_manager(client))
+            self.enter_context(portal.wrap_async_context_manager(client))
         except (MCPError, RuntimeError) as error:
             raise TransportError(f"did not start: {error.__cause__ or error}") from None
         info = client.server_info
