@@ -32,7 +32,7 @@ $(SETUP): requirements.txt pyproject.toml
 run: $(SETUP)
 	$(BIN)/python -m docs.demo
 
-# All tests except those of `make durability`, and of long tables each fourth case; NPL_THOROUGH=1 tries all cases, as CI does.
+# All tests except those of `make durability`, and of tables each fourth case; NPL_THOROUGH=1 tries all cases, as CI does.
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not thorough"
 

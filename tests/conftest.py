@@ -30,7 +30,7 @@ THOROUGH = "NPL_THOROUGH" in os.environ
 """Whether all cases and 300 examples of a property are tried, as in CI, instead of some and 10."""
 
 STEP = 4
-"""Of a test with more cases than these, `make test` tries each fourth."""
+"""Of a test with more than two cases, `make test` tries each fourth."""
 
 hypothesis_settings.register_profile(
     "npl",
@@ -108,7 +108,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tests[item.nodeid.partition("[")[0]].append(item)
         for table in tests.values():
             for number, item in enumerate(table):
-                if len(table) > STEP and number % STEP:
+                if len(table) > 2 and number % STEP:
                     item.add_marker(pytest.mark.thorough)
 
 

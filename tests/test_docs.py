@@ -96,8 +96,10 @@ def test_every_tool_is_documented(spec: object) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [(README, "commit-message > ## Form of a Commit Message"), (API, "qualifier")],
-    ids=["library", "client"],
+    [
+        pytest.param(README, "commit-message > ## Form of a Commit Message", id="library"),
+        pytest.param(API, "qualifier", id="client", marks=pytest.mark.thorough),
+    ],
 )
 def test_the_python_of_the_documents_works(text: str, expected: str, tmp_path: Path) -> None:
     """Each block runs as it is, in a clone."""
