@@ -20,7 +20,7 @@ def ask(collection: Collection) -> None:
     """Ask every context."""
     for context in CONTEXTS:
         query = Query(extract_keywords(context))
-        cut(rank(collection, query), collection, generous=True)
+        cut(rank(collection, query), generous=True)
 
 
 def query_topics(collection: Collection) -> None:

@@ -8,6 +8,7 @@ from npl_index.markdown.prose import without_code
 
 _VALUE = r"""\s*=\s*(?:"[^"]*"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|[^\s"'<>=`{]+)"""
 _TAG = re.compile(rf"<(/?)([A-Za-z][\w.:-]*)((?:\s+[\w@:.-]+(?:{_VALUE})?)*)\s*(/?)>")
+_VALUE_IN_TAG = re.compile(r"<[A-Za-z][^<>`=]*=")
 _KEPT = re.compile(rf"\s(?:href|src|alt|title){_VALUE}")
 _EMPTY = re.compile(r"<([A-Za-z][\w.:-]*)></\1>")
 _DATA = re.compile(r"(data:[\w/+.-]+;base64,)[A-Za-z0-9+/=]{32,}")
@@ -22,15 +23,22 @@ def cleaned(text: str) -> str:
     """
     if not any(sign in text for sign in _SIGNS):
         return text
+    # Code stays, but most texts need no look at what is code.
+    value = _VALUE_IN_TAG.search(text)
+    if (value is None or "`" not in text[value.end() :]) and _without_markup(text) == text:
+        return text
     codes: list[str] = []
     source = "\n".join(
         line if line == prose else _hidden(line, prose, codes)
         for line, prose in zip(text.split("\n"), without_code(text).split("\n"), strict=True)
     )
-    bare = _EMPTY.sub("", _TAG.sub(_without_attributes, _DATA.sub(r"\1…", source)))
+    return re.sub("\x00(\\d+)\x00", lambda found: codes[int(found[1])], _without_markup(source))
+
+
+def _without_markup(text: str) -> str:
+    bare = _EMPTY.sub("", _TAG.sub(_without_attributes, _DATA.sub(r"\1…", text)))
     lines = (line for line in bare.split("\n") if not (_IMPORT.fullmatch(line) or _BARE.fullmatch(line)))
-    shown = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
-    return re.sub("\x00(\\d+)\x00", lambda found: codes[int(found[1])], shown)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
 def _hidden(line: str, prose: str, codes: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection as Collection_
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -133,7 +134,7 @@ class DocumentSet:
     :param clock: time limit for selecting, counting and cutting.
     :param changed: selectors of sections to report as changed.
     :param behind: documents that stand behind others, with the reasons.
-    :param copies: the other sections with the same text, by ranked section.
+    :param noted: ranked sections whose copies are named.
     """
 
     collection: Collection
@@ -151,7 +152,7 @@ class DocumentSet:
     clock: Deadline = NO_DEADLINE
     changed: tuple[str, ...] | None = None
     behind: Mapping[int, str] = field(default_factory=dict)
-    copies: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
+    noted: Collection_[Place] = ()
     _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -186,10 +187,13 @@ class DocumentSet:
     def note(self, part: SectionPart) -> str | None:
         """Return the remark about a ranked section: its document's standing, and copies."""
         standing = self.behind.get(part.document) or self.status(part.document)
-        copies = [] if part.chosen else self.copies.get(part.place, ())
+        copies = self._copies(part.place) if part.place in self.noted and not part.chosen else ()
         files = len({document for document, _ in copies} - {part.document})
         also = f"also in {files} file{'s' * (files > 1)}, {self.selector(copies[0])}" if files else ""
         return "; ".join(filter(None, (standing, also))) or None
+
+    def _copies(self, place: Place) -> Sequence[Place]:
+        return self.once(("copies", place), lambda: self.collection.copies(*place))
 
     def status(self, document: int) -> str:
         """Return the status of a document by its front matter; empty unless it is retired."""
@@ -322,11 +326,14 @@ class DocumentSet:
         document, index = place
         for one in anchors if self.complete else ():
             section = self.tree(document).sections[one]
-            if section.level and self.collection.is_unique(document, one):
+            if section.level and self._is_unique(document, one):
                 below = steps[index].removeprefix(steps[one])
                 if not below or below.startswith(" > #"):  # no part of a file
                     return _step(section) + below
         return None
+
+    def _is_unique(self, document: int, section: int) -> bool:
+        return self.once(("unique", document, section), lambda: self.collection.is_unique(document, section))
 
     def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> SectionPart:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""

@@ -420,7 +420,7 @@ class Packing:
     def _least(self, unit: AnswerUnit) -> Pointer:
         """Return the pointer to a unit, or to its document if there is no room."""
         names = selector(self._documents, unit), self._documents.name(unit.document)
-        every = [Pointer(name, unit.tokens) for name in names]
+        every = [Pointer(name, unit._replace(ranges=False)) for name in names]
         cost, ledger = partial(self._ledger.cost, self._form.pointer), self._ledger
         one = next((one for one in every if cost(one) <= ledger.left), None)
         if one is None:

@@ -243,8 +243,8 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     known = selected_lines(documents, [one for one, _ in excluded])
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
-    copies = documents.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
-    documents = replace(documents, behind=ranking.behind, copies=copies)
+    noted = frozenset(hit.place for hit in ranking.hits[:MAX_NOTED])
+    documents = replace(documents, behind=ranking.behind, noted=noted)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
     verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
@@ -255,11 +255,11 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     extra: list[Hit] = []
     if ranked and verdict.state != "absent":
         if budget is None:
-            relevant = cut(ranking, documents.collection)
+            relevant = cut(ranking)
         else:
             relevant = best_of_each_subject(ranking, documents.collection)[: 1 if weak else None]
             if budget > DEFAULT_BUDGET:
-                others = cut(ranking, documents.collection, generous=True)
+                others = cut(ranking, generous=True)
                 extra = [hit for hit in others if hit not in relevant]
         front = [hit for hit in relevant if hit.document not in ranking.behind]
         if front:  # sections that stand behind others are only named
@@ -300,13 +300,14 @@ def _others(
     A bare heading counts as the sections below it.
     """
     taken = {place for unit in units for place in unit.places} | known.keys()
-    size_of = documents.collection.size_of
     for number, hit in enumerate(hits[: MORE_POINTERS + len(taken)]):
-        family = [hit.place]
-        if not size_of(*hit.place):
-            below = documents.tree(hit.document).subtree(hit.section)
-            family = [(hit.document, one) for one in below] if number < BEST else []
-        if taken.isdisjoint(family) and any(size_of(*one) for one in family):
+        family, has_text = [hit.place], hit.size > 0
+        if not has_text:
+            below = documents.tree(hit.document).subtree(hit.section) if number < BEST else range(0)
+            family = [(hit.document, section) for section in below]
+            sizes = documents.collection.sections(hit.document).sizes
+            has_text = bool(sizes[below.start : below.stop].any())
+        if has_text and taken.isdisjoint(family):
             parts = tuple(documents.part(one, chosen=False) for one in family)
             yield AnswerUnit(parts, hit.score.total)
 

@@ -226,9 +226,9 @@ def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
     """Return the pointer to a unit, without a line."""
 
     def work() -> Pointer:
-        number, name = len(unit.parts) if unit.ranges else None, selector(documents, unit)
+        name = selector(documents, unit)
         page, note = _page(documents, unit, name), documents.note(unit.parts[0])
-        return Pointer(name, unit.tokens, sections=number, page=page, note=note)
+        return Pointer(name, unit, page=page, note=note)
 
     return documents.once(("named", unit), work)
 

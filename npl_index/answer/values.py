@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from npl_index.answer.document_set import AnswerUnit
+
 T = TypeVar("T")
 
 
@@ -46,19 +48,27 @@ class Pointer(NamedTuple):
     """A section to read next.
 
     :param selector: its selector, to send back unchanged.
-    :param tokens: tokens of its text.
+    :param unit: its text.
     :param line: its line with the most terms of the question, if there is room.
-    :param sections: number of sections, for a range.
     :param page: title of its page, if the selector has neither the document nor a heading that says much.
     :param note: as in :class:`TailoredSection`.
     """
 
     selector: str
-    tokens: int
+    unit: AnswerUnit
     line: str | None = None
-    sections: int | None = None
     page: str | None = None
     note: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of its text, which not every form shows: counting may read a file."""
+        return self.unit.tokens
+
+    @property
+    def sections(self) -> int | None:
+        """Number of sections, for a range."""
+        return len(self.unit.parts) if self.unit.ranges else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,6 @@ _PART = 32
 """Maximum counted parts before they are summed, and documents of a part."""
 
 _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
-_IN_ROOTS = f"root {AMONG}"
 _NUMBER = len(Counts._fields)
 _NO_COUNTS = (0,) * _NUMBER
 
@@ -100,12 +99,12 @@ class IndexVocabulary(Vocabulary):
         super().__init__()
         self._reader, self._scope = reader, reader.scope
         select = f"SELECT total(sections), total(pages), total(words), {DAMAGED_FILES} FROM file"
+        select += f" WHERE root {self._scope.in_roots}"
         with reader.reading():
             if self._is_whole():
-                (sums,) = reader.rows(f"{select} WHERE {_IN_ROOTS}", self._scope.roots)
+                (sums,) = reader.rows(select)
             else:
-                given = (self._scope.roots, self._scope.numbers)
-                (sums,) = reader.rows(f"{select} WHERE {_IN_ROOTS} AND document {AMONG}", *given)
+                (sums,) = reader.rows(f"{select} AND document {AMONG}", self._scope.numbers)
             self.sections, self.pages, self.words, damaged = map(int, sums)
             if damaged:
                 raise DamagedIndexError("the checksum of a file is wrong")
@@ -139,9 +138,9 @@ class IndexVocabulary(Vocabulary):
         select = "SELECT id, text, checksum FROM term WHERE text >= ? AND text < ?"
         with self._reader.reading():
             if self._is_whole():
-                there = f'SELECT 1 FROM total WHERE term = id AND {_IN_ROOTS} AND "any" > 0'
+                there = f'SELECT 1 FROM total WHERE term = id AND root {self._scope.in_roots} AND "any" > 0'
                 select = f"{select} AND EXISTS ({there}) ORDER BY text LIMIT ?"
-                return self._reader.verified(select, low, high, self._scope.roots, limit or -1)
+                return self._reader.verified(select, low, high, limit or -1)
             return list(self._there(self._reader.verified(f"{select} ORDER BY text", low, high)))[:limit]
 
     def texts(self, rows: Sequence[int]) -> list[str]:
@@ -171,8 +170,9 @@ class IndexVocabulary(Vocabulary):
             if missing:
                 found = self._reader.rows(
                     f"SELECT {_COUNTS}, {DAMAGED_TOTALS}, id, text, term.checksum"
-                    f" FROM total JOIN term ON id = term WHERE {_IN_ROOTS} AND term {AMONG} GROUP BY term",
-                    *(self._scope.roots, json.dumps(missing)),
+                    f" FROM total JOIN term ON id = term WHERE root {self._scope.in_roots} AND term {AMONG}"
+                    " GROUP BY term",
+                    json.dumps(missing),
                 )
                 if any(one[_NUMBER] for one in found):
                     raise DamagedIndexError("the checksum of a sum is wrong")
@@ -224,7 +224,7 @@ class IndexNames:
     def _titles(self) -> list[tuple[str, str, int]]:
         """Names of each document and of its first section, and its number of sections."""
         rows = self._rows(
-            f"SELECT document, title, heading, sections FROM file WHERE root {AMONG}", self._scope.roots
+            f"SELECT document, title, heading, sections FROM file WHERE root {self._scope.in_roots}"
         )
         known = {document: (title, heading, sections) for document, title, heading, sections in rows}
         return [known.get(number, ("", "", 1)) for number in self._scope.documents.tolist()]
@@ -265,9 +265,7 @@ class IndexNames:
 
     @cached_property
     def _spelt(self) -> list[str]:
-        rows = self._rows(
-            f"SELECT DISTINCT spelt FROM name WHERE spelt > '' AND root {AMONG}", self._scope.roots
-        )
+        rows = self._rows(f"SELECT DISTINCT spelt FROM name WHERE spelt > '' AND root {self._scope.in_roots}")
         return [spelt for (spelt,) in rows]
 
     @cached_property
@@ -289,8 +287,8 @@ class IndexNames:
     def headed(self, spelt: str) -> list[tuple[Place, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
         rows = self._rows(
-            f"SELECT document, section, fold FROM name WHERE root {AMONG} AND spelt = ?",
-            *(self._scope.roots, spelt),
+            f"SELECT document, section, fold FROM name WHERE root {self._scope.in_roots} AND spelt = ?",
+            spelt,
         )
         places = self._scope.places
         return sorted(((places[one], section), fold) for one, section, fold in rows if one in places)

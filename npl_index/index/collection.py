@@ -36,9 +36,10 @@ Read = Callable[[Found], Document]
 
 T = TypeVar("T", ParsedDocument, "IndexRow")
 
-_COPIES = """SELECT document, section, copy FROM name WHERE copy != 0 AND copy IN (
-    SELECT copy FROM json_each(?) JOIN name
-    ON document = json_extract(value, '$[0]') AND section = json_extract(value, '$[1]'))"""
+_COPIES = (
+    "SELECT document, section FROM name WHERE copy != 0"
+    " AND copy = (SELECT copy FROM name WHERE document = ? AND section = ?)"
+)
 
 _MAX_SUMMARIES = 1_000
 """Maximum documents that are summarized at once."""
@@ -55,6 +56,11 @@ class IndexRow(NamedTuple):
     sections: Sections
     language: str
     fields: Sequence[tuple[str, str]]
+
+    @property
+    def standing(self) -> Standing:
+        """Its present standing."""
+        return Standing(self.language, status_of(self.fields))
 
     @property
     def nbytes(self) -> int:
@@ -156,29 +162,31 @@ class IndexedCollection(Collection):
         """Return the sections of the best documents, and of further ones."""
         with self.reading():
             self._reader.check()
-            rows: dict[int, None] = {}
+            wanted: dict[int, None] = {}
             for term in terms:
-                row = self.vocabulary.row(term)
-                standing = self.vocabulary.variants(term) if row is None else ((row, 1.0),)
-                rows.update((one, None) for one, _ in standing)
-            pages = self.vocabulary.counts(np.array(list(rows), np.intp)).pages.tolist()
-            asked = zip(self.vocabulary.texts(list(rows)), pages, strict=True)
+                number = self.vocabulary.row(term)
+                standing = self.vocabulary.variants(term) if number is None else ((number, 1.0),)
+                wanted.update((one, None) for one, _ in standing)
+            pages = self.vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
+            asked = zip(self.vocabulary.texts(list(wanted)), pages, strict=True)
             best = candidates(self._reader, list(asked), among)
             chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
             numbers = self.scope.documents[chosen].tolist()
             rows_of = self._rows(numbers)
-            taken: dict[int, Sections] = {}
+            taken: dict[int, IndexRow] = {}
             words = 0
             for place, number in zip(chosen, numbers, strict=True):
                 if number not in rows_of:
                     raise self._reader.lost(self.founds[place].path)
-                sections = rows_of[number].sections
-                words += len(sections.rows)
+                row = rows_of[number]
+                words += len(row.sections.rows)
                 if taken and words > MAX_WORDS and place not in also:
                     continue
-                taken[place] = sections
+                taken[place] = row
         places = sorted(taken)
-        return Passages(np.array(places), Postings([taken[place] for place in places]), self.vocabulary)
+        rows = [taken[place] for place in places]
+        postings = Postings([row.sections for row in rows])
+        return Passages(np.array(places), postings, self.vocabulary, lambda: [row.standing for row in rows])
 
     def _rows(self, numbers: Sequence[int]) -> dict[int, IndexRow]:
         """Return the rows of some documents, without lost ones."""
@@ -246,15 +254,6 @@ class IndexedCollection(Collection):
         select = f"SELECT name, count(DISTINCT document) FROM field WHERE document {AMONG} GROUP BY name"
         return dict(self._reader.rows(select, self.scope.numbers))
 
-    def standings(self, documents: Sequence[int]) -> list[Standing]:
-        """Return the standings of some documents."""
-        numbers = self.scope.documents[list(documents)].tolist()
-        rows = self._rows(numbers)
-        if len(rows) < len(set(numbers)):
-            raise self._reader.lost()
-        found = (rows[number] for number in numbers)
-        return [Standing(one.language, status_of(one.fields)) for one in found]
-
     def heading_names(self, documents: Sequence[int]) -> dict[int, frozenset[str]]:
         """Return the different headings of some documents, folded."""
         numbers = self.scope.documents[list(documents)].tolist()
@@ -264,16 +263,11 @@ class IndexedCollection(Collection):
             names[number].add(name)
         return {one: frozenset(names[number]) for one, number in zip(documents, numbers, strict=True)}
 
-    def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:
-        """Return the other sections with the text of each section, by one query."""
-        asked = json.dumps([(int(self.scope.documents[document]), section) for document, section in places])
-        found: dict[int, list[Place]] = {}
+    def copies(self, document: int, section: int) -> Sequence[Place]:
+        """Return the other sections with the text of a section, in several documents, in their order."""
+        rows = self._reader.rows(_COPIES, int(self.scope.documents[document]), section)
         known = self.scope.places
-        for document, section, copy in self._reader.rows(_COPIES, asked):
-            if document in known:
-                found.setdefault(copy, []).append((known[document], section))
-        groups = [sorted(group) for group in found.values() if len(group) > 1]
-        return {one: [other for other in group if other != one] for group in groups for one in group}
+        return sorted({(known[one], other) for one, other in rows if one in known} - {(document, section)})
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""

@@ -45,9 +45,9 @@ class DocumentScope:
     complete: bool
 
     @cached_property
-    def roots(self) -> str:
-        """Numbers of the roots, as JSON."""
-        return json.dumps([root for root, _ in self.version])
+    def in_roots(self) -> str:
+        """Condition of SQL for a column with the number of one of the roots."""
+        return f"IN ({', '.join(str(root) for root, _ in self.version)})"
 
     @cached_property
     def places(self) -> dict[int, int]:
@@ -124,9 +124,9 @@ class ScopeReader:
 
     def is_current(self) -> bool:
         """Return whether the roots still have the versions of the scope."""
-        select = f"SELECT {ROOT_ROW} FROM root WHERE id {AMONG} ORDER BY id"
+        select = f"SELECT {ROOT_ROW} FROM root WHERE id {self.scope.in_roots} ORDER BY id"
         with self.reading():
-            rows = verified(self._database.rows_once(select, self.scope.roots))
+            rows = verified(self._database.rows_once(select))
         return tuple((number, version) for number, version, *_ in rows) == self.scope.version
 
     def check(self) -> None:

@@ -309,7 +309,7 @@ class Library:
 
     def _collect(self, folder: str, pattern: PathPattern | None) -> Listed:
         """Return the files below a real folder, each once, sorted by path."""
-        walk = partial(self.roots.walk, folder, pattern, MARKDOWN_SUFFIXES)
+        walk = partial(self.roots.walk_folders, folder, pattern, MARKDOWN_SUFFIXES)
         listed = self._listings.now((self._own_key, folder, pattern), walk)
         self._check_number(listed)
         return listed

@@ -1,26 +1,26 @@
 """Listings of the files below folders, with fingerprints. Each call compares them with the file system."""
 
-# A path object for each file costs more than the system call.
-# ruff: noqa: PTH116
-
 from __future__ import annotations
 
 import os
 import stat
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from operator import attrgetter, is_, itemgetter
+from collections.abc import Callable, Hashable, Iterable
+from itertools import chain
+from operator import attrgetter, itemgetter
 
 from cachetools import LRUCache, cached
 
 from npl_index.cached import cached_property
 from npl_index.library.fingerprints import Fingerprint
-from npl_index.library.roots import Found, Known
+from npl_index.library.roots import Found, Known, Walked
 
 MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
 
 _ROOT, _PLACE = attrgetter("root.path"), attrgetter("root.path", "path")
+_TIMES = attrgetter("mtime_ns", "size", "ctime_ns")
+_TIMES_OF_FILE = attrgetter("st_mtime_ns", "st_size", "st_ctime_ns")
 
 
 class Listed(tuple[Found, ...]):
@@ -43,6 +43,28 @@ class Listed(tuple[Found, ...]):
             states.update(zip(part, part.states, strict=True))
         return cls.of(states, states.values())
 
+    def now(self) -> Listed:
+        """Return the same files with their present fingerprints; the same object if none changed."""
+        times: list[tuple[int, ...] | None]
+        try:
+            times = list(map(_TIMES_OF_FILE, map(os.lstat, self._paths)))
+        except OSError:  # one is deleted
+            times = [None] * len(self)
+        if times == self._times:
+            return self
+        pairs = zip(self._paths, self.states, self._times, times, strict=True)
+        states = tuple(known if old == new else _state_of(path, known) for path, known, old, new in pairs)
+        return self if states == self.states else Listed.of(self, states)
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        pairs = zip(self, self.states, strict=True)
+        return [file.absolute if state is None else state.path for file, state in pairs]
+
+    @cached_property
+    def _times(self) -> list[tuple[int, ...]]:
+        return [() if state is None else _TIMES(state) for state in self.states]
+
     @cached_property
     def there(self) -> tuple[tuple[Found, Fingerprint], ...]:
         """The existing files with their fingerprints."""
@@ -59,8 +81,8 @@ class Listed(tuple[Found, ...]):
         return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
 
 
-Walk = Callable[..., Iterable[tuple[str, Found]]]
-"""A walk with ``known`` folders, see :meth:`~npl_index.library.roots.Roots.walk`."""
+Walk = Callable[..., Iterable[Walked]]
+"""A walk with ``known`` folders, see :meth:`~npl_index.library.roots.Roots.walk_folders`."""
 
 
 class _CachedListing:
@@ -68,41 +90,30 @@ class _CachedListing:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._walked: list[Found] = []
+        self._folders: list[Walked] = []
         self._known: Known = {}
         self._listed = Listed.of((), ())
 
     def now(self, walk: Walk) -> Listed:
         with self._lock:
-            last, walked = self._listed, [found for _, found in walk(known=self._known)]
-            founds: Sequence[Found] = last
-            states: Sequence[Fingerprint | None] = last.states
-            if walked != self._walked:
-                fresh = {_PLACE(file): (file, None) for file in walked}
-                known = {_PLACE(file): (file, state) for file, state in zip(last, states, strict=True)}
+            last, folders = self._listed, list(walk(known=self._known))
+            if folders != self._folders:
+                fresh = {_PLACE(file): (file, None) for _, file in chain.from_iterable(folders)}
+                known = {_PLACE(file): (file, state) for file, state in zip(last, last.states, strict=True)}
                 pairs = [known.get(place, new) for place, new in sorted(fresh.items(), key=itemgetter(0))]
-                founds, states = [found for found, _ in pairs], [state for _, state in pairs]
-            states = states_of(founds, states)
-            if founds is not last or not all(map(is_, states, last.states)):
-                self._walked, self._listed = walked, Listed.of(founds, states)
+                last = Listed.of([file for file, _ in pairs], [state for _, state in pairs])
+            self._folders, self._listed = folders, last.now()
             return self._listed
 
 
-def states_of(founds: Iterable[Found], known: Iterable[Fingerprint | None]) -> list[Fingerprint | None]:
-    """Return the present fingerprint of each file; ``None`` for a deleted file."""
-    states: list[Fingerprint | None] = []
-    for found, state in zip(founds, known, strict=True):
-        path = found.absolute if state is None else state.path
-        try:
-            status = os.stat(path, follow_symlinks=False)
-        except OSError:
-            states.append(None)
-            continue
-        times = (status.st_mtime_ns, status.st_size, status.st_ctime_ns)
-        if state is None or (state.mtime_ns, state.size, state.ctime_ns) != times:
-            state = Fingerprint.of(path, status) if stat.S_ISREG(status.st_mode) else None
-        states.append(state)
-    return states
+def _state_of(path: str, known: Fingerprint | None) -> Fingerprint | None:
+    """Return the fingerprint of a file, the known one if it is equal; ``None`` for a deleted file."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    state = Fingerprint.of(path, status) if stat.S_ISREG(status.st_mode) else None
+    return known if state == known else state
 
 
 class FileListings:

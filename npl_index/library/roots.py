@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from npl_index.errors import (
@@ -94,20 +94,23 @@ class Found:
         return () if self.item is None else (self.item,)
 
 
+Walked = list[tuple[str, Found]]  # files of one folder, with their paths below the start of a walk
+
+
 class WalkedFolder(NamedTuple):
     """What a walk finds in one folder while neither the folder nor its file of rules changes.
 
     :param states: their states; that of the rules is empty if it has none.
     :param above: the rules above it.
     :param visited: number of its visited entries.
-    :param files: files with their paths below the start of the walk.
+    :param files: its files.
     :param folders: folders to enter with their paths, and the rules above them.
     """
 
     states: tuple[tuple[int, ...], ...]
     above: Rules | None
     visited: int
-    files: list[tuple[str, Found]]
+    files: Walked
     folders: list[tuple[str, str, Rules | None]]
 
     def is_current(self, folder: str, above: Rules | None, most: int) -> bool:
@@ -126,10 +129,7 @@ Known = dict[str, WalkedFolder]
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk; see :meth:`Roots.walk`.
-
-    :param waiting: folders to enter, as in :class:`WalkedFolder`.
-    """
+    """A walk; see :meth:`Roots.walk_folders`. ``waiting`` has the folders to enter."""
 
     pattern: PathPattern | None
     suffixes: tuple[str, ...]
@@ -259,10 +259,13 @@ class Roots:
         for root in self:
             with suppress(DocumentTooLargeError):
                 for _, file in self.walk(root.path, None, suffixes, _SAMPLE):
-                    yield file.path
-                    yield file.path.rpartition("/")[0]
+                    yield from (file.path, file.path.rpartition("/")[0])
 
-    def walk(
+    def walk(self, *given: Any, **named: Any) -> Iterator[tuple[str, Found]]:
+        """Yield each file of :meth:`walk_folders`."""
+        return chain.from_iterable(self.walk_folders(*given, **named))
+
+    def walk_folders(
         self,
         start: str,
         pattern: PathPattern | None,
@@ -271,8 +274,8 @@ class Roots:
         known: Known | None = None,
         skipped: Counter[str] | None = None,
         entered: set[str] | None = None,
-    ) -> Iterator[tuple[str, Found]]:
-        """Yield each file below a real folder with its path below the folder, in no order.
+    ) -> Iterator[Walked]:
+        """Yield the files of each folder below a real folder, with their paths below that, in no order.
 
         Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
         and ``.claude`` are skipped, as are those of installed packages, those deeper than the limit, and
@@ -280,7 +283,7 @@ class Roots:
 
         :param pattern: pattern of the path below the folder; ``None`` matches all.
         :param max_entries: maximum directory entries to visit, by default from the limits.
-        :param known: folders of an earlier equal walk, of which only changed ones are read again.
+        :param known: folders of an earlier equal walk; the files of unchanged ones are the same objects.
         :param skipped: receives the numbers of skipped files and folders; ignored folders are walked for it.
         :param entered: folders that are not entered; the entered ones are added.
         :raises DocumentTooLargeError: more entries than the limits allow.
@@ -300,7 +303,7 @@ class Roots:
                 if walked and walked.is_current(folder, above, most - walk.visited):
                     walk.visited += walked.visited
                     walk.waiting += walked.folders
-                    yield from walked.files
+                    yield walked.files
                 else:
                     walked = yield from self._read(walk, *located, folder, below, above)
                 if walked and direct:
@@ -310,20 +313,20 @@ class Roots:
 
     def _read(
         self, walk: _Walk, root: Root, prefix: str, folder: str, below: str, above: Rules | None
-    ) -> Generator[tuple[str, Found], None, WalkedFolder | None]:
+    ) -> Generator[Walked, None, WalkedFolder | None]:
         """Yield the files of a folder, and return what it holds; ``None`` if that may change unnoticed."""
         states, before, most = settled_states(folder, f"{folder}/{RULES_FILE}"), walk.visited, walk.most
         entries, rules = self._listed(folder, root, above, most)
-        files: list[tuple[str, Found]] = []
+        files: Walked = []
         folders: list[tuple[str, str, Rules | None]] = []
         for number, entry in enumerate(entries):
-            walk.visited += 1
             if not is_walked(entry.name) and number < most:
-                walk.visited -= 1
                 walk.skipped.update(kinds_of_unusable(entry.name))
                 continue
+            walk.visited += 1
             if walk.visited > most or number >= most:
                 walk.waiting.clear()
+                yield files
                 _end_of_walk(most, rules, walk.skipped)
                 return None
             path = below + entry.name
@@ -336,19 +339,19 @@ class Roots:
                 states = None  # its target may change
                 linked = self._linked(entry, walk.suffixes)
                 if isinstance(linked, Found) and fits(walk.pattern, path):
-                    yield path, linked
+                    files.append((path, linked))
                 elif isinstance(linked, str) and self._may_enter(walk, path):
                     walk.waiting.append((linked, f"{path}/", self._rules(linked)))
             elif has_suffix(entry.name, walk.suffixes):
                 if fits(walk.pattern, path) and entry.is_file(follow_symlinks=False):
                     file = Found(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
                     files.append((path, file))
-                    yield path, file
             elif entry.name.lower().endswith(OTHER_TEXTS):
                 walk.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
             elif entry.is_dir(follow_symlinks=False) and self._may_enter(walk, path):
                 folders.append((entry.path, f"{path}/", rules))
         walk.waiting += folders
+        yield files
         return WalkedFolder(states, above, walk.visited - before, files, folders) if states else None
 
     def _rules(self, folder: str) -> Rules | None:
@@ -359,10 +362,7 @@ class Roots:
     def _listed(
         self, folder: str, root: Root, rules: Rules | None, most: int
     ) -> tuple[list[os.DirEntry[str]], Rules | None]:
-        """Return the entries of a folder, and the rules for them.
-
-        :param rules: the rules above it.
-        """
+        """Return the entries of a folder, and the rules for them; ``rules`` are those above it."""
         with os.scandir(folder) as scanned:
             entries = list(islice(scanned, most + 1))
         unread = len(entries) > most  # its rules may be among the other entries
@@ -469,9 +469,8 @@ def refuse_questions(path: str, text: str) -> None:
 
 def outside(text: str) -> OutsideRootError:
     """Return the error for a path that lies outside all roots."""
-    return OutsideRootError(
-        f"{text!r} lies outside the search roots", hint="give a path below a root, or an item name"
-    )
+    hint = "give a path below a root, or an item name"
+    return OutsideRootError(f"{text!r} lies outside the search roots", hint=hint)
 
 
 def irregular(text: str) -> UnreadableDocumentError:

@@ -61,6 +61,7 @@ _SEGMENT = re.compile(r"^[vV](?=[0-9]+\.)|[^-._#+']+")  # v2.4.1 has 2.4.1
 _CAMEL = re.compile("[a-z][A-Z]")
 _MARKED = re.compile("[._#+]")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_PLAIN = re.compile(r"[A-Za-z0-9]+\.*")
 _MAX_PHRASE = 4
 _MAX_INNER = 5
 _MANY = 40  # more chunks are found faster all together
@@ -88,8 +89,10 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
 
 def further_terms(text: str, known: Iterable[str]) -> list[str]:
     """Return the terms by which a text is found besides those that are known, each once, sorted."""
-    every = set(chain.from_iterable(map(_stored.__getitem__, set(_chunks(text)))))
-    every.update(*(more for _, more in _shown_words(text)))
+    chunks = set(_chunks(text))
+    plain = set(filter(_PLAIN.fullmatch, chunks))  # these have the same terms in a question
+    every = set(chain.from_iterable(map(_asked.__getitem__, plain)))
+    every.update(*map(_stored.__getitem__, chunks - plain), *(more for _, more in _shown_words(text)))
     return sorted(every.difference(known))
 
 
@@ -205,7 +208,7 @@ class _TermCache(dict[str, tuple[str, ...]]):
         return parts
 
     def _terms_of(self, raw: str) -> tuple[str, ...]:
-        if self._inner and raw.rstrip(".").isalnum() and raw.isascii():
+        if self._inner and _PLAIN.fullmatch(raw):
             return _asked[raw]
         if raw.isascii():
             found = _word_terms(raw, inner=self._inner)

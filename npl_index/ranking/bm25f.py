@@ -41,13 +41,14 @@ average, because the file's own body is empty::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Postings, begin_runs, distinct
+from npl_index.ranking.standing import Standing
 from npl_index.ranking.vocabulary import Variants, Vocabulary
 from npl_index.ranking.wordlists import commonness
 
@@ -84,11 +85,13 @@ class Passages:
     :param documents: numbers of these documents in the collection, ascending.
     :param postings: postings of their sections.
     :param vocabulary: vocabulary of the whole collection.
+    :param standings: returns the present standing of each document.
     """
 
     documents: NDArray[Any]
     postings: Postings
     vocabulary: Vocabulary
+    standings: Callable[[], Sequence[Standing]] = tuple
 
     def number(self, document: int, section: int) -> int:
         """Return the number of a section."""
@@ -150,16 +153,17 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     """
     asked = np.array(rows, np.intp)
     different = distinct(asked)
-    known, made = vocabulary.known, dict[int, float]()
-    if missing := [row for row in different.tolist() if row not in known]:
-        counts = vocabulary.counts(np.array(missing))
-        common = np.array(list(map(commonness, vocabulary.texts(missing))))
+    values = np.array(list(map(vocabulary.known.get, different.tolist())), float)
+    missing = different[np.isnan(values)]
+    if len(missing):
+        counts = vocabulary.counts(missing)
+        common = np.array(list(map(commonness, vocabulary.texts(missing.tolist()))))
         holders = np.where(counts.own > 0, counts.own, counts.any)
-        found = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
-        made = dict(zip(missing, found.tolist(), strict=True))
-        vocabulary.remember(made)
-    values = [made[row] if row in made else known[row] for row in different.tolist()]
-    return np.array(values, float)[different.searchsorted(asked)]
+        made = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
+        vocabulary.remember(dict(zip(missing.tolist(), made.tolist(), strict=True)))
+        values[np.isnan(values)] = made
+    result: NDArray[Any] = values[different.searchsorted(asked)]
+    return result
 
 
 def page_factor(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:

@@ -56,7 +56,7 @@ _MAX_SUBJECT_HITS = 20
 _MIN_SIZE = ORDINARY / 4
 
 
-def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> list[Hit]:
+def cut(ranking: Ranking, *, generous: bool = False) -> list[Hit]:
     """Keep the hits that are worth their tokens, best first, with later ones of one document moved down.
 
     Bare headings are omitted; their subsections have a part of their score. A section whose heading is a
@@ -69,11 +69,10 @@ def cut(ranking: Ranking, collection: Collection, *, generous: bool = False) -> 
     further = 1 - SAME_DOCUMENT * opened.aspects
     kept: list[Hit] = []
     for hit, shares in zip(ranking.hits, ranking.coverage.shares.T, strict=False):
-        size = collection.size_of(*hit.place)
-        if not size:
+        if not hit.size:
             continue
         if kept and hit.score.topic < OTHER_FORM:
-            least = _required_share(opened.settled, size) if generous else AS_GOOD
+            least = _required_share(opened.settled, hit.size) if generous else AS_GOOD
             if hit.score.total < least * kept[0].score.total:
                 break
         kept.append(hit)
@@ -100,7 +99,7 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
     kept: list[Hit] = []
     few = len(collection.paths) <= FEW_DOCUMENTS
     for hit, shares in zip(ranking.hits[:_MAX_SUBJECT_HITS], ranking.coverage.shares.T, strict=False):
-        if not collection.size_of(*hit.place):
+        if not hit.size:
             continue
         score = hit.score.total / kept[0].score.total if kept else 1.0
         other = few and all(hit.document != one.document for one in kept)

@@ -14,7 +14,7 @@ import zlib
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
@@ -61,6 +61,7 @@ _TERM_BYTES = 300
 _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
 _SECTION = attrgetter(*(one.name for one in fields(Section)[1:]))  # without the index
 _SPAN = attrgetter("start", "stop")
+_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_SPAN).encode
 MAX_RENAMED = 2_000
 """Maximum documents of versions whose headings are compared."""
 
@@ -211,9 +212,9 @@ def _heading_terms(tree: SectionTree, section: Section) -> list[str]:
 
 def dump_sections(parsed: ParsedDocument) -> bytes:
     """Return a document's sections and their selectors as bytes, for :func:`restore_sections`."""
-    record = (*_TREE(parsed.tree), list(map(_SECTION, parsed.tree.sections)), parsed.steps)
-    written = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_SPAN)
-    return zlib.compress(written.encode(), 1)
+    # A line for each section: an answer needs few of them.
+    record = ((*_TREE(parsed.tree), parsed.steps), *map(_SECTION, parsed.tree.sections))
+    return zlib.compress("\n".join(map(_LINE, record)).encode(), 1)
 
 
 def restore_sections(
@@ -224,12 +225,15 @@ def restore_sections(
     :param known: returns the document with a name, possibly without its bytes.
     :param read: returns the bytes when the text is needed.
     """
-    name, front, dialect, title, doubtful, rows, steps = json.loads(zlib.decompress(packed))
+    head, *rows = zlib.decompress(packed).decode().split("\n")
+    name, front, dialect, title, doubtful, steps = json.loads(head)
     text = DocumentText(lambda: decoded(read(), name))
 
     @cache
     def section(number: int) -> Section:
-        level, heading, shown, version, *spans, parent, children, traits, whole_traits = rows[number]
+        level, heading, shown, version, *spans, parent, children, traits, whole_traits = json.loads(
+            rows[number]
+        )
         related = parent, tuple(children), Traits(*traits), Traits(*whole_traits)
         head, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
         lines = head, own, whole, own_bytes, whole_bytes
@@ -276,8 +280,9 @@ def summarized(packed: bytes, tokens: int | None, conditions: TraitFilter) -> Su
 
     :param tokens: its tokens, if they are known.
     """
-    *_, doubtful, rows, _ = json.loads(zlib.decompress(packed))
-    sections = [(Traits(*row[-1]), row[0]) for row in rows]
+    head, *rows = zlib.decompress(packed).decode().split("\n")
+    *_, doubtful, _ = json.loads(head)
+    sections = [(Traits(*row[-1]), row[0]) for row in map(json.loads, rows)]
     return Summary.of(sections, tokens, doubtful, conditions)
 
 
@@ -422,14 +427,9 @@ class Collection(ABC):
         fronts = (parsed.tree.front_matter for parsed in self.documents)
         return dict(Counter(chain.from_iterable({name for name, _ in field_values(one)} for one in fronts)))
 
-    def standings(self, documents: Sequence[int]) -> list[Standing]:
-        """Return the standings of some documents."""
-        trees = [self.documents[document].tree for document in documents]
-        return [Standing(language_of(one.source), status_in(one.front_matter)) for one in trees]
-
-    def copies(self, places: Sequence[Place]) -> Mapping[Place, Sequence[Place]]:  # noqa: ARG002
-        """Return the other sections with the text of each section, in several documents, in their order."""
-        return {}
+    def copies(self, document: int, section: int) -> Sequence[Place]:  # noqa: ARG002
+        """Return the other sections with the text of a section, in several documents, in their order."""
+        return ()
 
     @cached_property
     def versions(self) -> Versions:
@@ -445,10 +445,6 @@ class Collection(ABC):
             number: frozenset(fold(one.name) for one in tree.sections if one.level)
             for number, tree in trees.items()
         }
-
-    def size_of(self, document: int, section: int) -> int:
-        """Return the bytes of a section's own text; 0 for a bare heading."""
-        return int(self.sections(document).sizes[section])
 
 
 class KnownCollection(Collection):
@@ -483,7 +479,12 @@ class KnownCollection(Collection):
     @cached_property
     def whole(self) -> Passages:
         """All sections."""
-        return Passages(np.arange(len(self._sections)), Postings(self._sections), self.vocabulary)
+        every = np.arange(len(self._sections))
+        return Passages(every, Postings(self._sections), self.vocabulary, self._standings)
+
+    def _standings(self) -> list[Standing]:
+        trees = [document.tree for document in self.documents]
+        return [Standing(language_of(one.source), status_in(one.front_matter)) for one in trees]
 
     def passages(
         self,

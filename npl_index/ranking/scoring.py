@@ -142,11 +142,13 @@ class Hit(NamedTuple):
 
     :param document: position in ``Collection.documents``.
     :param section: index in that document's tree.
+    :param size: bytes of its own text; 0 for a bare heading.
     """
 
     document: int
     section: int
     score: Score
+    size: int
 
     @property
     def place(self) -> Place:
@@ -249,7 +251,8 @@ def rank(
         names = scored.matches.names[order]
         coverage = cover(passages, query.keywords, query.topics, order, names + scored.near[order])
         parts = np.array((names, coverage.question_share(), fits[order]))
-        hits = _hits(scored.values[order], passages.locate(order), parts, weights, score_cutoff)
+        places = *passages.locate(order), passages.postings.sizes[order].tolist()
+        hits = _hits(scored.values[order], places, parts, weights, score_cutoff)
         scale = hits[0].score.total / scored.values[order[0]] if hits else 1.0
         of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
@@ -261,7 +264,7 @@ def _behind(collection: Collection, query: Query, passages: Passages) -> dict[in
     documents = passages.documents.tolist()
     if len(documents) < 2:
         return {}
-    return reasons(query.keywords.text, documents, collection.standings(documents), collection.versions)
+    return reasons(query.keywords.text, documents, passages.standings(), collection.versions)
 
 
 def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] | None) -> NDArray[Any]:
@@ -287,7 +290,7 @@ def _has_length(collection: Collection, document: int, section: int, traits: Tra
 
 def _hits(
     values: NDArray[Any],
-    places: tuple[list[int], list[int]],
+    places: tuple[list[int], list[int], list[int]],
     parts: NDArray[Any],
     weights: Weights,
     score_cutoff: float,
@@ -295,7 +298,7 @@ def _hits(
     """Return the sections whose totals reach the cutoff, which is also the minimum of a reported total.
 
     :param values: rank values, in order.
-    :param places: the document of each section, and the section's index in the document's tree.
+    :param places: the document of each section, its index in the document's tree, and its size.
     :param parts: name, content and topic of each section.
     """
     if not len(values):
@@ -305,7 +308,8 @@ def _hits(
     totals = (values * (top / values[0])).clip(min(score_cutoff, SCORE_CUTOFF))
     kept = int((values >= score_cutoff * values[0]).sum())
     scores = map(Score._make, zip(totals[:kept].tolist(), *parts[:, :kept].tolist(), strict=True))
-    return list(map(Hit._make, zip(*(place[:kept] for place in places), scores, strict=True)))
+    documents, sections, sizes = places
+    return list(map(Hit, documents, sections, scores, sizes))
 
 
 def _pairs(collection: Collection, query: Query) -> list[tuple[int, int]]:

@@ -173,14 +173,20 @@ def top_positions(values: NDArray[Any], limit: int, copies: NDArray[Any] | None 
     :param copies: number of each position's text, 0 without one; of positions with one text, only the first
         is returned.
     """
-    found = (values > 0).nonzero()[0]
-    found = found[(-values[found]).argsort(kind="stable")]
-    if copies is not None:
-        numbers = copies[found]
-        first = np.unique(numbers, return_index=True)[1]
-        kept = numbers == 0
-        kept[first] = True
-        found = found[kept]
+    every = (values > 0).nonzero()[0]
+    # Sorting all of them would take longer; many of the best may have one text.
+    for most in (4 * limit, len(every)):
+        found = every
+        if most < len(every):
+            found = every[values[every] >= np.partition(values[every], -most)[-most]]
+        found = found[(-values[found]).argsort(kind="stable")]
+        if copies is not None:
+            numbers = copies[found]
+            kept = numbers == 0
+            kept[np.unique(numbers, return_index=True)[1]] = True
+            found = found[kept]
+        if len(found) >= limit:
+            break
     return found[:limit]
 
 

@@ -100,7 +100,7 @@ def language_of(text: str) -> str:
         special = (word for word in marked if word not in own and not letters.isdisjoint(word))
         points[code] = sum(map(counts.__getitem__, chain(own.intersection(counts), special)))
     characters = sum(map(len, words)) or 1
-    for codes, script in _SCRIPTS:
+    for codes, script in () if text.isascii() else _SCRIPTS:
         if len(script.findall(text)) >= _SCRIPT_SHARE * characters:
             return max(codes.split(), key=lambda code: points.get(code, 0))
     if len(words) <= _SHORT:  # a question may have few of these words, but other words of English

@@ -9,7 +9,7 @@ from itertools import pairwise
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, InvalidRequestError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
-from npl_index.library.listing import Listed, states_of
+from npl_index.library.listing import Listed
 from npl_mcp.app.sources import DocumentSource
 from npl_mcp.documents.change_requests import ChangeRequests, doubled
 from npl_mcp.documents.folders import MAX_BYTES
@@ -110,7 +110,7 @@ class CrDocuments(DocumentSource):
 
         :raises DocumentNotFoundError: the file was removed.
         """
-        (state,) = states_of((_file_of(found),), (None,))
+        (state,) = Listed.of((_file_of(found),), (None,)).now().states
         if state is None:
             raise DocumentNotFoundError(f"{found.path!r} was removed")
         return _with_own_path(state)

@@ -279,8 +279,8 @@ def _section_hits(
             limit=limit,
             among=result.conditions.among,
         )
-        copies = gathered.collection.copies([hit.place for hit in ranking.hits[:MAX_NOTED]])
-        documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, copies=copies)
+        noted = frozenset(hit.place for hit in ranking.hits[:MAX_NOTED])
+        documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, noted=noted)
         sections = [_Section(documents, hit) for hit in ranking.hits]
         holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in result.phrases}
         absent = nowhere(documents, ranking.coverage)
@@ -295,7 +295,7 @@ def _section_hits(
         for number, section in enumerate(sections)
         if gathered.founds[section.hit.document].absolute not in left_out
         # A document without text before its first heading is found by its sections.
-        and (section.hit.section or gathered.collection.size_of(section.hit.document, 0))
+        and (section.hit.section or section.hit.size)
         # If the question has only identifiers, a match of their parts alone does not count.
         and (not names or section.hit.score.content)
         and section.meets(result.conditions)

@@ -11,7 +11,7 @@ from tests.npl_index.ranking.test_scoring import ONE, ask, names
 
 
 def cut(hits: list[Hit], among: Collection, query: Query, *, generous: bool = False) -> list[Hit]:
-    return cutting.cut(rank(among, query)._replace(hits=hits), among, generous=generous)
+    return cutting.cut(rank(among, query)._replace(hits=hits), generous=generous)
 
 
 def asked(context: str, *topics: str) -> Query:
@@ -70,7 +70,7 @@ def test_a_task_with_many_aspects_brings_the_sections_of_all() -> None:
 def test_nothing_better_is_passed_over() -> None:
     """The result is the beginning of the ranking, without headings that have no text."""
     question = "tables and lists with a definition, an agent, formatting and the environment"
-    hits = [hit for hit in ask(question) if ONE.size_of(hit.document, hit.section)]
+    hits = [hit for hit in ask(question) if hit.size]
     for generous in (False, True):
         kept = cut(hits, ONE, asked(question), generous=generous)
         assert kept == hits[: len(kept)]
@@ -112,6 +112,6 @@ def test_a_task_with_many_aspects_brings_other_documents_first() -> None:
         f"# One\n\n## First\n\n{half}.\n\n## Second\n\n{half}.\n", f"# Two\n\n## Third\n\n{other}.\n"
     )
     task = " and ".join(aspects)
-    hits = [hit for hit in ask(task, among=among) if among.size_of(hit.document, hit.section)]
+    hits = [hit for hit in ask(task, among=among) if hit.size]
     kept = cut(hits, among, asked(task), generous=True)
     assert [hit.document for hit in kept][:3] == [0, 1, 0]
