@@ -7,7 +7,7 @@ gives ``max``, ``retri`` and ``maxretri``; ``--force`` gives ``forc`` and ``--fo
 give overlapping pieces: single characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer,
 Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are separate terms.
 
-A text that is searched has more terms than a query (:func:`further_terms`), so that all that stands in it is
+A text that is searched has more terms than a query (:func:`all_terms`), so that all that stands in it is
 found: runs of parts of an identifier (``linalg.norm`` in ``numpy.linalg.norm``, ``2.4`` in ``v2.4.1``), and
 words with markup inside as a page shows them (``max\_retries``, ``M&uuml;ller``, ``H<sub>2</sub>O``). They do
 not count for the length of the text.
@@ -87,19 +87,19 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
     return list(chain.from_iterable(map(known.__getitem__, _chunks(text))))
 
 
-def further_terms(text: str, known: Iterable[str]) -> list[str]:
-    """Return the terms by which a text is found besides those that are known, each once, sorted."""
-    chunks = set(_chunks(text))
-    plain = set(filter(_PLAIN.fullmatch, chunks))  # these have the same terms in a question
-    every = set(chain.from_iterable(map(_asked.__getitem__, plain)))
-    every.update(*map(_stored.__getitem__, chunks - plain), *(more for _, more in _shown_words(text)))
-    return sorted(every.difference(known))
+def all_terms(text: str) -> tuple[list[str], list[str]]:
+    """Return the terms of a text, and the further ones by which it is found, each once, sorted."""
+    chunks = _chunks(text)
+    own = list(chain.from_iterable(map(_asked.__getitem__, chunks)))
+    # A plain word has no further terms.
+    marked = [raw for raw in set(chunks) if not _PLAIN.fullmatch(raw)]
+    further = set[str]().union(*map(_stored.__getitem__, marked), *(more for _, more in _shown_words(text)))
+    return own, sorted(further.difference(own))
 
 
 def searched_terms(text: str) -> list[str]:
     """Return all terms by which a text is found, stop words included."""
-    found = terms(text, keep_stop_words=True)
-    return found + further_terms(text, found)
+    return terms(text, keep_stop_words=True) + all_terms(text)[1]
 
 
 def places(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str]]:

@@ -33,7 +33,7 @@ from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.markdown.traits import TraitFilter, Traits
 from npl_index.priority import give_way
-from npl_index.ranking.analysis import further_terms, terms, without_compounds
+from npl_index.ranking.analysis import all_terms, terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
@@ -167,9 +167,7 @@ class _Numbers(dict[str, int]):
 def _field_terms(
     document: Document, tree: SectionTree, numbers: _Numbers, deadline: float | None
 ) -> list[tuple[list[str], list[str], array[int], int]]:
-    """Return the terms of heading and path of each section, the numbers of those of its body, and the number
-    of further ones among these.
-    """
+    """Return each section's terms in heading and path, numbers of its body's, and how many are further."""
     filed = document.filed or document.path
     names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAME_FIELDS)])[:MAX_HEADING]
     file_words = terms(
@@ -186,16 +184,17 @@ def _field_terms(
         body = numbers.of([] if section.index else heading + terms(" ".join(about)[:_CHUNK]))
         whole = section.heading_lines
         # The source of a heading has words that it does not show, such as addresses of links.
-        more = numbers.of(further_terms("\n".join((tree.text(whole)[:_CHUNK], *about)), heading))
+        source = chain.from_iterable(all_terms("\n".join((tree.text(whole)[:_CHUNK], *about))))
+        more = numbers.of(sorted(set(source).difference(heading)))
         # The body of a section with a shortened heading includes the whole heading.
         begin = whole.start if len(section.heading) == MAX_HEADING else whole.stop
         for chunk in CHUNKS.findall(tree.text(Span(begin, section.own.stop))):
             give_way()
             if deadline is not None and time.monotonic() > deadline:
                 raise DocumentTimeoutError(f"indexing {document.name} took too long")
-            own = terms(chunk)
+            own, further = all_terms(chunk)
             body += numbers.of(own)
-            more += numbers.of(further_terms(chunk, own))
+            more += numbers.of(further)
         found.append((heading, above, body + more, len(more)))
     return found
 
