@@ -288,6 +288,11 @@ class DocumentSet:
         :param above: include all headings above it except the document's title.
         :param by_path: name the document by its path with its suffix.
         """
+        named = self.once(("selector", place, above, by_path), lambda: self._selector(place, above, by_path))
+        children = self.tree(place[0]).sections[place[1]].children
+        return narrowed(named, own=own and bool(children), lines=lines)
+
+    def _selector(self, place: Place, above: bool, by_path: bool) -> str:
         document, index = place
         tree = self.tree(document)
         parsed = self.document(document)
@@ -297,13 +302,12 @@ class DocumentSet:
             anchors = (index, *reversed(tree.ancestors(index)))
         if above:
             anchors = [one for one in anchors if one and steps[index].startswith(steps[one])][-1:]
-        found = None if by_path else self._unnamed(place, steps, anchors)
-        if found is None:
-            path = steps[index]
-            if above and anchors and (heading := self._sole_step(document, anchors[-1])):
-                path = f" {heading}{path.removeprefix(steps[anchors[-1]])}"
-            found = self.name(document, by_path=by_path) + path
-        return narrowed(found, own=own and bool(tree.sections[index].children), lines=lines)
+        if not by_path and (unnamed := self._unnamed(place, steps, anchors)) is not None:
+            return unnamed
+        path = steps[index]
+        if above and anchors and (heading := self._sole_step(document, anchors[-1])):
+            path = f" {heading}{path.removeprefix(steps[anchors[-1]])}"
+        return self.name(document, by_path=by_path) + path
 
     def end_of_range(self, document: int, end: int) -> str:
         """Return the end of a range within one document."""
