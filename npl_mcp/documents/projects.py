@@ -25,7 +25,6 @@ although commits and notes may mention it. Present files count as well, because 
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npl_index.errors import InvalidRequestError, NPLError, OutsideRootError
+from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder, below_root, read_below
 from npl_index.library.fingerprints import Fingerprint
 from npl_mcp.config.toml import read_toml
@@ -43,7 +42,7 @@ from npl_mcp.documents.folders import SharedFolder, printable
 from npl_mcp.documents.format import MAX_NUMBER, ChangeKey, is_code, key_in, parse_code
 from npl_mcp.documents.tickets import FolderListing
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.errors import ClosedError, ProjectNotFoundError, StorageError
+from npl_mcp.stores.base.errors import ClosedError, ProjectNotFoundError
 
 CONFIG = ".mdt-config.toml"
 TICKETS = "docs/CRs"
@@ -78,24 +77,6 @@ class Project:
     def code(self) -> str:
         """The code that its keys begin with."""
         return self.info.code
-
-
-def locate(root: str, path: str) -> SharedFolder:
-    """Return a project's folder of change requests; it need not exist.
-
-    :param root: folder of the project.
-    :param path: path below the project.
-    :raises OutsideRootError: a link leads out of the project.
-    :raises StorageError: no folder can have the path.
-    """
-    try:
-        return SharedFolder(*below_root(root, path))
-    except (OSError, ValueError) as error:
-        if not isinstance(error, OSError) or error.errno != errno.ELOOP:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise StorageError(f"{path[:64]!r} cannot be used: {reason.lower()}") from None
-        problem = f"{path!r} leads out of the project"
-        raise OutsideRootError(problem, hint="keep change requests inside the project") from None
 
 
 def read_config(folder: str) -> Project | str | None:
@@ -135,10 +116,11 @@ def _project(folder: str, values: Mapping[str, Any]) -> Project | None:
     name = _line_of(values, "name", code, checks.LINE)
     which = "ticketsPath" if values.get("ticketsPath") or not values.get("path") else "path"
     tickets = _line_of(values, which, TICKETS, _MAX_PATH)
-    parts = tickets.replace("\\", "/").split("/")
-    if Path(tickets).is_absolute() or ".." in parts:
-        raise InvalidRequestError(f"{which} is {_excerpt(tickets)}; write a path inside the project")
-    place = locate(folder, "/".join(part for part in parts if part not in ("", os.curdir)))
+    try:
+        place = SharedFolder(*below_root(folder, tickets.replace("\\", "/")))
+    except (OSError, ValueError) as error:
+        problem = f"{which} is {_excerpt(tickets)}: {getattr(error, 'strerror', None) or error}"
+        raise InvalidRequestError(f"{problem}; write a path inside the project") from None
     texts = {name: values.get(name) for name in ("id", "description", "repository")}
     start = values.get("startNumber", 1)
     number = start if type(start) is int and 0 < start <= MAX_NUMBER else 1

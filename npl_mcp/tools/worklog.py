@@ -8,7 +8,6 @@ The command line and the pages call another tool by name, which is not listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from npl_mcp.app.waiting import waits, when_new
@@ -21,16 +20,6 @@ from npl_mcp.tools.contract.parameters import Check, Name, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
 NewId = Annotated[str, Check(store.new_id)]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionsReply:
-    """The worklog sessions of a project.
-
-    :param sessions: sessions, newest first.
-    """
-
-    sessions: tuple[WorklogSession, ...]
 
 
 def worklog_init(
@@ -131,13 +120,12 @@ def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | No
 
 def worklog_sessions(
     app: WorklogUser, archived: Annotated[bool, "Add archived sessions"] = False
-) -> SessionsReply:
+) -> tuple[WorklogSession, ...]:
     """List worklog sessions.
 
-    :returns: the worklog sessions of a project.
+    :returns: worklog sessions, newest first.
     """
-    sessions = app.database.reading(store.sessions, app.project, app.agent, archived=archived)
-    return SessionsReply(sessions)
+    return app.database.reading(store.sessions, app.project, app.agent, archived=archived)
 
 
 TOOLS = (

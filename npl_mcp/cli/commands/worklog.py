@@ -181,7 +181,7 @@ def _session_lines(session: Mapping[str, Any]) -> Iterator[str]:
 @COMMANDS.add("list", switch("--all", help="also archived sessions, with their names for --session"), JSON)
 def _list_sessions(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sessions, the newest first; * marks the current one."""
-    sessions = connection.ask("worklog_sessions", archived=given.all)["sessions"]
+    sessions = connection.ask("worklog_sessions", archived=given.all)
     if given.json:
         rows = [{name: _former_value(session, name) for name in SESSION} for session in sessions]
         named = [{**row, "session_id": _session_name(row)} for row in rows]

@@ -76,7 +76,7 @@ async def _reviews(visit: Visit, _: bool) -> list[Data]:
 
 
 async def _worklogs(visit: Visit, archived: bool) -> list[Data]:
-    worklogs = (await visit.call("worklog_sessions", archived=archived))["sessions"]
+    worklogs = await visit.call("worklog_sessions", archived=archived)
     return [
         {**one, "id": f"archive/{one['archived_as']}" if archived else own, "name": one.get("task", own)}
         for one in worklogs

@@ -360,7 +360,7 @@ class Everything(RuleBasedStateMachine):
         for number in range(1, len(model.reviews) + 1):
             self.check("review_get", review_id=number)
         for archived in (False, True):
-            found = worklog_sessions(self.app, archived).sessions
+            found = worklog_sessions(self.app, archived)
             shown = [one for one in reversed(model.worklogs) if archived or one.archived_as is None]
             assert masked(as_dict(found)) == [model.described(one) for one in shown]
 

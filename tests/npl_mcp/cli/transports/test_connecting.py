@@ -103,7 +103,7 @@ def url(theatre: Stage) -> str:
 
 Told = list[str]
 
-NO_SESSION = {"success": True, "data": {"sessions": []}}
+NO_SESSION = {"success": True, "data": []}
 
 
 def call_once(
@@ -276,7 +276,7 @@ def test_a_server_that_fails(
     told.clear()
     entry = {"agent_id": "a", "action": "did", "summary": "s"}
     written = call_once("auto", told, "worklog_log", **entry)
-    seen = InProcess(Settings.from_env()).call("worklog_sessions", {})["data"]["sessions"]
+    seen = InProcess(Settings.from_env()).call("worklog_sessions", {})["data"]
     if sent:
         assert (written["error_code"], seen, told) == ("UNCERTAIN", [], [])
         assert "check before you retry" in written["error"]

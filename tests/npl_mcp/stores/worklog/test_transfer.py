@@ -223,11 +223,11 @@ def old_folder(project: Path) -> Path:
 def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
     """Sessions, the archived one too, with their tasks, states and times; the current one stays current."""
     old_folder(project)
-    assert store.sessions(str(project), archived=True).sessions == ()
+    assert store.sessions(str(project), archived=True) == ()
     before = contents(project)
     store.import_folder(str(project))
     assert contents(project) == before
-    found = store.sessions(str(project), archived=True).sessions
+    found = store.sessions(str(project), archived=True)
     assert [
         (one.session_id, one.status, one.task, one.entry_count, one.agents, one.current, one.archived_as)
         for one in found
@@ -288,7 +288,7 @@ def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_pa
     (sessions(project) / "inner" / "worklog.jsonl").symlink_to(outside / "worklog.jsonl")
     os.mkfifo(sessions(project) / "inner" / "meta.json")
     assert store.import_folder(str(project)) == Imported()
-    assert store.sessions(str(project), archived=True).sessions == ()
+    assert store.sessions(str(project), archived=True) == ()
 
 
 @pytest.mark.parametrize(
