@@ -126,14 +126,14 @@ class SqliteEngine(engine.Engine):
         except OSError as error:
             problem = f"the data folder cannot be used: {error.strerror}"
             raise DatabaseError(problem, hint="choose another with --data-dir") from None
-        if needed and not self.path.exists():
-            raise self._lost("missing")
-        return self._lost("empty") if needed else None
-
-    def _lost(self, state: str) -> DatabaseError:
-        copies = self._copies.name
+        if not needed:
+            return None
+        state, copies = "empty" if self.path.exists() else "missing", self._copies.name
         problem = f"the database {self.path.name} is {state}, but there are files in {copies!r} next to it"
-        return DatabaseError(problem, hint=f"{RESTORE}; or move {copies!r} away to start empty")
+        lost = DatabaseError(problem, hint=f"{RESTORE}; or move {copies!r} away to start empty")
+        if state == "missing":
+            raise lost
+        return lost
 
     def connect(self, deadline: engine.CallDeadline, *, read_only: bool) -> Any:
         """Open a connection; transactions begin explicitly, without the driver's guesses.

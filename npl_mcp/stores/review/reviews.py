@@ -19,7 +19,7 @@ from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import columns, conditions, filled
+from npl_mcp.stores.base.values import columns, conditions, filled, values_of
 from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review.annotation import Comment, PlacedComment
 
@@ -227,10 +227,10 @@ def comment(
     said: dict[str, Any] = {"review_id": review_id, "location": str(place), "selector": selector}
     said |= {"comment": comment, "persona": persona}
     with database.write() as tx:
-        _open(tx, review_id)
+        open_review = _open(tx, review_id)
         if reply_to is not None:
             reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
-        if tx.value(_COUNT, review=review_id) >= MAX_COMMENTS:
+        if open_review["comment_count"] >= MAX_COMMENTS:
             raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
         row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **said)
     return NewComment(row["id"], **said)
@@ -260,14 +260,14 @@ def listed(
     if artifact_id is not None:
         require(tx, artifact_id)
     total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
-    return tx.page(ReviewEntry, _LIST.format(where=where), total, part, **values)
+    return tx.page(ReviewEntry, _REVIEW.format(where=where), total, part, **values)
 
 
 def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
     """Return a review with a page of its comments, oldest first."""
     review = _review(tx, review_id)
-    page = tx.page(Comment, _COMMENTS, tx.value(_COUNT, review=review_id), part, review=review_id)
-    return filled(ReviewContent, page, **review)
+    page = tx.page(Comment, _COMMENTS, review["comment_count"], part, review=review_id)
+    return filled(ReviewContent, values_of(page) | review)
 
 
 def settle(
@@ -382,8 +382,6 @@ def _lines(content: bytes) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in annotation.split_lines(as_text(content) or ""))
 
 
-_COUNT = "SELECT count(*) FROM review_comment WHERE review_id = :review"
-
 _REVIEWS = """
 SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id
 """
@@ -393,11 +391,14 @@ review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact
 JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)
 """
 
-_LIST = """
-SELECT review.id, review.artifact_id, review.revision_id, revision.revision_num, review.reviewer_persona,
-    review.created_at, review.status, review.verdict,
+_REVIEW = """
+SELECT review.id, review.artifact_id, artifact.name AS artifact_name, artifact.type AS artifact_type,
+    review.revision_id, revision.revision_num, review.reviewer_persona, review.created_at, review.status,
+    review.completed_at, review.overall_comment, review.verdict,
     (SELECT count(*) FROM review_comment WHERE review_comment.review_id = review.id) AS comment_count
-FROM review JOIN revision ON revision.id = review.revision_id
+FROM review
+JOIN artifact ON artifact.id = review.artifact_id
+JOIN revision ON revision.id = review.revision_id
 WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
 """
 
@@ -438,21 +439,12 @@ SELECT coalesce((SELECT sum(length(review_comment.comment)) {_REMARKS_FROM}), 0)
     + coalesce((SELECT sum(length(overall_comment)) FROM review WHERE revision_id = :revision), 0)
 """
 
-_REVIEW = """
-SELECT review.id, review.artifact_id, artifact.name AS artifact_name, artifact.type AS artifact_type,
-    review.revision_id, revision.revision_num, review.reviewer_persona, review.created_at, review.status,
-    review.completed_at, review.overall_comment, review.verdict
-FROM review
-JOIN artifact ON artifact.id = review.artifact_id
-JOIN revision ON revision.id = review.revision_id
-WHERE review.id = :review
-"""
-
 
 def _review(tx: Transaction, review_id: int) -> Row:
     hint = "review_list lists all reviews"
     missing = errors.ReviewNotFoundError(f"there is no review {review_id}", hint=hint)
-    return tx.require(missing, _REVIEW, review=review_id)
+    sql = _REVIEW.format(where="review.id = :review")
+    return tx.require(missing, sql, review=review_id, limit=1, offset=0)
 
 
 def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:

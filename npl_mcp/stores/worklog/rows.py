@@ -93,8 +93,6 @@ class Cursor:
 PROCESS = "process "
 """Prefix of the name of an agent that is a process; no token has such a name."""
 
-_ARCHIVED = re.compile(rf"{ARCHIVE}/(.+)")
-
 _COLUMNS = "number, id, created, closed, archived_as, task, status, entry_count, last_entry"
 SESSION = f"SELECT {_COLUMNS} FROM worklog_session"
 
@@ -144,11 +142,12 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     :param name: its id, or its name in the archive.
     :raises SessionNotFoundError: the session does not exist; the error has similar ids.
     """
-    archived = _ARCHIVED.fullmatch(name)
-    row = None if archived else live(tx, project, name)
-    if row is None:
-        sql = f"{SESSION} WHERE project = :project AND archived_as = :name"
-        row = tx.first(sql, project=project, name=archived[1] if archived else name)
+    sql = (
+        f"{SESSION} WHERE project = :project"
+        " AND (archived_as = :archived OR archived_as IS NULL AND id = :name)"
+        " ORDER BY (archived_as IS NULL) DESC LIMIT 1"
+    )
+    row = tx.first(sql, project=project, name=name, archived=name.removeprefix(f"{ARCHIVE}/"))
     if row is None:
         sql = "SELECT DISTINCT id FROM worklog_session WHERE project = :project LIMIT 1000"
         near = tx.near(name, sql, project=project)
