@@ -65,7 +65,7 @@ class Scored:
     :param asked: number of the query's terms, unknown ones and those of topics included.
     :param headed: 1 for the sections whose heading is the query, else 0.
     :param topics: share of each section in the gain by topics, 0 to 1.
-    :param behind: 1 for the sections of documents that stand behind others, else 0.
+    :param behind: cost of the sections of documents that stand behind others, mostly 1, else 0.
     :param allowed: 1 for the sections that may be hits, else 0.
     """
 

@@ -31,6 +31,11 @@ RETIRED = frozenset({"archived", "deprecated", "draft", "legacy", "obsolete", "r
 FIELDS = ("status", "stale_after", "deprecated", "draft", "archived")
 """Fields of front matter that give a status."""
 
+ASKED = 1.7
+"""Cost of current pages where the question asks for a history, in costs of other reasons. A changelog says
+little about each of many subjects, so the page of the subject fits better.
+"""
+
 _CODE = re.compile(r"```[^`]*```|~~~[^~]*~~~|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+")
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _SCRIPTS = (
@@ -61,8 +66,10 @@ _HISTORY_FOLDERS = frozenset({"changelog", "changelogs", "release-notes", "relea
 _ASKED_VERSION = re.compile(r"(?i)\bv(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b|\bversion (\d+)\b")
 _ASKED_HISTORY = re.compile(
     r"(?i)\b(?:change ?logs?|release notes|what'?s new|what (?:has |was )?changed"
-    r"|(?:when (?:was|were|did)|(?:which|what) (?:release|version))\b"
-    r".{0,100} (?:added|changed|deprecated|dropped|introduced|removed|renamed))\b"
+    r"|(?:when (?:was|were)|(?:which|what) (?:release|version))\b.{0,200}"
+    r" (?:added|changed|deprecated|dropped|fixed|introduced|removed|renamed|replaced)"
+    r"|when did\b.{0,200} (?:add|allow|change|deprecate|drop|fix|introduce|remove|rename|replace|support)"
+    r"|(?:which|what) release\b.{0,20} (?:allowed|supported))\b"
 )
 _ASKED_CHANGE = re.compile(
     r"(?i)\b(?:change ?logs?|releases?|released|versions?|breaking|deprecated|deprecation|introduced|since"
@@ -262,6 +269,11 @@ def _is_history(path: str) -> bool:
     if len(folders) > 1 and folders[-1].lower() in _HISTORY_FOLDERS:
         return True
     return _HISTORY.fullmatch(name.rpartition(".")[0] or name) is not None
+
+
+def cost_of(reason: str | None) -> float:
+    """Return the relative cost for standing behind others by a reason, 0 without one."""
+    return 0.0 if reason is None else ASKED if reason == "current" else 1.0
 
 
 def reasons(

@@ -104,6 +104,9 @@ STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Sta
             "When was the flag removed?",
             {0: "current", 1: "current", 2: "language de", 4: "current"},
         ),
+        ("When did the server drop it?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
+        ("Which release allowed more?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
+        ("Which version of Python is supported?", {2: "language de"}),
         ("Which version of Python is required?", {2: "language de"}),
         (
             "In which version was the flag added?",

@@ -80,6 +80,7 @@ def test_a_selector_brings_every_copy(folder: Call) -> None:
         ("On what string does the kite fly?", "kite/2.0/use/wind.md", "version 1.0"),
         ("How do I start the pond in v1?", "v1/setup.md", "version 2"),
         ("When was pond init removed?", "CHANGELOG.md", ""),
+        ("When did the pond start remove pond init on port 7070?", "CHANGELOG.md", "current"),
         ("changelog of the start of the pond on its port", "CHANGELOG.md", "current"),
         ("What is margin, revenue minus the cost of goods?", "margin.md", "deprecated"),
     ],
