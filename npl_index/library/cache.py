@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, NoReturn, TypeVar
@@ -22,6 +21,9 @@ from npl_index.library.documents import Document
 from npl_index.library.fingerprints import Fingerprint, is_settled
 
 V = TypeVar("V")
+
+_LOCKS = 64
+"""Locks that share the paths among them; one value of a path is built at a time."""
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class BuildingCache(Generic[V]):
     """Values in memory, and a builder of missing ones. Safe for several threads.
 
     Over ``maxsize`` bytes, the least recently used values are removed; a larger value is not cached.
-    Concurrent requests for one state of a file share one build, or its failure. After a failure, the file is
+    Concurrent requests for a file wait for one build, or its failure. After a failure, the file is
     not tried again until it changes.
 
     :param build: makes a value from a document; may raise :class:`DocumentError`.
@@ -59,7 +61,7 @@ class BuildingCache(Generic[V]):
         self._build, self._size_of, self._clock = build, size_of, clock
         self._lock = threading.Lock()
         self._entries: LRUCache[str, _Entry[V]] = LRUCache(maxsize, getsizeof=lambda entry: entry.size)
-        self._running: dict[Fingerprint, Future[V]] = {}
+        self._building = [threading.Lock() for _ in range(_LOCKS)]
 
     def get(self, fingerprint: Fingerprint, read: Callable[[], Document]) -> V:
         """Return the value for the file's present state.
@@ -68,45 +70,31 @@ class BuildingCache(Generic[V]):
         :param read: reads the file; called at most once.
         :raises DocumentError: see ``read`` and the builder.
         """
+        if (entry := self._known(fingerprint)) is None:
+            with self._building[hash(fingerprint.path) % _LOCKS]:
+                entry = self._known(fingerprint) or self._read(read)
+        return entry.result()
+
+    def _known(self, fingerprint: Fingerprint) -> _Entry[V] | None:
+        """Return the entry that certainly belongs to a state of its file."""
         with self._lock:
             entry = self._entries.get(fingerprint.path)
-            if entry is not None and entry.settled and entry.fingerprint == fingerprint:
-                self.hits += 1
-                return entry.result()
-            running = self._running.get(fingerprint)
-            if running is None:
-                mine: Future[V] = Future()
-                self._running[fingerprint] = mine
-        if running is not None:
-            return running.result()
-        try:
-            now = self._clock()
-            value = self._current(read(), now)
-        except BaseException as error:
-            mine.set_exception(error)
-            raise
-        else:
-            mine.set_result(value)
-            return value
-        finally:
-            with self._lock:
-                del self._running[fingerprint]
-            del mine  # with an error it refers to this frame: a cycle, which the collector finds late
+            if entry is None or not entry.settled or entry.fingerprint != fingerprint:
+                return None
+            self.hits += 1
+            return entry
 
-    def _current(self, document: Document, now: int) -> V:
-        """Return the cached value if it was made from exactly this content, else a new one.
-
-        :param now: time before the document was read, in nanoseconds.
-        """
-        fingerprint, digest = document.fingerprint, document.digest
-        settled = is_settled(fingerprint.mtime_ns, now)
+    def _read(self, read: Callable[[], Document]) -> _Entry[V]:
+        """Return the entry of a file as it is now; it is the cached one if that has exactly this content."""
+        now, document = self._clock(), read()
+        fingerprint, digest, path = document.fingerprint, document.digest, document.fingerprint.path
+        settled, size = is_settled(fingerprint.mtime_ns, now), len(path)
         with self._lock:
-            entry = self._entries.get(fingerprint.path)
+            entry = self._entries.get(path)
         if entry is not None and entry.digest == digest:
             entry.fingerprint, entry.settled = fingerprint, settled
             self.hits += 1
-            return entry.result()
-        size = len(fingerprint.path)
+            return entry
         try:
             value = self._build(document)
             self.built += 1
@@ -114,13 +102,11 @@ class BuildingCache(Generic[V]):
         except DocumentError as error:
             fail = partial(_fail, type(error), error.message, error.hint)
             entry = _Entry(fingerprint, digest, settled, size, fail)
-            raise
-        finally:
-            with self._lock:
-                self._entries.pop(fingerprint.path, None)
-                if entry is not None and entry.digest == digest and entry.size <= self._entries.maxsize:
-                    self._entries[fingerprint.path] = entry
-        return value
+        with self._lock:
+            self._entries.pop(path, None)
+            if entry.size <= self._entries.maxsize:
+                self._entries[path] = entry
+        return entry
 
 
 def _fail(kind: type[DocumentError], message: str, hint: str | None) -> NoReturn:
