@@ -29,7 +29,7 @@ from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import FileReader, Found
 from npl_index.library.locks import locked
 from npl_index.ranking.indexing import Collection
-from npl_mcp.app.waiting import Indexing
+from npl_mcp.app.waiting import Awaited
 from npl_mcp.config.programs import python
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class SetFiles(NamedTuple):
 
 
 @dataclass(eq=False, kw_only=True)
-class _Build(Indexing):
+class _Build(Awaited):
     """A background update.
 
     :param update: the update with its partial result.

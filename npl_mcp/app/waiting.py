@@ -46,20 +46,26 @@ class Awaited:
     :param ended: set on success or failure; a disconnecting caller cancels only its own wait.
     :param until: value of ``time.monotonic()`` at which the wait is over; ``None`` leaves that to the call's
         patience.
+    :param total: number of files of a set that is being indexed; 0 for another event.
+    :param done: number of the indexed ones.
+    :param began: start, in seconds of the monotonic clock.
     """
 
     ended: Future[None] = field(default_factory=_future)
     until: float | None = None
+    total: int = 0
+    done: int = 0
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def progress(self) -> tuple[int, int] | None:
-        """Number of finished parts and their total; ``None`` without parts."""
-        return None
+        """Number of indexed files and their total; ``None`` for another event."""
+        return (self.done, self.total) if self.total else None
 
     @property
     def dispensable(self) -> bool:
-        """Whether the call can be answered without it at this point."""
-        return True
+        """Whether the call can be answered without it at this point, perhaps from the indexed files."""
+        return not self.total or self.done > 0
 
     def __await__(self) -> Generator[Awaited, None, bool]:
         """Return whether it has occurred.
@@ -89,30 +95,6 @@ class Long(Awaited):
     def __await__(self) -> Generator[Awaited, None, bool]:
         yield self
         return True
-
-
-@dataclass(eq=False, kw_only=True)
-class Indexing(Awaited):
-    """A set that is being indexed in the background.
-
-    :param total: number of files to check.
-    :param done: number of finished files.
-    :param began: start, in seconds of the monotonic clock.
-    """
-
-    total: int
-    done: int = 0
-    began: float = field(default_factory=time.monotonic)
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """Number of finished files and their total."""
-        return self.done, self.total
-
-    @property
-    def dispensable(self) -> bool:
-        """Whether a part is ready from which the call can be answered."""
-        return self.done > 0
 
 
 class NewsUser(Protocol):
@@ -170,7 +152,7 @@ def limit_wait(call: Waiting[T], began: float, seconds: float = 1.0) -> Generato
         calls are answered at once with the part that is ready.
     """
     while isinstance(outcome := step(call), Awaited):
-        if not isinstance(outcome, Indexing):
+        if not outcome.total:
             yield outcome
             continue
         yield Awaited(outcome.ended, min(began, outcome.began) + seconds)
