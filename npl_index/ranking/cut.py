@@ -38,7 +38,7 @@ needs several documents. For a short question it is smaller."""
 HARDNESS = 4
 """Power of the covered share: half the words of a question answer hardly any of it."""
 
-AS_GOOD = 0.9
+AS_GOOD = 0.91
 """Share of the best score for a second answer to the question."""
 
 OPEN, ANSWERED, LONG = 0.4, 0.6, 0.2

@@ -30,6 +30,9 @@ WINDOW = 12
 MANY_CHILDREN = 8
 """Maximum of counted subsections."""
 
+SHORT = 20
+"""Terms of a short section."""
+
 MAX_CHILD_RANK = 20
 """Maximum rank of a subsection by which its parent gains."""
 
@@ -303,6 +306,11 @@ def _children(scored: Scored) -> NDArray[Any]:
     return children * (1 - scored.names_page)
 
 
+def _short(scored: Scored) -> NDArray[Any]:
+    """Return 1 for sections without text, and less for longer ones: nearly 0 for a paragraph."""
+    return np.exp(-scored.passages.postings.lengths / SHORT)
+
+
 def _chapter(scored: Scored) -> NDArray[Any]:
     """Return 1 for sections with text; for the beginning of a page nearly 0, unless it has the whole query.
 
@@ -347,7 +355,9 @@ SIGNALS = (
     # Overviews and last chapters mention much and answer little.
     Signal("late", Stage.PLACE, -0.08, _OWN, attrgetter("passages.postings.positions")),
     Signal("children", Stage.PLACE, -0.3, _OWN, _children),
-    # It says where something is explained, and explains nothing.
+    # It names something, and explains nothing.
+    Signal("short", Stage.PLACE, -0.2, _OWN, _short, _several_documents),
+    # It says where something is explained.
     Signal("links", Stage.PLACE, -0.2, _OWN, attrgetter("passages.postings.lists_links")),
     # In one document, it would cost more than it gains.
     Signal("child", Stage.CHILDREN, 0.15, _best_child, _chapter, _several_documents),

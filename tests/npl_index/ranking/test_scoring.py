@@ -344,6 +344,18 @@ def test_the_beginning_of_a_page_gains_if_it_has_the_whole_query(begins: str, ga
     assert (gain["Herds"] > 0.05) is gains
 
 
+EXPLAINED = (
+    "A pause ends when the pump is resuming its work, and the valve in the tank opens again by itself. "
+)
+
+
+def test_a_section_that_explains_comes_before_one_that_only_names() -> None:
+    """In a search of several documents, where stubs of a few words match many questions."""
+    explains = f"# Pump\n\n## After a pause\n\n{EXPLAINED * 3}\n"
+    among = collection("# Keys\n\n## F9\n\nResuming the pump.\n", explains, GUIDE)
+    assert names(ask("resuming the pump", among=among), among)[0] == "After a pause"
+
+
 def test_no_title_names_the_question() -> None:
     """Then titles add nothing, and the text decides."""
     among = collection(MANUAL)
