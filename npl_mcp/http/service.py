@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from npl_index.errors import InvalidRequestError, NPLError
@@ -138,11 +138,6 @@ class FolderLock:
             with suppress(OSError):
                 (self._folder / STATE_FILE).unlink(missing_ok=True)
 
-    def release(self) -> None:
-        """Release the folder for other servers."""
-        file, self._file = self._file, -1
-        os.close(file)
-
 
 @contextmanager
 def hold(folder: Path) -> Iterator[FolderLock]:
@@ -155,8 +150,8 @@ def hold(folder: Path) -> Iterator[FolderLock]:
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    folder_lock = FolderLock(folder, file)
-    try:
+    with ExitStack() as stack:
+        stack.callback(os.close, file)
         try:
             # is_locked() has a shared lock for a moment, so one failure does not mean that a server runs.
             lock(file, _ACQUIRE_SECONDS)
@@ -165,12 +160,9 @@ def hold(folder: Path) -> Iterator[FolderLock]:
             raise AlreadyRunningError(f"a server of {folder} is running", hint=hint) from None
         with writing_to(folder):
             (folder / STATE_FILE).unlink(missing_ok=True)
-        try:
-            yield folder_lock
-        finally:
-            folder_lock.remove_state()
-    finally:
-        folder_lock.release()
+        folder_lock = FolderLock(folder, file)
+        stack.callback(folder_lock.remove_state)
+        yield folder_lock
 
 
 @contextmanager
