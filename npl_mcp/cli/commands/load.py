@@ -23,7 +23,6 @@ from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, sect
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import (
     CLIENT_FLAGS,
-    Command,
     Commands,
     Program,
     ProgramParser,
@@ -48,7 +47,6 @@ TYPES: dict[str, str] = {
 """Types of items with their plural; one line may have several."""
 
 
-@connected
 def _load_items(given: Namespace, connection: ServerConnection, display: Display) -> int:
     """Print items by section, or whole with one header for all.
 
@@ -188,14 +186,19 @@ _OPTIONS = (
     AS_JSON,
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
-COMMANDS = Commands()
+COMMANDS = Commands(connected)
 for _module in (section_commands, map_block, checks, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
-    _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
-    COMMANDS[_name] = Command(
-        f"Load {_what}", _load_items, _OPTIONS, "npl_load_tailored", _usage, _NOTES, read_groups
-    )
+    COMMANDS.add(
+        _name,
+        *_OPTIONS,
+        help=f"Load {_what}",
+        tool="npl_load_tailored",
+        usage=f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]",
+        notes=_NOTES,
+        reader=read_groups,
+    )(_load_items)
 
 PROGRAM = Program(
     "npl-load",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from npl_index.markdown.fences import BETWEEN
@@ -20,7 +20,7 @@ from npl_mcp.cli.commands.targets import (
     reaching,
     refuse_paths,
 )
-from npl_mcp.cli.terminal.arguments import Commands, Run, option, repeated
+from npl_mcp.cli.terminal.arguments import Commands, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection
 
@@ -29,16 +29,12 @@ _ATTRIBUTES = {"table": "has_tables", "code": "has_code", "example": "has_exampl
 _ATTRIBUTES["definition-list"] = "has_definitions"
 
 
-def _with_targets(run: Callable[[Namespace, ServerConnection, Display], None]) -> Run:
-    """Return the runner of a command whose documents need their own connection."""
-
-    @wraps(run)
-    def command(given: Namespace, display: Display) -> None:
-        with reaching(given.file or (), given, display) as (file, connection):
-            given.file = file
-            run(given, connection, display)
-
-    return command
+@contextmanager
+def _with_targets(given: Namespace, display: Display) -> Iterator[tuple[ServerConnection, Display]]:
+    """Return a connection that sees the documents of a command, and the display."""
+    with reaching(given.file or (), given, display) as (file, connection):
+        given.file = file
+        yield connection, display
 
 
 COMMANDS = Commands(_with_targets)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 
 from npl_mcp.cli.terminal.arguments import (
@@ -18,7 +19,6 @@ from npl_mcp.cli.terminal.arguments import (
     SERVER_FLAGS,
     Commands,
     Program,
-    Run,
     argument,
     flag_words,
     settings_of,
@@ -69,21 +69,17 @@ are taken as commands, too.
 """
 
 
-def _with_settings(run: Callable[[argparse.Namespace, Settings, Display], int | CommandResult]) -> Run:
-    """Return the runner of a command that needs the settings."""
-
-    @wraps(run)
-    def command(given: argparse.Namespace, display: Display) -> int | CommandResult:
-        if given.flag and given.command not in (None, given.flag, *FORMER):
-            given.parser.error(f"--{given.flag} and {given.command} are two commands: write one")
-        if given.token and given.no_token:
-            given.parser.error("argument --no-token: not allowed with argument --token")
-        settings = settings_of(given)
-        if given.socket and not given.port:  # a flag beats the variable of a port
-            settings = replace(settings, port=None)
-        return run(given, settings, display)
-
-    return command
+@contextmanager
+def _with_settings(given: argparse.Namespace, display: Display) -> Iterator[tuple[Settings, Display]]:
+    """Return the settings and the display."""
+    if given.flag and given.command not in (None, given.flag, *FORMER):
+        given.parser.error(f"--{given.flag} and {given.command} are two commands: write one")
+    if given.token and given.no_token:
+        given.parser.error("argument --no-token: not allowed with argument --token")
+    settings = settings_of(given)
+    if given.socket and not given.port:  # a flag beats the variable of a port
+        settings = replace(settings, port=None)
+    yield settings, display
 
 
 COMMANDS = Commands(_with_settings)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
@@ -17,7 +16,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.roots import skipped_text
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import back_up, check
-from npl_mcp.cli.terminal.arguments import JSON, Commands, Run, argument, settings_of
+from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, settings_of
 from npl_mcp.cli.terminal.display import CommandResult, Display, progress
 from npl_mcp.config.kinds import filled, path
 from npl_mcp.config.settings import Settings
@@ -31,17 +30,13 @@ from npl_mcp.stores.worklog import transfer as files
 PLACES = "a data folder, or postgresql://user@host/database"
 
 
-def with_settings(run: Callable[[argparse.Namespace, Settings], CommandResult]) -> Run:
-    """Return the runner of a command that needs the settings."""
-
-    @wraps(run)
-    def command(given: argparse.Namespace, _: Display) -> CommandResult:
-        settings = settings_of(given)
-        set_up_log(settings.log_level)
-        with progress("working"):
-            return run(given, settings)
-
-    return command
+@contextmanager
+def with_settings(given: argparse.Namespace, _: Display) -> Iterator[tuple[Settings]]:
+    """Return the settings."""
+    settings = settings_of(given)
+    set_up_log(settings.log_level)
+    with progress("working"):
+        yield (settings,)
 
 
 COMMANDS = Commands(with_settings)

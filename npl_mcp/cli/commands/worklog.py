@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial, wraps
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from npl_index.errors import escaped
-from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, JSON, Commands, Program, Run, option, switch
+from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, JSON, Commands, Program, option, switch
 from npl_mcp.cli.terminal.display import Display, FailedCallError, run_command
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
@@ -24,18 +25,17 @@ _SESSION = option("--session", "ID", "session; by default the current one", dest
 _AGENT = option("--agent", "ID", dest="agent_id", required=True)
 
 
-def _on_session(run: Callable[[Namespace, ServerConnection, Display], int | None]) -> Run:
-    """Return the runner of a command that reports failures by :func:`_failed`."""
+@contextmanager
+def _on_session(given: Namespace, display: Display) -> Iterator[tuple[ServerConnection, Display]]:
+    """Return a connection to the tools, and the display; :func:`_failed` reports failures.
 
-    @connected
-    @wraps(run)
-    def command(given: Namespace, connection: ServerConnection, display: Display) -> int | None:
-        try:
-            return run(given, connection, display)
-        except FailedCallError as refused:
-            return _failed(refused.reply, given, display)
-
-    return command
+    :raises SystemExit: a call failed; the user was told.
+    """
+    try:
+        with connected(given, display) as further:
+            yield further
+    except FailedCallError as refused:
+        raise SystemExit(_failed(refused.reply, given, display)) from None
 
 
 def _failed(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:

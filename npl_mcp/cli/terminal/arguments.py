@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,7 +173,10 @@ class ProgramParser(argparse.ArgumentParser):
 
 
 Run = Callable[[argparse.Namespace, Any], Any]
-"""Function of a command; it takes the arguments, and the display or the settings."""
+"""Runner of a command; it takes the arguments and the display."""
+
+Context = Callable[[argparse.Namespace, Any], AbstractContextManager[tuple[Any, ...]]]
+"""Function that returns what a command's function takes after the arguments, while it runs."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -202,12 +206,13 @@ class Command:
 class Commands(dict[str, Command]):
     """Commands by name. A command of a group has two words, the first of which is the group's name.
 
-    :param runner: decorator of all functions that :meth:`add` takes, e.g. for a connection to the tools.
+    :param context: context of all functions that :meth:`add` takes, e.g. with a connection to the tools; by
+        default with the display alone.
     """
 
-    def __init__(self, runner: Callable[[Callable[..., Any]], Run] | None = None) -> None:
+    def __init__(self, context: Context = lambda _, display: nullcontext((display,))) -> None:
         super().__init__()
-        self._runner = runner
+        self._context = context
 
     def add(self, name: str, *arguments: Argument, **more: Any) -> Callable[[Function], Function]:
         """Return a decorator that makes a function a command; the docstring is its help.
@@ -216,10 +221,14 @@ class Commands(dict[str, Command]):
         :param more: further fields of :class:`Command`.
         """
 
-        def register(run: Function) -> Function:
-            text = " ".join((run.__doc__ or "").split()).removesuffix(".")
-            self[name] = Command(text, self._runner(run) if self._runner else run, arguments, **more)
-            return run
+        def register(function: Function) -> Function:
+            def run(given: argparse.Namespace, display: Any) -> Any:
+                with self._context(given, display) as further:
+                    return function(given, *further)
+
+            text = " ".join((function.__doc__ or "").split()).removesuffix(".")
+            self[name] = Command(**{"help": text, "run": run, "arguments": arguments, **more})
+            return function
 
         return register
 

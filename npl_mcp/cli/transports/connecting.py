@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.file_view import Files
-from npl_mcp.cli.terminal.arguments import Run
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError, progress
 from npl_mcp.cli.transports.base import WORKLOG_TOOLS, Transport, TransportError, parse_address
 from npl_mcp.config.server_state import running_server
@@ -149,15 +147,11 @@ def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str
     return ServerConnection(InProcess(settings), None, note)
 
 
-def connected(run: Callable[[Namespace, ServerConnection, Display], Any]) -> Run:
-    """Return the runner of a command that needs a connection to the tools."""
-
-    @wraps(run)
-    def command(given: Namespace, display: Display) -> Any:
-        with connect(given, display.note) as connection:
-            return run(given, connection, display)
-
-    return command
+@contextmanager
+def connected(given: Namespace, display: Display) -> Iterator[tuple[ServerConnection, Display]]:
+    """Return a connection to the tools, and the display."""
+    with connect(given, display.note) as connection:
+        yield connection, display
 
 
 def _server(settings: Settings, *, insists: bool) -> Transport | None:
