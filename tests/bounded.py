@@ -6,8 +6,6 @@ Prints what the reader answers. The limits are set when everything is imported: 
 ends in a :class:`MemoryError`, whatever needs more time is ended by the system.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import resource

@@ -1,7 +1,5 @@
 """Server processes whose clocks are wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _SHIFTED = """

@@ -1,7 +1,5 @@
 """Fixtures and helpers of the server's tests."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

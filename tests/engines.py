@@ -4,8 +4,6 @@ A test that opens a store asks here for the database of its data folder. Tests o
 are marked with its name: ``@pytest.mark.engine("sqlite")``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress

@@ -7,8 +7,6 @@ names each text before it tries it. The system ends a process that a text costs 
 where the time grows with the text it is milliseconds, and where it grows with its square many seconds.
 """
 
-from __future__ import annotations
-
 import ast
 import random
 import re

@@ -1,7 +1,5 @@
 """Full disks and missing permissions, made for real."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Each client has connections to the server in turn: no transaction runs on the one that the one before ran on.
 """
 
-from __future__ import annotations
-
 import select
 import socket
 import tempfile

@@ -3,8 +3,6 @@
 ``python -m tests.postgres_server COMMAND…`` runs a command with ``NPL_DATABASE_URL`` of a server of its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """A network between programs and a PostgreSQL server that can be paused, broken and slow."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

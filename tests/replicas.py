@@ -1,7 +1,5 @@
 """Servers that share a PostgreSQL database, as on machines of their own, and a load balancer's turns."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

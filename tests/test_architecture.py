@@ -1,7 +1,5 @@
 """The direction of imports and the other rules that can be read off the syntax tree."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The benchmark of an agent's day: a small day over the bundled documents, and what it is measured with."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

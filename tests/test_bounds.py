@@ -4,8 +4,6 @@ Each input is read by a process whose memory and processor time the system limit
 limits are many times what the reader needs, and less than it would need without its bound.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The files for containers have their form, and say what the program understands. Nothing runs them here."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The documents say what is true."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

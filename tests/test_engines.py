@@ -1,7 +1,5 @@
 """The databases that tests share between processes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 A slow expression stops the whole process, since ``re`` holds the interpreter's lock.
 """
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 import importlib

@@ -1,7 +1,5 @@
 """Published files are complete, have their form, and agree with each other. No network is needed."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

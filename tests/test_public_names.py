@@ -1,7 +1,5 @@
 """The public surface of the library."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import subprocess

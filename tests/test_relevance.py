@@ -1,7 +1,5 @@
 """The ranking finds what prompt authors ask for, in the prompts that come with the package."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pages in a real browser: Chromium of the system, wide and narrow, with the script and without."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Documents for the page Ask: some that match, one that does not, and one whose words look like markup."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 WEEKS = "\n\n".join(

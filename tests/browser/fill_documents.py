@@ -1,7 +1,5 @@
 """Documents that link to each other, some of them wrongly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 HOSTILE = """"'><img src=x onerror=alert(1)>{{ 7 * 7 }} &lt;b&gt; %2e#?;"""

@@ -1,7 +1,5 @@
 """The same word in a message, a worklog, an artifact and a change request."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Data of agents at work: a session with rooms, artifacts, reviews and a worklog."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """A server whose pages all have something to show, made by calls of tools as agents make them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Artifacts: comments at their lines and spots, what changed between revisions, and reviews that end."""
 
-from __future__ import annotations
-
 import secrets
 
 from playwright.sync_api import expect

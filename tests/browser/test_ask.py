@@ -1,7 +1,5 @@
 """Ask: the answer is the first thing that is seen; it is tuned, opened, compared and saved in place."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote
 

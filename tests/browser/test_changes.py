@@ -1,7 +1,5 @@
 """Change requests: board and table, a section and an attribute edited, and what changed meanwhile."""
 
-from __future__ import annotations
-
 import secrets
 
 from playwright.sync_api import expect

@@ -1,7 +1,5 @@
 """Documents: from the roots down to a section, its selector and its links."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect

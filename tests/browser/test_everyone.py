@@ -1,7 +1,5 @@
 """Every page is for everyone: axe finds nothing, light and dark, wide and narrow, and no page is too wide."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Every page with texts that try to become more: nothing runs, and nothing is asked of others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Questions: their outcomes come in sight, and they are edited where they stand."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from pathlib import Path

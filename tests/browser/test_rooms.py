@@ -1,7 +1,5 @@
 """Rooms: what is said shows, also while the page is open, and a person can do what a member does."""
 
-from __future__ import annotations
-
 import secrets
 from datetime import datetime, timezone
 

@@ -1,7 +1,5 @@
 """Search: one box on every page, and what it finds in every kind of thing."""
 
-from __future__ import annotations
-
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Tab

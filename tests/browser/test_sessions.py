@@ -1,7 +1,5 @@
 """Sessions: a list, and what belongs to one, while it grows."""
 
-from __future__ import annotations
-
 import secrets
 
 from playwright.sync_api import expect

@@ -1,7 +1,5 @@
 """Start: what waits for a person, and which agents are at work; live."""
 
-from __future__ import annotations
-
 import secrets
 
 from playwright.sync_api import expect

@@ -1,7 +1,5 @@
 """Usage: what agents asked without an answer, failed calls with their reasons, and all calls."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 

@@ -1,7 +1,5 @@
 """Worklogs: their entries, and what is logged while the page is open."""
 
-from __future__ import annotations
-
 import secrets
 
 from playwright.sync_api import expect

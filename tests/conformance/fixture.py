@@ -4,8 +4,6 @@ Names, texts and the order of questions are fixed by the suite (`@modelcontextpr
 scenarios of the 2025-11-25 and 2026-07-28 requirements). A docstring is the description that clients see.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import struct

@@ -1,7 +1,5 @@
 """Installs the suite and the clients, with exact versions, into a folder next to the sources."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Programs that are started, awaited and ended for certain."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

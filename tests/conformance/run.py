@@ -3,8 +3,6 @@
 Installs what it needs, prints a line for each scenario and client, and ends with 1 if one of them failed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``npl-mcp-server`` with the suite's fixture added to its tools: takes the same command line."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -5,8 +5,6 @@ Each is repeated in a thread of its own until the day ends. What a tool answers 
 envelope, no ``INTERNAL_ERROR``, and no error above 4 kB.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import socket

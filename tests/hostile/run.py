@@ -8,8 +8,6 @@ on other machines.
     python -m tests.hostile.run [--seconds 90] [--only NAME ...] [--tokenless]
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Collections of documents made without files, for tests of the library."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from hashlib import blake2b

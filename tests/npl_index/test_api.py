@@ -1,7 +1,5 @@
 """The library in two functions: over a file, a folder, and what cannot be read."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

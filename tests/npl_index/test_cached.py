@@ -1,7 +1,5 @@
 """Promises of :mod:`npl_index.cached`."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

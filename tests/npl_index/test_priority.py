@@ -1,7 +1,5 @@
 """Threads that compute, and threads that answer meanwhile."""
 
-from __future__ import annotations
-
 import selectors
 import socket
 import threading

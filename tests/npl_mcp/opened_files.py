@@ -1,7 +1,5 @@
 """The Markdown files that a test opens."""
 
-from __future__ import annotations
-
 import builtins
 import io
 import os

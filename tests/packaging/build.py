@@ -4,8 +4,6 @@ Prints a line for each step, and ends with an error at the first that fails. Env
 of this one, two at a time, so that its cache serves all of them.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The host brings Python and the packages; the server itself is the wheel that was checked.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

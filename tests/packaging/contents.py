@@ -1,7 +1,5 @@
 """The required contents of published archives."""
 
-from __future__ import annotations
-
 import tarfile
 import zipfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An installation without the extras, and with them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

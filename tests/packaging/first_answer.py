@@ -1,7 +1,5 @@
 """A newcomer's first minute: a server is started in a folder of notes and asked one question."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each class is what the publisher of the format asks for; a name it does not know is an error.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints

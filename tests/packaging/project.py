@@ -1,7 +1,5 @@
 """The package's description in the project file."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

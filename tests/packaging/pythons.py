@@ -1,7 +1,5 @@
 """The versions of Python that the package supports, and their places on this machine."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

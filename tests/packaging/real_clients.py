@@ -4,8 +4,6 @@ Each has an empty home directory and no account: it is asked whether the servers
 is asked anything. Their publishers' programs look at the plugin and the bundle. Needs npm and the network.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 The package is installed alone, as a user does. A package counts for the first row that needs it.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Our own documents answer what strangers ask."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

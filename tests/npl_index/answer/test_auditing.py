@@ -1,7 +1,5 @@
 """An audit says of each section what the answer made of it, and nothing else than the answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.answer.auditing import BELOW, CUT, KNOWN, NO_ROOM, TAKEN, Audit, audit

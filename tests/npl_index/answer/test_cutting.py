@@ -1,7 +1,5 @@
 """Cutting of sections that do not fit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Words are found where they stand, and none that stands somewhere is called absent."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Marks between files: no name ends one, no text imitates one."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Promises of :mod:`npl_index.answer.packing`, for sections of known lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

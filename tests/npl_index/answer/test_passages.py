@@ -1,7 +1,5 @@
 """A rare word in a block that is far too long is in the answer, and reads as it does in the block."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import product

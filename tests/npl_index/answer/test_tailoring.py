@@ -1,7 +1,5 @@
 """Promises of the use case: budgets, selectors that come back, what is said about the answer."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable, Mapping

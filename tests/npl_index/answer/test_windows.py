@@ -1,7 +1,5 @@
 """Passages: what a named thing is, code whole or visibly cut, parents of items, no needless markup."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.answer.cleaning import cleaned

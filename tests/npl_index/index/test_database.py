@@ -1,7 +1,5 @@
 """Connections to the index: files that cannot be used for a time, and memory."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Updates of the index by two threads."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from contextlib import closing

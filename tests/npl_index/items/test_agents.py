@@ -1,7 +1,5 @@
 """Choosing among agents."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.errors import InvalidRequestError

@@ -1,7 +1,5 @@
 """Loading whole items: which files, in which order, and the exact text."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

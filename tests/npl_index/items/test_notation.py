@@ -1,7 +1,5 @@
 """The notations of NPL in a text."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.items.notation import analyse

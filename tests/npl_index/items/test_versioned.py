@@ -1,7 +1,5 @@
 """Versioned sections inside one file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

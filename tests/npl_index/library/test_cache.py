@@ -1,7 +1,5 @@
 """Promises of :mod:`npl_index.library.cache`."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

@@ -1,7 +1,5 @@
 """The table of kinds: where items are looked for, and in which order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

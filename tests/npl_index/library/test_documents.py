@@ -1,7 +1,5 @@
 """Finding and reading files: what is found, and that nothing outside the roots ever is."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Opening without links, replacing as a whole, locking."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Files that ``.gitignore`` files and ``exclude`` leave out of folders."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """A remembered folder equals one that is read for the first time, after any change by other programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Files are opened by one function; the exceptions are listed here, with reasons."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

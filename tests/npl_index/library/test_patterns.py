@@ -1,7 +1,5 @@
 """Path patterns: what they match, and what they refuse."""
 
-from __future__ import annotations
-
 from pathlib import PurePosixPath
 
 import pytest

@@ -1,7 +1,5 @@
 """Names like a wanted one."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.library.references import near_names, near_words

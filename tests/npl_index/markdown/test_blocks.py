@@ -1,7 +1,5 @@
 """The fast block parser against the stock one, and its limits."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import time

@@ -1,7 +1,5 @@
 """Sections changed in place: what is written is read back, and nothing else moves."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

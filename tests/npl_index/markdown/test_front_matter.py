@@ -1,7 +1,5 @@
 """Front matter, as written by hand, and as set by the program."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 

@@ -1,7 +1,5 @@
 """Fences that begin behind the marker of a list or definition and are closed at the margin."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.markdown.sections import SectionTree, parse_sections

@@ -1,7 +1,5 @@
 """Links of a document, and the targets of links in it."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.markdown.links import own_anchors, references, slugs

@@ -1,7 +1,5 @@
 """The section tree: structure, positions, names, versions, limits."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

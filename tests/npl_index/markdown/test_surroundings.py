@@ -1,7 +1,5 @@
 """Text at a section's end that serves other sections stays there; tables and lists are continued."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

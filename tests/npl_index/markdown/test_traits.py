@@ -1,7 +1,5 @@
 """Example labels, and filters over traits."""
 
-from __future__ import annotations
-
 import json
 from types import MappingProxyType
 

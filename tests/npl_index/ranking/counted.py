@@ -1,7 +1,5 @@
 """Sections that are given by the terms of their fields."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Words to terms, contexts to keywords."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

@@ -1,7 +1,5 @@
 """The worked examples in the docstrings of the ranking."""
 
-from __future__ import annotations
-
 import doctest
 from types import ModuleType
 

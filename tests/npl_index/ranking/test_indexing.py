@@ -1,7 +1,5 @@
 """Indexed documents and collections of them."""
 
-from __future__ import annotations
-
 import gc
 import time
 import tracemalloc

@@ -1,7 +1,5 @@
 """Reading sections word by word, compared with doing it slowly."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Counting and weighing, against rank-bm25."""
 
-from __future__ import annotations
-
 from math import exp
 
 import numpy as np

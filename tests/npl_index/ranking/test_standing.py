@@ -1,7 +1,5 @@
 """Languages, versions and statuses of documents, and which documents stand behind others."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest

@@ -1,7 +1,5 @@
 """Words of a question in the sections, and the verdict on an answer."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

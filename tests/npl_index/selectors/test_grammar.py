@@ -1,7 +1,5 @@
 """Reading selectors: what they mean, what cannot be read and how that is said, and limits."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import FrozenInstanceError
 

@@ -1,7 +1,5 @@
 """Names as they are written and as they are compared."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Selectors over sets: what the index says of names leads where reading all documents leads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Predicates in brackets."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Selectors against trees: cases as Markdown, exactness of generated selectors, errors, growth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Order of versions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

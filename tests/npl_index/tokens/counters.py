@@ -1,7 +1,5 @@
 """Counters that need no vocabulary file, and texts with recorded counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Promises of every counter, exact or estimated."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

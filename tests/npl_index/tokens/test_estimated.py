@@ -1,7 +1,5 @@
 """The estimate against recorded truth."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

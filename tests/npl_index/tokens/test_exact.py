@@ -1,7 +1,5 @@
 """The exact count against tiktoken, and where vocabularies come from."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

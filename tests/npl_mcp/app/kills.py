@@ -9,8 +9,6 @@ file, or a statement of SQLite that is no query; a run of like ones is one step.
 outside, by the interpreter's audit events and SQLite's own trace.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

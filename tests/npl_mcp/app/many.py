@@ -1,7 +1,5 @@
 """Folders of many small files, and what a server says of them."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One application seen from several working directories."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

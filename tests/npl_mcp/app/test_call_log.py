@@ -1,7 +1,5 @@
 """The log of calls delays no call, at any state of the database."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import closing

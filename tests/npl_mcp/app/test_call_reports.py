@@ -1,7 +1,5 @@
 """Where a caller says it works: every folder that cannot be used is refused as such."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Change requests as documents of the tools for sections."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Promises of sets of documents: kept across starts, shared by processes, never wrong."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

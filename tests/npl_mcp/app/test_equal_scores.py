@@ -1,7 +1,5 @@
 """Equal files give equal scores, after any questions, edits and other indexing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

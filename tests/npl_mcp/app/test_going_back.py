@@ -1,7 +1,5 @@
 """Selectors go back: what an answer names is selected again without a file, by a server just started."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator, Mapping
 from contextlib import closing

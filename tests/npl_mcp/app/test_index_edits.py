@@ -1,7 +1,5 @@
 """After any edits the index holds what one made afresh from the same files holds, bit for bit."""
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import closing

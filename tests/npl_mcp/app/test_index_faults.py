@@ -1,7 +1,5 @@
 """Full disks, read-only folders, kills, other processes and odd files, made for real: no answer is wrong."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Promises of large sets while they are indexed: by several processes, visibly, without holding up others."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Token counts that are kept with a set: they are those of its files, and no text is read for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The order in which calls of several callers run outside the event loop."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Callable, Hashable

@@ -1,7 +1,5 @@
 """Selectors in Markdown answers work as printed, for all headings and file names."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Sections that were read: their digests are those of the answer, even if the file changes meanwhile."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Sets of change requests and of artifacts: they rank as a folder of the same texts, and cost the same."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 from collections.abc import Callable

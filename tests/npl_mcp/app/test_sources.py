@@ -1,7 +1,5 @@
 """Artifacts are documents: browsed, selected and tailored like files."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

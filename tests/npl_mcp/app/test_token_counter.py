@@ -1,7 +1,5 @@
 """The choice of the token counter: the exact one if a vocabulary is present, and one for a whole answer."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

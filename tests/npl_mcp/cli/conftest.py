@@ -1,7 +1,5 @@
 """Fixtures of the command lines' tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A server that says what a test tells it to."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """Every command that prints rows also prints them as JSON."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator

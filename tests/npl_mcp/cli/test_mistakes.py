@@ -1,7 +1,5 @@
 """Command lines that cannot be used: what each program says, in the words of its own options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Entries for clients, compared with the documentation of each client's publisher."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Programs that are started in a stranger's folder run none of its code."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

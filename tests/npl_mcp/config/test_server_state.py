@@ -1,7 +1,5 @@
 """The file that says where a data folder's server listens."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

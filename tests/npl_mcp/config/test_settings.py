@@ -1,7 +1,5 @@
 """Settings of the environment and the command line."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of a project's and the user's ``npl.toml``, and their order."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

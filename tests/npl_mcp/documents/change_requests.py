@@ -1,7 +1,5 @@
 """A project with one change request, as tests of change requests use it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files that another program writes between reading and writing."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

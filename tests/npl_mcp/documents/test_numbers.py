@@ -1,7 +1,5 @@
 """Numbers of new change requests: none is given twice."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The section that a text names, and the spelling of titles."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

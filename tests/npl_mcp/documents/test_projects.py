@@ -1,7 +1,5 @@
 """Where projects with change requests are found, and what is remembered of their folders."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A server process for tests, and requests written by hand."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Access to the HTTP server, as a web page, a stranger and a broken client try it."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import os

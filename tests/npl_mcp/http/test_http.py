@@ -1,7 +1,5 @@
 """The HTTP server as a real process: both versions of the protocol, plain JSON, metrics and the log."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -1,7 +1,5 @@
 """Callers and their views: every route with a token that may see it and one that may not."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

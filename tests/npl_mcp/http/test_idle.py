@@ -1,7 +1,5 @@
 """Connections that send no request, or only a part of one."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from collections.abc import Iterator

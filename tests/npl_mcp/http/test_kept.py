@@ -1,7 +1,5 @@
 """An answer of the database that many requests need."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Answers that last longer than the token they were asked for with."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

@@ -1,7 +1,5 @@
 """Promises to operators of several servers on one database."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Three servers on one PostgreSQL database: equal answers of all servers to all callers."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One server per data folder: started, shown, stopped, and never confused with another process."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Question files: their format, what they are not, and what the first answer to a question holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

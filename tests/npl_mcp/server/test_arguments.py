@@ -1,7 +1,5 @@
 """Arguments that are too many, too long or too deep, and values of another type than they should be."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The commands that care for a data folder."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

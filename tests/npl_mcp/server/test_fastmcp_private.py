@@ -1,7 +1,5 @@
 """The private parts of FastMCP and the SDK that this server uses: each is there, works, and is needed."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from pathlib import Path

@@ -6,8 +6,6 @@ A call is judged by its schema, and by what it did to a small world: an effect l
 of a reading call made ``after`` it. The world begins anew for each.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The instructions and the description of a server."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatch
 from itertools import combinations

@@ -1,7 +1,5 @@
 """A call of a tool: its function runs once, in a worker thread, for any call that waits."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import inspect

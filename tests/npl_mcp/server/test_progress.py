@@ -1,7 +1,5 @@
 """Progress notifications of long calls."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The server as a process, spoken to line by line and by the protocol's own SDK."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Calls that only read change no row of the database."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

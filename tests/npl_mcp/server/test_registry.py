@@ -1,7 +1,5 @@
 """Claims of the tool list, and the two forms of an answer."""
 
-from __future__ import annotations
-
 import gc
 import json
 import logging

@@ -1,7 +1,5 @@
 """A call that is repeated with its ``request_id`` changes nothing and gets the same answer."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Descriptions of the served documents: in the greeting and in a map."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A list of tools that costs less: chosen domains, and two tools that find and call the others."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

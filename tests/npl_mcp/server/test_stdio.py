@@ -1,7 +1,5 @@
 """Clients that put a header before each message, and methods from before there were tools."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

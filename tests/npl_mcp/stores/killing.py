@@ -4,8 +4,6 @@
 with processes that share a data folder, on PostgreSQL with replicas that answer their clients over HTTP.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

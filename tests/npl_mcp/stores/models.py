@@ -1,7 +1,5 @@
 """All domains as they should answer: reviews and worklogs on top of :mod:`.models_chat`."""
 
-from __future__ import annotations
-
 import base64
 import re
 from dataclasses import dataclass, field

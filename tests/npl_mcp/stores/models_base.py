@@ -4,8 +4,6 @@ Each method answers as the tool of its name should. Times are :data:`WHEN`. A re
 the code, and changes nothing.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field

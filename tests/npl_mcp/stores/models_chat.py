@@ -3,8 +3,6 @@
 Todos and mentions have examples of their own, in :mod:`tests.npl_mcp.tools`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tests.npl_mcp.stores.models_base import (

@@ -1,7 +1,5 @@
 """Tokens of callers in the database, and the command that makes them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Three replicas on one PostgreSQL write the same things at the same moment."""
 
-from __future__ import annotations
-
 import base64
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The log of calls in the database: who sees which call, what is removed, and rows of earlier versions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Damaged rows: what tools answer and what the check says, row by row; nothing is a defect of the program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

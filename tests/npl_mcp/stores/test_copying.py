@@ -1,7 +1,5 @@
 """Stores go from one database to another whole, between engines and back, and may be begun again."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

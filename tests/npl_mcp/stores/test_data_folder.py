@@ -1,7 +1,5 @@
 """Data folders of other versions: older ones open and lose nothing, newer ones are refused untouched."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zipfile

@@ -1,7 +1,5 @@
 """Acknowledged writes survive every end of a process; several servers share one data folder."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Full disks, read-only folders, locks and damage, made for real: what tools answer, and nothing changed."""
 
-from __future__ import annotations
-
 import base64
 import re
 import shutil

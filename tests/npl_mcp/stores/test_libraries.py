@@ -1,7 +1,5 @@
 """Libraries of earlier versions: they are exported, checked, copied and backed up, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

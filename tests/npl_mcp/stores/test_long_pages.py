@@ -1,7 +1,5 @@
 """A page is bounded by what it holds, and the next one goes on where it ended."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

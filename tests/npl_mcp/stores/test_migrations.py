@@ -1,7 +1,5 @@
 """Two versions on one database: data after a migration, and a server of the version before it."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How SQLite finds what the tools read: never by looking at every row of a table that only grows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Contents that were files become rows when a data folder of a version before 0007 is opened: all or none."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A process that writes until its server is killed, and checks of the data folder afterwards."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random

@@ -1,7 +1,5 @@
 """Values no tool should trip over, and an onlooker that sees whether anything changed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

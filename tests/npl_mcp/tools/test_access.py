@@ -1,7 +1,5 @@
 """Every tool declares its actor and its references to other domains."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from typing import Any, get_args, get_origin, get_type_hints

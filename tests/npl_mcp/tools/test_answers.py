@@ -1,7 +1,5 @@
 """The shape of an answer of the default size: passages, then pointers, then what the documents lack."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Promises of the artifact tools, seen by an MCP client."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The audit of an answer, for people."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

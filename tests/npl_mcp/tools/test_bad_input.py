@@ -1,7 +1,5 @@
 """Hostile and mistaken input: a clear error with a code, or the right answer, and the server lives on."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Promises of the chat tools, seen by an MCP client."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Joining, leaving and archiving rooms; whom messages reach. Seen by an MCP client."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

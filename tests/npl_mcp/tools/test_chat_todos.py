@@ -1,7 +1,5 @@
 """Todos that are claimed for a time and wait for others, seen by an MCP client."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

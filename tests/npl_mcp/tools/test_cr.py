@@ -1,7 +1,5 @@
 """Change requests through the tools, by a client, in a project with one of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

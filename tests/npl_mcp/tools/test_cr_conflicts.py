@@ -1,7 +1,5 @@
 """Change requests that others change, copy or damage, through the tools."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The size of an answer whose call names none: a setting says it, and every way to the answer keeps it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

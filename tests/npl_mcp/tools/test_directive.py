@@ -1,7 +1,5 @@
 """Directive: templates in bundles, files below ``directive/``, and a new folder of them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

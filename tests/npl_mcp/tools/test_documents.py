@@ -1,7 +1,5 @@
 """Documents as people look through them: folders by their tokens, a file, its sections."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

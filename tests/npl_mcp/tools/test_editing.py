@@ -1,7 +1,5 @@
 """The tool that changes sections of any Markdown below the roots that were given."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

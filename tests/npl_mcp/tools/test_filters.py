@@ -1,7 +1,5 @@
 """Filters by front matter and traits, in ranked answers, searches and the section index."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

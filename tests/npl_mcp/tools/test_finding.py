@@ -1,7 +1,5 @@
 """Results of questions: the right section, and little else. Seen by an MCP client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Any value of any parameter ends in an answer, or in a clear error that changed nothing."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The tools of the command line: whole items, agents, versions, notation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

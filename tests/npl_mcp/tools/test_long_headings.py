@@ -1,7 +1,5 @@
 """A heading of many bytes: names, selectors and outlines are made from its beginning."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

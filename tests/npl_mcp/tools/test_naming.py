@@ -1,7 +1,5 @@
 """Documents that todos and sessions name, and questions that stand in todos and change requests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

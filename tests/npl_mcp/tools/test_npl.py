@@ -1,7 +1,5 @@
 """Promises of the npl tools, seen by an MCP client."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """Reviews through the tools: comments, completion, annotated copies of files."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

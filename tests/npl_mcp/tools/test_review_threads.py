@@ -1,7 +1,5 @@
 """Threads of reviews through the tools: replies, resolving, verdicts, and comments at later revisions."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_mcp.stores.review.reviews import MAX_FOLLOWED

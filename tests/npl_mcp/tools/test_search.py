@@ -1,7 +1,5 @@
 """One search over everything: each hit with its address, and nothing counted that is not shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

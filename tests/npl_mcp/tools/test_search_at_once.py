@@ -1,7 +1,5 @@
 """Searches hold up no other call, read in batches, end with their callers, and say what they left out."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

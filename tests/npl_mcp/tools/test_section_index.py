@@ -1,7 +1,5 @@
 """The section index in its two forms, within budgets, seen by an MCP client."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Promises of the session tools, seen by an MCP client."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

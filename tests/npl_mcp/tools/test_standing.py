@@ -1,7 +1,5 @@
 """Copies, translations, versions and retired pages in answers and searches."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

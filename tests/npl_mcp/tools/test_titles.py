@@ -1,7 +1,5 @@
 """Pages that a title in their front matter, a heading of level 1 or a file names, seen by a client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Promises of the tools for git repositories, seen by an MCP client, with real repositories."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

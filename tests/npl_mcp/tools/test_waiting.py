@@ -1,7 +1,5 @@
 """Calls that wait for something new: what wakes them, what ends them, and what they hold meanwhile."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Promises of the worklog tools, seen by an MCP client."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A browser without a window: it keeps cookies, sends the forms of pages, and reads HTML as others do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any

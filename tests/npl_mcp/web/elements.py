@@ -1,7 +1,5 @@
 """Elements of pages, to detect those that did not come from our templates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element

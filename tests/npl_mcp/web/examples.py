@@ -1,7 +1,5 @@
 """An address of each declared page: what its parameters stand for in the site of the safety tests."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Texts that try to become more than text, for every field that takes text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

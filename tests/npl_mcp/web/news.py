@@ -1,7 +1,5 @@
 """The news of a page, as a browser reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Requests for pages as a browser sends them, for one caller."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The page Ask without a browser: its data, its commands, and who may see and save what."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Change requests: board and table agree, and no unseen change is overwritten."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pages, their data and what they are shown with are sent compressed to those who accept it."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

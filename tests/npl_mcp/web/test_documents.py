@@ -1,7 +1,5 @@
 """Pages of documents: the same as JSON, and only what a caller may see."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin

@@ -1,7 +1,5 @@
 """Forms and cookies of anybody: those of our own pages are read, and no others take long to refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import urlencode
 

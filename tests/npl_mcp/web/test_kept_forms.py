@@ -1,7 +1,5 @@
 """A person's input stays unchanged: line breaks as typed, and nothing lost without a cookie."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Folders that are being indexed: pages show what is ready, say how much that is, and have the rest later."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Markdown of others becomes HTML that is nothing but text, structure and links that may be followed."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """News for open pages: recipients, start, and repeated changes."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Questions: their list, their outcomes as they come, edits, and who sees which."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

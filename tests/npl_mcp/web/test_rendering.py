@@ -1,7 +1,5 @@
 """Pages are written outside the event loop, so that a long one delays no other."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

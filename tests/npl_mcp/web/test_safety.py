@@ -1,7 +1,5 @@
 """Promises of every page, present and future: permissions, and headers of answers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages of search: what a caller may not see is neither found nor counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Start: a new visitor learns what npl is for, tries it and gets the entry for a client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.npl_mcp.http.http_server import serving

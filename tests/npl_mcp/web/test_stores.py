@@ -1,7 +1,5 @@
 """Pages of what agents do together: what they show to whom, and what their forms do."""
 
-from __future__ import annotations
-
 import base64
 import secrets
 from collections.abc import Iterator

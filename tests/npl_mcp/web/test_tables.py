@@ -1,7 +1,5 @@
 """Tables of pages: every column sorts, words filter, and the same rows are a CSV file."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The log of calls: off by default, told by its page, and never in the way of a call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``npl-load init-claude``: prompts in a file of instructions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

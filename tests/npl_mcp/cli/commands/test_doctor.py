@@ -1,7 +1,5 @@
 """``npl-mcp doctor``, run as a person runs it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

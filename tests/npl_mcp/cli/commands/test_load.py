@@ -1,7 +1,5 @@
 """``npl-load``: what it prints, what it says, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

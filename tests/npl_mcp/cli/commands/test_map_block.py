@@ -1,7 +1,5 @@
 """``npl-load map``: the map of documents, printed or kept in a marked block of a file."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Where the section commands look: the user's own files, wherever the shell may read them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``npl-load test``: questions are asked, and compared with a revision."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Parts of all command lines: one declaration for a flag, a call and a message."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_mcp import __main__

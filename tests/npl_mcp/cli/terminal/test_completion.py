@@ -1,7 +1,5 @@
 """Completion of the command lines in shells."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

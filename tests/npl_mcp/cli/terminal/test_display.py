@@ -1,7 +1,5 @@
 """Replies to terminal text and exit codes."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """Calls over HTTP on this machine: what a server may send, and what becomes of the call."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

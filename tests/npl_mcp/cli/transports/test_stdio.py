@@ -1,7 +1,5 @@
 """A server for one command, over standard streams."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Documents as resources: whole, or a section by its selector."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Prompts and agents as prompts of the protocol."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The database itself: opening, transactions, copies, and what goes wrong with files."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

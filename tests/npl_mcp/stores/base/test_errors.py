@@ -1,7 +1,5 @@
 """Errors of the stores."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Migrations: the tables they make, what they keep, and that they happen whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A network that breaks or stands still between a replica and PostgreSQL, at every moment of a call."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """PostgreSQL without its driver."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

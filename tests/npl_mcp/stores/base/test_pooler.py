@@ -1,7 +1,5 @@
 """A pooler that runs each transaction on another connection to the server, as PgBouncer does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Cases of PostgreSQL alone: broken connections, dying servers, schemas of others, a clock set back."""
 
-from __future__ import annotations
-
 import base64
 import random
 import threading

@@ -1,7 +1,5 @@
 """A data folder is its owner's alone: what is made there, and what an earlier version left open."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A database that another program holds: every call gives up at the same time, also behind waiting calls."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

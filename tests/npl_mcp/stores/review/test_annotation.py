@@ -1,7 +1,5 @@
 """Locations, and texts with comments as footnotes."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

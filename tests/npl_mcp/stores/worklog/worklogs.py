@@ -1,7 +1,5 @@
 """The tools of worklogs, called for any project of a data folder."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from types import SimpleNamespace

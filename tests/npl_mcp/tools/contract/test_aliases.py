@@ -1,7 +1,5 @@
 """Names that tools had before."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sections that a caller has read and that have changed since are told to it, once."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing

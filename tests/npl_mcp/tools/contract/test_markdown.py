@@ -1,7 +1,5 @@
 """The Markdown form of answers: it says what the JSON says, in fewer tokens, and no text can fake a part."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

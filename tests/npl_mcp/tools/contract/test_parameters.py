@@ -1,7 +1,5 @@
 """Arguments as agents send them: empty optional ones, other names of parameters, a text for a list of one."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 
