@@ -238,18 +238,18 @@ class App(Files):
             except DocumentNotFoundError:
                 if not named:
                     raise
-        found = tuple(dict.fromkeys((*named, *others))) if named else others
-        several = len(found) > 1 or (bool(others) and self.documents.is_set(ref))
+        founds = tuple(dict.fromkeys((*named, *others))) if named else others
+        several = len(founds) > 1 or (bool(others) and self.documents.is_set(ref))
         if several:
-            kept = await self._gather_set(None if named else ref, found)
+            kept = await self._gather_set(None if named else ref, founds)
             until = time.monotonic() + self.settings.time_limit
         else:
-            state = self.documents.stat(found[0])
+            state = self.documents.stat(founds[0])
             if state.size > SMALL_BYTES:
                 await Long()
             until = time.monotonic() + self.settings.time_limit
             left_out = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
-            kept = IndexedSet(found, self.indexed_document(found[0], state).collection, left_out)
+            kept = IndexedSet(founds, self.indexed_document(founds[0], state).collection, left_out)
         files = self.documents.names(kept.founds)
         name = self._name_of(ref, files) if several else files[0]
         clock = Deadline(name, until)
@@ -307,23 +307,23 @@ class App(Files):
         named: dict[Found, list[str]] = {}
         complete = bool(selectors)
         for selector in selectors:
-            found = self._document_of(selector)
-            for document in found:
+            documents = self._document_of(selector)
+            for document in documents:
                 named.setdefault(document, []).append(selector.document or "")
-            complete = complete and bool(found)
+            complete = complete and bool(documents)
         return named, complete
 
-    async def _gather_set(self, ref: DocumentRef | None, found: Sequence[Found]) -> IndexedSet:
+    async def _gather_set(self, ref: DocumentRef | None, founds: Sequence[Found]) -> IndexedSet:
         """Return a set in its indexed state.
 
         :param ref: cache key of the set; ``None`` if it is not cached.
         """
-        listed = self.documents.listed(found)
+        listed = self.documents.listed(founds)
         states, gone = listed.there, tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
         # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self._searches_all(ref, ()) else ref
         # The states of a list of names are not cached: each list is requested only once or a few times.
-        name = (asked, tuple(found) if ref is None else listed.roots)
+        name = (asked, tuple(founds) if ref is None else listed.roots)
         whole = asked is not None and self.documents.is_whole(asked)
         files = SetFiles(states, self.documents.read, self.documents.apart(listed), whole)
         kept = await self.state.sets.gather(name, files)

@@ -134,8 +134,8 @@ def _outcome(answer: object) -> Outcome | None:
     """Return the outcome of a question; ``None`` for another answer."""
     if answer is None:
         return None
-    found = len(answer.sections) if isinstance(answer, Tailored) else getattr(answer, "total", 0)
-    return "nothing" if not found else "weak" if getattr(answer, "weak", None) else "found"
+    number = len(answer.sections) if isinstance(answer, Tailored) else getattr(answer, "total", 0)
+    return "nothing" if not number else "weak" if getattr(answer, "weak", None) else "found"
 
 
 def _question(call: Call) -> str | None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, InvalidRequestError, NPLError
+from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
 from npl_index.library.listing import Listed
@@ -68,13 +68,8 @@ class CrDocuments(DocumentSource):
         :raises DocumentNotFoundError: there is no change request.
         :raises DocumentTooLargeError: they are more than the limit.
         :raises ConflictError: two files have the same key.
-        :raises InvalidRequestError: the name has filters, as in earlier versions.
         """
         changes, name = self._changes, _name(ref)
-        if "?" in name:
-            problem = f"{(ref.file or '')[:64]!r} has filters after the name"
-            hint = 'send them apart: filter={"status": ["Proposed", "Approved"]}'
-            raise InvalidRequestError(problem, parameter="file", hint=hint)
         if not self.is_set(ref):
             return (FoundRequest.of(*changes.find(None, name, "file")),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)

@@ -130,8 +130,8 @@ def npl_folders(settings: Settings) -> tuple[str, ...]:
 
 def real_paths(folders: Iterable[Path | str]) -> tuple[str, ...]:
     """Return the real paths of folders, without missing ones."""
-    found = (real_path(str(folder)) for folder in folders)
-    return tuple(path for path in found if path is not None)
+    paths = (real_path(str(folder)) for folder in folders)
+    return tuple(path for path in paths if path is not None)
 
 
 def may_write(settings: Settings, path: str) -> bool:
@@ -139,7 +139,7 @@ def may_write(settings: Settings, path: str) -> bool:
     if not isinstance(settings.write, tuple):
         return settings.write
     named = ((str(root), folder) for root in settings.roots for folder in settings.write)
-    places = (Path(root, as_named(os.sep if os.path.isabs(one) else root, one)) for root, one in named)
+    places = (Path(root, as_named(os.sep if os.path.isabs(path) else root, path)) for root, path in named)
     return lies_in(path, real_paths(places))
 
 

@@ -69,6 +69,6 @@ def normalised(text: str) -> str:
 
 def words_of(query: str) -> list[str]:
     """Return the phrases and words that are compared with rows."""
-    found = dict.fromkeys(word.strip("./-").lower() for word in _WORD.findall(query))
-    long = [word for word in found if len(word) >= _MIN_LENGTH or not word.isascii()]
-    return list(dict.fromkeys([*phrases_of(query), *(long or found)]))[:_MAX_WORDS]
+    words = dict.fromkeys(word.strip("./-").lower() for word in _WORD.findall(query))
+    long = [word for word in words if len(word) >= _MIN_LENGTH or not word.isascii()]
+    return list(dict.fromkeys([*phrases_of(query), *(long or words)]))[:_MAX_WORDS]

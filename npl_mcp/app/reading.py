@@ -136,7 +136,7 @@ class ReadSections:
             own = [read for read in self._by_document() if any(file in section.names for section in read)]
             changes = [change for read in own for change in self._changed(app, read)]
             # After a deletion, the selector is that of the section above.
-            self.remember(one for one in changes if one.digest is None or _related(one.selector, selector))
+            self.remember(new for new in changes if new.digest is None or _related(new.selector, selector))
 
 
 def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | None:
@@ -156,8 +156,8 @@ def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | Non
     return tuple(section.selector for section in reported) or None
 
 
-def _related(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
+def _related(selector: str, other: str) -> bool:
+    return selector.startswith(other) or other.startswith(selector)
 
 
 def _present_digest(tree: SectionTree, section: ReadSection) -> str | None:

@@ -356,8 +356,8 @@ def _exact_first(
     yield from (_section_hit(section, kind, words) for section in others)
 
 
-def _section_hit(found: _Section, kind: str, words: Sequence[str]) -> SearchHit:
-    documents, hit = found
+def _section_hit(ranked: _Section, kind: str, words: Sequence[str]) -> SearchHit:
+    documents, hit = ranked
     file, tree = documents.path(hit.document), documents.tree(hit.document)
     section, part = tree.sections[hit.section], documents.part(hit.place, chosen=False)
     tokens = None

@@ -49,7 +49,7 @@ class SharedState:
         self.stores = Stores(settings.data_folder, settings.database_url)
         self.revisions = CurrentRevisions()
         self.references = cached(
-            LRUCache(_MAX_LINKS, lambda found: min(1 + len(found), _MAX_LINKS)),
+            LRUCache(_MAX_LINKS, lambda links: min(1 + len(links), _MAX_LINKS)),
             key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
             lock=threading.Lock(),
         )(_references)
