@@ -1,4 +1,4 @@
-"""Projects with change requests: folders with a file ``.mdt-config.toml``, or folders named by a setting.
+"""Projects with change requests: folders with a file ``.mdt-config.toml``.
 
 ::
 

@@ -30,6 +30,8 @@ FILTER = repeated(
 ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
 WHERE = (
     repeated("--file", "F", "Markdown file, folder, glob or item name"),
+    argument("--kind", **removed_flag("--file takes the name of an item", switch=False)),
+    argument("--item", **removed_flag("write the name after --file", switch=False)),
     ROOT,
 )
 BUDGET = option("--budget", "N", dest="token_budget", type=int)

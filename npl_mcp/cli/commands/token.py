@@ -33,6 +33,17 @@ def _refused(_: str) -> NoReturn:
     raise argparse.ArgumentTypeError("libraries are not served any more; limit the token by --root")
 
 
+def _lifetime(text: str) -> timedelta:
+    """Read a lifetime.
+
+    :raises ArgumentTypeError: the text is not a lifetime.
+    """
+    match = _LIFETIME.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not a time; write 90m, 12h, 30d or 8w")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
 @COMMANDS.add(
     "token add",
     argument("names", nargs="+", metavar="NAME", help="owner of a token; its calls act under this name only"),
@@ -42,12 +53,11 @@ def _refused(_: str) -> NoReturn:
     repeated("--root", "DIR", "see only files below this folder", dest="sees_roots", type=path),
     option("--library", "NAME", argparse.SUPPRESS, type=_refused),
     option("--push", "NAME", argparse.SUPPRESS, type=_refused),
-    option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited"),
+    option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited", type=_lifetime),
 )
 def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Create a token for each name and print it, once."""
-    permissions, lifetime = _permissions(given), _lifetime(given.expires)
-    more = {"read_only": given.read_only, "lifetime": lifetime}
+    permissions, more = _permissions(given), {"read_only": given.read_only, "lifetime": given.expires}
     with stores_of(settings) as stores:
         made = {name: stores.unchecked.writing(add_token, name, permissions, **more) for name in given.names}
     lines = made.values() if len(made) == 1 else (f"{name} {token}" for name, token in made.items())
@@ -84,15 +94,6 @@ def _permissions(given: argparse.Namespace) -> Permissions:
         return Permissions(domains)
     # Another machine may have the roots.
     return Permissions(domains, tuple(map(os.path.abspath, given.sees_roots)))
-
-
-def _lifetime(text: str | None) -> timedelta | None:
-    if text is None:
-        return None
-    match = _LIFETIME.fullmatch(text)
-    if match is None:
-        raise InvalidRequestError(f"--expires {text!r} is not a time", hint="write 90m, 12h, 30d or 8w")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _row(identity: Identity) -> dict[str, Any]:

@@ -12,7 +12,8 @@ Front matter may declare arguments::
     ---
     Plan a bed of {plant}.
 
-An entry may also be a name alone, of a required argument.
+An entry may also be a name alone, and the list a mapping from names to descriptions; these arguments are
+required.
 
 The value of an argument replaces its name in braces. The only argument of a prompt without declared arguments
 is ``task``, which follows the prompt's text.
@@ -85,6 +86,8 @@ def _prompt(name: str, text: str) -> CallingPrompt:
 def _declared(value: object) -> list[PromptArgument]:
     """Return the arguments in a field; entries that cannot be used are left out."""
     arguments: dict[str, PromptArgument] = {}
+    if isinstance(value, dict):
+        value = [{"name": name, "description": about, "required": True} for name, about in value.items()]
     for entry in value if isinstance(value, list) else ():
         with suppress(InvalidValueError):
             given = {"name": entry, "required": True} if isinstance(entry, str) else entry

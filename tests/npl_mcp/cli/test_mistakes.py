@@ -111,7 +111,7 @@ SHARED: list[tuple[list[str], str]] = [
         ["token", "add", "a", "--push", "docs"],
         "argument --push: libraries are not served any more; limit the",
     ),
-    (["token", "add", "a", "--expires", "soon"], "--expires 'soon' is not a time; write 90m, 12h, 30d or 8w"),
+    (["token", "add", "a", "--expires", "soon"], "argument --expires: 'soon' is not a time; write 90m"),
     (["token", "revoke", "nobody"], "there is no token of 'nobody'"),
     (["library", "export", ""], "argument folder: it is empty"),
     (["library", "push", "docs"], "invalid choice: 'push' (choose from"),

@@ -14,8 +14,8 @@ from tests.conftest import with_client
 BED = """---
 description: Plan  a bed
 arguments:
-  - {name: plant, description: What will grow there, required: true}
-  - {name: place, description: Where it lies, required: true}
+  plant: What will grow there
+  place: Where it lies
 ---
 # Beds
 
