@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from npl_index.markdown.fences import BETWEEN
-from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
+from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS, condition_of
 from npl_mcp.cli.commands.targets import (
     BUDGET,
     DEPTH,
@@ -84,7 +85,10 @@ def _conditions(given: Namespace) -> dict[str, Any]:
     for text in given.filter or ():
         name, equals, values = text.partition("=")
         if equals and not text.startswith("["):
-            conditions[name.strip()] = [value.strip() for value in values.split(",")]
+            if condition_of(name):
+                conditions[name.strip()] = _typed(values)
+            else:
+                conditions.setdefault(name.strip(), []).extend(map(str.strip, values.split(",")))
             continue
         rest = _TRAIT.sub("", text).strip()
         if rest:
@@ -93,6 +97,14 @@ def _conditions(given: Namespace) -> dict[str, Any]:
         spellings = (match[1].lower().replace("-", "_") for match in _TRAIT.finditer(text))
         conditions |= {FLAG_SPELLINGS[spelling]: True for spelling in spellings}
     return conditions
+
+
+def _typed(value: str) -> Any:
+    """Return the value of a trait: ``true``, ``false`` or a number; any other text as written."""
+    try:
+        return json.loads(value.lower())
+    except ValueError:
+        return value
 
 
 def _depth_limit(given: Namespace) -> int | None:

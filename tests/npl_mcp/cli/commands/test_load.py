@@ -137,6 +137,15 @@ def test_an_answer_as_data(form: str, run: Run) -> None:
     assert data["content"].startswith("# rake:\n")
 
 
+def test_conditions_of_one_name_add_up(run: Run) -> None:
+    """Values are alternatives, and an excluded one stays excluded."""
+    tags = {"new": "red", "old": "red, old", "other": "blue", "plain": "green"}
+    work = {f"{name}.md": f"---\ntags: [{tag}]\n---\n# Pump {name}\n" for name, tag in tags.items()}
+    conditions = ("--filter", "tags=red,blue", "--filter", "tags=!old")
+    done = run("search", "pump", *conditions, "--format", "json", work=work, home={})
+    assert {hit["file"] for hit in json.loads(done.out)} == {"new.md", "other.md"}
+
+
 DOCUMENT = case_text("texts/levels.md")
 NORTH = "## North\n\n| crop | month |\n|:--|:--|\n| peas | May |\n"
 
@@ -160,6 +169,10 @@ BEDS = {".npl/npl/beds.md": DOCUMENT}
             "|   +-- ## South [code] [example]\n",
         ),
         (["--index", "--filter", "[has-table]"], "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n"),
+        (
+            ["--index", "--filter", "has_code=true"],
+            "beds (v0.0.0)\n+-- # Beds\n|   +-- ## South [code] [example]\n",
+        ),
         (
             ["--index", "--depth", "1"],
             "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n|   +-- ## South [code] [example]\n",
