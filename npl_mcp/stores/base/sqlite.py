@@ -269,25 +269,10 @@ class SqliteEngine(engine.Engine):
 
     def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
-
-        def names(query: str) -> list[str]:
-            return [row["name"] for row in transaction.all(query)]
-
-        # Without the tables of the full-text indexes, which are derived from the others.
-        sql = (
-            "SELECT name, sql FROM sqlite_master JOIN pragma_table_list AS list USING (name)"
-            " WHERE list.type = 'table' AND list.schema = 'main' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
-            " ORDER BY name"
-        )
+        parts = ("columns", "key", "parents")
         return [
-            engine.StoreTable(
-                row["name"],
-                names(f"SELECT name FROM pragma_table_info('{row['name']}') ORDER BY cid"),
-                names(f"SELECT name FROM pragma_table_info('{row['name']}') WHERE pk ORDER BY pk"),
-                names(f"SELECT DISTINCT [table] AS name FROM pragma_foreign_key_list('{row['name']}')"),
-                "AUTOINCREMENT" in row["sql"],
-            )
-            for row in transaction.all(sql)
+            engine.StoreTable(**row | {part: json.loads(row[part]) for part in parts})
+            for row in transaction.all(_TABLES)
         ]
 
     def go_on_numbering(self, transaction: Any, table: engine.StoreTable) -> None:
@@ -323,6 +308,16 @@ def _use_log(raw: Any, deadline: engine.CallDeadline) -> None:
                 raise
             time.sleep(0.005)
 
+
+# Without the tables of the full-text indexes, which are derived from the others.
+_TABLES = """
+SELECT name, sql LIKE '%AUTOINCREMENT%' AS numbered,
+    (SELECT json_group_array(name) FROM pragma_table_info(stored.name)) AS columns,
+    (SELECT json_group_array(name)
+        FROM (SELECT name FROM pragma_table_info(stored.name) WHERE pk ORDER BY pk)) AS key,
+    (SELECT json_group_array(DISTINCT [table]) FROM pragma_foreign_key_list(stored.name)) AS parents
+FROM sqlite_master AS stored JOIN pragma_table_list AS list USING (name)
+WHERE list.type = 'table' AND list.schema = 'main' AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name"""
 
 _PRAGMAS = (
     "synchronous = FULL",

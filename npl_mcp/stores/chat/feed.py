@@ -48,9 +48,7 @@ def parse_since(since: int | str, name: str) -> int | str:
 
     A time is ISO 8601, as :meth:`datetime.datetime.fromisoformat` reads it. Without a zone it is UTC.
     """
-    if isinstance(since, int):
-        return checks.whole(since, name)
-    written = since.strip()
+    written = str(since).strip()
     if written.isascii() and written.isdecimal():
         return checks.whole(int(written[:_TOO_LONG]), name)
     try:
@@ -71,22 +69,19 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     :returns: a page; its total counts all events, or all events after ``since``.
     """
     if since is None:
-        seen = 0
+        seen, order = 0, "event.position DESC"
         last = count - page.offset
         first = max(last - page.limit, 0) + 1
     else:
-        seen = _seen(tx, room_id, since)
+        seen, order = _seen(tx, room_id, since), "event.position"
         first = seen + 1 + page.offset
         last = min(first + page.limit - 1, count)
-    order = "event.position DESC" if since is None else "event.position"
     items = _events(tx, _RANGE, order, room=room_id, first=first, last=last) if first <= last else ()
     if items:
         cursor = items[-1].id
-    elif isinstance(since, int):
-        cursor = since
     else:
         sql = "SELECT id FROM event WHERE room_id = :room AND position = :seen"
-        cursor = tx.value(sql, room=room_id, seen=seen) or 0
+        cursor = since if isinstance(since, int) else tx.value(sql, room=room_id, seen=seen) or 0
     return page.page(items, count - seen, cursor)
 
 
