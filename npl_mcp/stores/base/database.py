@@ -354,7 +354,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """Begin a transaction of its own, that of the call apart."""
+        """Begin a separate transaction, even in a call that has begun one."""
         deadline = CallDeadline()
         begin = partial(self._begun, deadline, read_only=not write)
         pools = self._opened(deadline)

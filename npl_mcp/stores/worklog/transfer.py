@@ -105,8 +105,7 @@ def export(tx: Transaction, project: str, session_id: str | None, target: Path |
                     cursors.replace(f"{cursor_name(agent)}.cursor", cursor_text(cursor).encode())
             return Path(folder.path)
     except OSError as error:
-        where = f"to {target.name[:64]!r}" if target is not None else f"below {SESSIONS}"
-        problem = f"the worklog cannot be written {where}: {error.strerror}"
+        problem = f"the worklog cannot be written: {error.strerror}"
         raise StorageError(problem, hint="name another folder") from error
 
 
