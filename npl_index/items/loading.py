@@ -31,8 +31,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from npl_index.errors import (
@@ -63,6 +65,7 @@ _DECLARATION = re.compile(
         ) (["']) ([^"'\n]*) \1""",
     re.VERBOSE,
 )
+_WILDCARD = re.compile(r"[*?\[\]]")
 _BEFORE_HEADER = re.compile(r"\s*(?:\* \* \*[ \t]*\n\s*)?")
 _DECLARABLE = re.compile(r"[^\s/.{}<>()$|\\][^\s{}<>()$|\\]*")
 
@@ -155,14 +158,92 @@ class Group:
     skip: str | Iterable[str] | None = None
 
 
+@dataclass
+class _Load:
+    """A load of items, each file once, in the order of first mention.
+
+    :param problems: errors of unusable items; ``None`` raises the first.
+    :param texts: loaded items with their texts.
+    :param missing: names and patterns without a match.
+    :param skipped: omitted names.
+    :param taken: absolute paths of the loaded files.
+    :param size: characters of the texts.
+    """
+
+    library: Library
+    problems: list[str] | None = None
+    texts: list[tuple[LoadedItem, str]] = field(default_factory=list)
+    missing: list[MissingItem] = field(default_factory=list)
+    skipped: dict[str, None] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    size: int = 0
+
+    def add(self, kind: Kind, wanted: Iterable[str], skip: str | Iterable[str] | None = None) -> None:
+        """Load the items of a kind.
+
+        :param wanted: names and patterns.
+        :raises DocumentTooLargeError: all items together exceed the limit.
+        """
+        is_skipped, files, absent = _skipping(skip), dict[str, Found](), list[str]()
+        for name in wanted:
+            if not has_magic(name) and is_skipped(name):
+                self.skipped[name] = None
+                continue
+            with self._noting_problems():
+                matches = self.library.find_items(kind, name)
+                absent += [] if matches else [name]
+                self.skipped |= dict.fromkeys(filter(is_skipped, sorted(matches)))
+                for match in sorted(matches):
+                    if not is_skipped(match) and matches[match].absolute not in self.taken:
+                        self.taken.add(matches[match].absolute)
+                        files[match] = matches[match]
+        for name, file in files.items():
+            with self._noting_problems():
+                self.texts.append(_load_item(self.library, kind, name, file))
+                self.size += len(self.texts[-1][1])
+            if self.size > (most := self.library.limits.max_bytes):
+                problem = f"the items are larger than {most:,} characters together"
+                raise DocumentTooLargeError(problem, hint="name fewer items")
+        known = self.library.item_names(kind) if absent else ()
+        label = None if self.problems is None else kind.name
+        for name in absent:
+            self.missing.append(MissingItem(name, near_names(_WILDCARD.sub("", name), known), label))
+
+    @contextmanager
+    def _noting_problems(self) -> Iterator[None]:
+        try:
+            yield
+        except NPLError as error:
+            if self.problems is None:
+                raise
+            self.problems.append(str(error))
+
+    def result(self) -> Loaded:
+        """Return the loaded items."""
+        names: dict[str | None, list[str]] = defaultdict(list)
+        for item, _ in self.texts:
+            names[self.library.catalog.kind(item.kind).flag_name].append(item.name)
+        flags = {flag: ",".join(sorted(names[flag])) for flag in FLAGS if flag in names}
+        return Loaded(
+            content=BETWEEN.join(f"# {item.name}:\n{text}\n" for item, text in self.texts),
+            flags=flags,
+            items=tuple(item for item, _ in self.texts),
+            missing=tuple(self.missing) or None,
+            skipped=tuple(self.skipped) or None,
+            problems=tuple(self.problems or ()) or None,
+            header="" if self.problems is None else flag_header(flags),
+        )
+
+
 def load_groups(library: Library, groups: Iterable[Group]) -> Loaded:
     """Load items of several kinds, one group after the other; each item once.
 
     Unusable items are reported in ``problems``, and all others are loaded.
     """
-    problems: list[str] = []
-    loaded = _loaded(library, groups, problems)
-    return replace(loaded, problems=tuple(problems) or None, header=flag_header(loaded.flags))
+    loading = _Load(library, [])
+    for group in groups:
+        loading.add(library.catalog.kind(group.kind), split_items(group.items), group.skip)
+    return loading.result()
 
 
 def load(
@@ -175,38 +256,11 @@ def load(
     :param skip: patterns of item names (:mod:`fnmatch`, case-sensitive), separated by commas or blanks.
     :raises MissingRequestError: ``items`` contains no name.
     """
-    wanted = split_items(items)
+    wanted, loading = split_items(items), _Load(library)
     if not wanted:
         raise MissingRequestError("'items' contains no name", parameter="items", hint="name an item, or '*'")
-    return _loaded(library, [Group(kind, wanted, skip)])
-
-
-def _loaded(library: Library, groups: Iterable[Group], problems: list[str] | None = None) -> Loaded:
-    """Load items of several kinds.
-
-    :param problems: list that collects errors; without it the first error is raised.
-    """
-    texts: list[tuple[LoadedItem, str]] = []
-    missing: list[MissingItem] = []
-    skipped: list[str] = []
-    taken: set[str] = set()
-    names: dict[str, list[str]] = {}
-    for group in groups:
-        kind = library.catalog.kind(group.kind)
-        wanted, is_skipped = split_items(group.items), _skipping(group.skip)
-        files, absent, left_out = _pick(library, kind, wanted, is_skipped, taken, problems)
-        read = list(_load_all(library, kind, files, problems))
-        names.setdefault(kind.flag_name or "", []).extend(item.name for item, _ in read)
-        texts += read
-        missing += absent if problems is None else (replace(item, kind=kind.name) for item in absent)
-        skipped += left_out
-    return Loaded(
-        content=BETWEEN.join(f"# {item.name}:\n{text}\n" for item, text in texts),
-        flags={flag: ",".join(sorted(names[flag])) for flag in FLAGS if names.get(flag)},
-        items=tuple(item for item, _ in texts),
-        missing=tuple(missing) or None,
-        skipped=tuple(skipped) or None,
-    )
+    loading.add(library.catalog.kind(kind), wanted, skip)
+    return loading.result()
 
 
 def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
@@ -239,20 +293,20 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
         return Loaded(content=content, flags={}, items=(agent,))
     components = library.catalog.kind("component")
     needed = dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text)))
-    files, missing, _ = _pick(library, components, needed, _skipping(None))
-    read = tuple(_load_all(library, components, files))
+    loading = _Load(library)
+    loading.add(components, needed)
     core = library.catalog.init
     reference = library.find_item(core, core.only or "")
-    before = tuple(_load_all(library, core, {} if reference is None else {core.only or "": reference}))
+    before = () if reference is None else (_load_item(library, core, core.only or "", reference),)
     parts = [f"## Core NPL Framework\n\n{body}" for _, body in before]
-    parts += [f"## Component: {item.name}\n\n{body}" for item, body in read]
+    parts += [f"## Component: {item.name}\n\n{body}" for item, body in loading.texts]
     heading = f"# NPL Definition for {name}\n\nWhat the agent above relies on."
     absent = () if reference is not None else (MissingItem(core.only or "", ()),)
     return Loaded(
         content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
-        flags={components.flag_name or "": ",".join(sorted(item.name for item, _ in read))} if read else {},
-        items=(agent, *(item for item, _ in (*before, *read))),
-        missing=(*absent, *missing) or None,
+        flags=loading.result().flags,
+        items=(agent, *(item for item, _ in (*before, *loading.texts))),
+        missing=(*absent, *loading.missing) or None,
     )
 
 
@@ -322,73 +376,6 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
         )
 
     return is_skipped
-
-
-def _pick(
-    library: Library,
-    kind: Kind,
-    wanted: Iterable[str],
-    is_skipped: Callable[[str], bool],
-    taken: set[str] | None = None,
-    problems: list[str] | None = None,
-) -> tuple[dict[str, Found], list[MissingItem], list[str]]:
-    """Find items by name or pattern, each file once, in the order of first mention.
-
-    :param is_skipped: returns whether to omit a name.
-    :param taken: absolute paths of the files already loaded; the paths of the picked files are added.
-    :param problems: list that collects errors; without it the first error is raised.
-    :returns: the files by name, the names without a match, and the omitted names.
-    """
-    files: dict[str, Found] = {}
-    absent: list[str] = []
-    skipped: dict[str, None] = {}
-    taken = set() if taken is None else taken
-    for name in wanted:
-        if not has_magic(name) and is_skipped(name):
-            skipped[name] = None
-            continue
-        try:
-            matches = library.find_items(kind, name)
-        except NPLError as error:
-            if problems is None:
-                raise
-            problems.append(str(error))
-            continue
-        if not matches:
-            absent.append(name)
-        for match in sorted(matches):
-            if is_skipped(match):
-                skipped[match] = None
-            elif matches[match].absolute not in taken:
-                taken.add(matches[match].absolute)
-                files[match] = matches[match]
-    known = library.item_names(kind) if absent else ()
-    missing = [MissingItem(name, near_names(re.sub(r"[*?\[\]]", "", name), known)) for name in absent]
-    return files, missing, list(skipped)
-
-
-def _load_all(
-    library: Library, kind: Kind, files: Mapping[str, Found], problems: list[str] | None = None
-) -> Iterator[tuple[LoadedItem, str]]:
-    """Read items with their patches, up to a limit on their total size.
-
-    :param problems: list that collects errors; without it the first error is raised.
-    :raises DocumentTooLargeError: the items together exceed the limit.
-    """
-    size = 0
-    for name, file in files.items():
-        try:
-            described, text = _load_item(library, kind, name, file)
-        except NPLError as error:
-            if problems is None:
-                raise
-            problems.append(str(error))
-            continue
-        size += len(text)
-        if size > library.limits.max_bytes:
-            problem = f"the items are larger than {library.limits.max_bytes:,} characters together"
-            raise DocumentTooLargeError(problem, hint="name fewer items")
-        yield described, text
 
 
 def _load_item(library: Library, kind: Kind, name: str, found: Found) -> tuple[LoadedItem, str]:
