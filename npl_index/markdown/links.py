@@ -103,7 +103,9 @@ def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
         if any(mark in line for mark in _LINK_MARKS):
             masked = _ESCAPE.sub("\0\0", line) if "\\" in line else line
             for wiki in _WIKI.finditer(masked):
-                yield Reference(number, wiki[1].strip(), slug((wiki[2] or "").strip()), wiki=True)
+                heading = (wiki[2] or "").rpartition("#")[2].strip()
+                anchor = "" if heading.startswith("^") else slug(heading)  # ^ names a paragraph
+                yield Reference(number, wiki[1].strip(), anchor, wiki=True)
             for target in _targets(line, masked):
                 if target and not _SCHEME.match(target):
                     path, _, anchor = target.partition("#")

@@ -140,12 +140,10 @@ class Relations:
         document to be written.
         """
         for reference, place, target in self.links(document):
-            if reference.wiki:
-                continue
             if target is not None:
                 if not self.has_anchor(target, reference.anchor):
                     yield reference, "no such heading"
-            elif place is not None and self._is_missing(place):
+            elif place is not None and not reference.wiki and self._is_missing(place):
                 yield reference, "no document"
 
     def _is_missing(self, place: str) -> bool:

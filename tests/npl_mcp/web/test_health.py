@@ -63,7 +63,7 @@ def found(server: Running, check: str) -> list[tuple[str, int]]:
 
 
 SEEDED: dict[str, list[tuple[str, int]]] = {
-    "broken": [("README.md", 3), ("README.md", 3)],
+    "broken": [("README.md", 3), ("README.md", 3), ("wiki.md", 3)],
     "same": [("near.md", 1), ("rules.md", 1), ("zh.md", 1)],
     "long": [("long.md", 1)],
     "empty": [("empty.md", 1), ("holes.md", 3)],
