@@ -18,10 +18,6 @@ from npl_index.tokens.counting import TokenCounter, count_tokens, starts_token
 _MAX_TAIL = 4_096
 """Maximum characters at the end of a text that are counted twice; a token has at most 128."""
 
-_MAX_COUNTED_AHEAD = 1 << 18
-"""Maximum characters of a document whose sections are all counted in advance, escaped counts included: about
-30 ms. In a longer document, only candidates for an answer are counted."""
-
 NOTHING = array("I")
 """Counts of a document without stored counts."""
 
@@ -114,14 +110,6 @@ class TokenCounts:
     def total(self, sections: range) -> int:
         """Return the tokens of one or several sections' own texts, joined by blank lines."""
         return sum(map(self.followed, sections[:-1])) + self.last(sections[-1])
-
-    def count_ahead(self) -> None:
-        """Count all sections of a document that is not long, so that no later answer waits for the counts."""
-        known = self._known
-        if (0 in known.escaped or 0 in known.measured) and len(self._tree.source) <= _MAX_COUNTED_AHEAD:
-            for index in range(len(self._tree.sections)):
-                self._measured(index)
-                self.escaped(index)
 
     def stored(self) -> array[int]:
         """Return all counts in their stored form: the counter's number, ``followed``, ``last``."""

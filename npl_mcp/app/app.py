@@ -363,11 +363,7 @@ class App(Files):
         def counts(document: int) -> TokenCounts:
             own, by = collection.documents[document], counter or self.counter
             known = self.state.known_counts(own, by, lambda: collection.tokens_of(document))
-            counted = TokenCounts(own.tree, by, clock, known)
-            if len(collection.documents) == 1:
-                # A call about one file is often followed by another, which should not wait for its counts.
-                counted.count_ahead()
-            return counted
+            return TokenCounts(own.tree, by, clock, known)
 
         return counts
 

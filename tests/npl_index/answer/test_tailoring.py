@@ -347,19 +347,15 @@ def test_a_long_text_is_counted_once(text: str) -> None:
     assert meter.shown < len(text) + 20_000
 
 
-def test_later_answers_wait_for_no_counts() -> None:
-    """The first call about a file counts the tokens of all its sections inside JSON."""
+def test_later_answers_count_no_section_again() -> None:
+    """A section's tokens are known from the first answer that needs them."""
     meter = Meter()
     text = "".join(f"## Bed {bed}\n\n{'The tulips need water. ' * 100}\n\n" for bed in range(5))
     on = document_set({"garden.md": text}, meter)
-    on.counts(0).count_ahead()
+    ask(on, context="water for tulips", token_budget=20_000)
     before = meter.shown
-    answer = ask(on, context="water for tulips", token_budget=20_000)
-    assert len(answer.sections) == 5
+    assert len(ask(on, context="water for tulips", token_budget=20_000).sections) == 5
     assert meter.shown - before < len(text) / 3
-    before = meter.shown
-    on.counts(0).count_ahead()
-    assert meter.shown == before
 
 
 def test_a_piece_is_counted_once() -> None:
