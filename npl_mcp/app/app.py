@@ -50,6 +50,10 @@ VIEWS = 32
 VOCABULARY_DELAY = 0.5
 """Seconds between the start of the warm-up and the loading of the vocabulary, for the first calls."""
 
+CHECK_DELAY = 10.0
+"""Seconds until the index is compared with its documents, which takes seconds of a processor for a large one.
+"""
+
 ONLY_REFERENCE = "the roots: no Markdown; npl.md is the bundled reference of NPL"
 """The remark on an answer without ``file`` where no root has Markdown."""
 
@@ -377,11 +381,16 @@ class App(Files):
     def start_warm_up(self) -> None:
         """Run :meth:`warm_up` in a separate thread."""
         if self.settings.warm_up and self._warm_up is None:
-            self._warm_up = threading.Thread(target=self.warm_up, name="npl-warm-up", daemon=True)
+            self._warm_up = threading.Thread(
+                target=self.warm_up, args=(CHECK_DELAY,), name="npl-warm-up", daemon=True
+            )
             self._warm_up.start()
 
-    def warm_up(self) -> None:
-        """Check the database and the index, and load the vocabulary."""
+    def warm_up(self, delay: float = 0.0) -> None:
+        """Check the database, load the vocabulary, and check the index.
+
+        :param delay: seconds before the check of the index.
+        """
         # Loading a vocabulary blocks the interpreter for a third of a second; the first call has priority.
         self._closing.wait(VOCABULARY_DELAY)
         try:
@@ -389,7 +398,8 @@ class App(Files):
         except NPLError as error:
             logger.error("data folder: %s", error)
         self.state.load_counter()
-        self.state.sets.verify(self._closing.is_set)
+        if not self._closing.wait(delay):
+            self.state.sets.verify(self._closing.is_set)
 
     def close(self) -> None:
         """Stop the warm-up; close the shared state."""
