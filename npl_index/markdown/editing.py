@@ -27,7 +27,6 @@ from npl_index.markdown.state import BlockState
 from npl_index.markdown.surroundings import ANCHORS, Surroundings
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_MAY_STAY_OPEN = re.compile(r"```|~~~|<(?:[!?]|script|pre|style|textarea)", re.IGNORECASE)
 _WHITE = b" \t\r\n"
 Parse = Callable[[bytes], SectionTree]
 
@@ -122,7 +121,7 @@ class _Edit:
         """Add a text after the body."""
         body, data = self._body(), self._data
         _, text = self._parse(text)
-        if body.stop == len(data) and (unclosed := _unclosed_end(self._tree)):
+        if body.stop == len(data) and (unclosed := _unclosed(self.around.blocks)[0]):
             raise InvalidRequestError(
                 f"the section {self._section.name!r} ends inside a {unclosed} that is never closed",
                 hint="replace the section, and close it there",
@@ -336,14 +335,6 @@ def _lower(section: Section) -> str:
     """Return a hint about the allowed heading levels, and about the place for other headings."""
     deeper = f"use headings of level {section.level + 1} or lower" if section.level < 6 else "use no headings"
     return f"{deeper}, or append a new section to the one above" if section.parent else deeper
-
-
-def _unclosed_end(tree: SectionTree) -> str:
-    """Return the kind of the open block at the end, which begins in the last section's own text."""
-    own = tree.source[tree.line_starts[tree.sections[-1].own.start] :]
-    if _MAY_STAY_OPEN.search(own) is None:
-        return ""
-    return _unclosed(read_blocks(tree.source, starts=tree.line_starts, npl=tree.dialect == "npl"))[0]
 
 
 def check_closed(blocks: BlockState) -> None:

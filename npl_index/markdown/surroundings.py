@@ -64,13 +64,14 @@ class Surroundings:
     :param source: the text, with line feeds.
     :param npl: fences nest, as in NPL.
     :param first: first line after the front matter.
+    :ivar blocks: its blocks.
     """
 
     def __init__(self, source: str, *, npl: bool, first: int = 0) -> None:
-        self._blocks = read_blocks(source, npl=npl, first=first, complete=True)
+        self.blocks = read_blocks(source, npl=npl, first=first, complete=True)
         self.lines = source.split("\n")
         self._shown = self.lines.copy()
-        for token in self._blocks.tokens:
+        for token in self.blocks.tokens:
             if token.type in ("fence", "code_block") and token.map:
                 for line in range(token.map[0], min(token.map[1], len(self.lines))):
                     self._shown[line] = ""
@@ -93,7 +94,7 @@ class Surroundings:
     @cached_property
     def _definitions(self) -> Mapping[str, object]:
         """Values by label: of links, footnotes (``^label``) and abbreviations (``*label``)."""
-        links = self._blocks.env.get("references", {})
+        links = self.blocks.env.get("references", {})
         defined = {label: (link["href"], link["title"]) for label, link in links.items()}
         notes = {label: line for line in self._shown if (label := _noted(line))}
         return defined | notes
@@ -106,7 +107,7 @@ class Surroundings:
         :param start: first line below the last heading in these lines.
         """
         kinds: dict[int, str] = {}
-        for token in self._blocks.tokens:
+        for token in self.blocks.tokens:
             if token.map and not token.level and start <= token.map[0] < stop:
                 kinds |= dict.fromkeys(range(*token.map), token.type)
         serving, spans = self._serving(first, stop), any(map(str.strip, self.lines[stop:]))
@@ -221,13 +222,13 @@ class Surroundings:
 
     def _block(self, line: int) -> Token | None:
         """Return the outermost block of a line."""
-        blocks = (token for token in self._blocks.tokens if not token.level)
+        blocks = (token for token in self.blocks.tokens if not token.level)
         return next((token for token in blocks if token.map and line in range(*token.map)), None)
 
     def _is_tight(self, block: Token) -> bool:
         """Return whether a list has no blank lines between its items and their blocks."""
         begin, stop = block.map or (0, 0)
-        inner = (token.map[0] for token in self._blocks.tokens if 1 <= token.level <= 2 and token.map)
+        inner = (token.map[0] for token in self.blocks.tokens if 1 <= token.level <= 2 and token.map)
         return all(self.lines[line - 1].strip() for line in inner if begin < line < stop)
 
     def continued_by(self, below: Surroundings) -> bool:
