@@ -204,7 +204,8 @@ class ChangeRequests:
         }
         before, digest = self._set(project, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
-        return answers.WrittenRequest(before.key, before.title, before.status, None, updated, digest)
+        names = before.key, before.title, before.status
+        return answers.WrittenRequest(*names, updated=updated, digest=digest)
 
     def _set(
         self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None

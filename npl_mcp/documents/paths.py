@@ -87,7 +87,9 @@ class Outline:
                 marks = "#" * section.level
                 own = [label(f"{marks} {text}{ordinal}") for text in texts for ordinal in ordinals]
                 above = self._spelled.get(section.parent or 0)
-                self._spelled[section.index] = own if above is None else list(map(_below, above, own))
+                if above is not None:
+                    own = [SEPARATOR.join(headings) for headings in zip(above, own, strict=True)]
+                self._spelled[section.index] = own
         paths = {index: spelled[0] for index, spelled in self._spelled.items()}
         used = Counter(paths.values())
         selectors = selectors_of(tree) if len(used) < len(paths) else ()
@@ -171,7 +173,3 @@ class Outline:
         near = [self.addresses[index] for index in sections[:_MAX_LISTED]]
         more = [f"and {len(sections) - len(near)} more"] if len(sections) > len(near) else []
         return near, "".join(f"\n  - {line}" for line in (*near, *more))
-
-
-def _below(above: str, heading: str) -> str:
-    return f"{above}{SEPARATOR}{heading}"
