@@ -160,13 +160,18 @@ def texts_of(front: str, names: Sequence[str]) -> list[str]:
 
 
 def field_values(front: str) -> list[tuple[str, str]]:
-    """Return the names and values of fields, folded for comparisons; a list counts as each of its values.
+    """Return the names and values of fields, folded for comparisons.
+
+    A list counts as each of its values; tags may be a list between commas.
 
     :param front: result of :func:`find_front_matter`; text after :data:`MAX_YAML` is ignored.
     """
     pairs: dict[tuple[str, str], None] = {}
     for field in fields(f"---\n{front[:MAX_YAML]}"):
-        listed = field.value if isinstance(field.value, list) else [field.value]
+        given = field.value
+        if isinstance(given, str) and folded_value(field.name) == "tags":
+            given = given.split(",")
+        listed = given if isinstance(given, list) else [given]
         for value in listed[:MAX_VALUES] or [""]:
             text = value if isinstance(value, str) else ""
             pairs[folded_value(field.name), folded_value(text)] = None

@@ -9,7 +9,7 @@ from npl_mcp.config.settings import Settings
 from tests.conftest import Call, Connect
 
 FILES = {
-    "plan.md": "---\ntype: Policy\ntags: [money, year]\nstatus: draft\n---\n# Plan\n\nThe margin planned.\n",
+    "plan.md": "---\ntype: Policy\ntags: money, year\nstatus: draft\n---\n# Plan\n\nThe margin planned.\n",
     "rule.md": "---\ntype: policy\ntags:\n  - money\nstatus: stable\nhas_code: no\n---\nA margin.\n",
     "toml.md": '+++\ntype = "note"\ntags = ["year", "!odd"]\n+++\n# Note\n\nThe margin of a note.\n',
     "bare.md": "# Bare\n\nThe margin, plainly.\n\n## Code\n\nThe margin in code:\n\n```\nmargin = 1\n```\n",
