@@ -117,20 +117,16 @@ def definitions_for(text: str, source: str, *, nested: bool = False) -> list[str
 
     :param text: a part of the document.
     """
-    used = {_label(use[1]) for use in _USE.finditer(text)}
-    if not used or not any(_label(line[1]) in used for line in _DEFINED.finditer(source)):
+    used = {normalizeReference(use[1]) for use in _USE.finditer(text)}
+    if not used or not any(normalizeReference(line[1]) in used for line in _DEFINED.finditer(source)):
         return []
     shown = "\n".join(line for _, line in _without_comments(_outside_code(text, nested)))
-    used = {_label(use[1]) for use in _USE.finditer(shown)}
+    used = {normalizeReference(use[1]) for use in _USE.finditer(shown)}
     definitions: dict[str, str] = {}
     for _, line in _outside_code(source, nested):
         if defined := _DEFINED.match(line):
-            definitions.setdefault(_label(defined[1]), line.strip())
+            definitions.setdefault(normalizeReference(defined[1]), line.strip())
     return [line for label, line in definitions.items() if label in used]
-
-
-def _label(text: str) -> str:
-    return str(normalizeReference(text))
 
 
 def _without_comments(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -126,17 +127,12 @@ class SearchResult:
     phrases: Sequence[str]
     words: Sequence[str]
     conditions: QueryConditions
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     capped: list[str] = field(default_factory=list)
     missing: int = 0
     not_searched: list[str] = field(default_factory=list)
     absent: dict[str, tuple[str, ...]] | None = None
     hits: Iterable[SearchHit] = ()
-
-    def count(self, kind: str, number: int) -> None:
-        """Record the number of hits of a kind."""
-        if number:
-            self.counts[kind] = self.counts.get(kind, 0) + number
 
     def lacks(self, absent: Mapping[str, tuple[str, ...]]) -> None:
         """Record absent words of one set, with similar words; a word is absent if all sets lack it."""
@@ -306,7 +302,7 @@ def _section_hits(
         kept = [pair for pair in few if spelt.search(pair[1].text)] or ([] if absent or unheld else few)
     elif len(sections) >= limit:
         result.capped.append(kind)
-    result.count(kind, len(kept))
+    result.counts[kind] += len(kept)
     kept.sort(key=lambda pair: (-pair[0], -pair[1].hit.score.total))
     return _exact_first([section for _, section in kept], kind, spelt, result.words)
 
@@ -393,7 +389,7 @@ def _row_hits(result: SearchResult, kind: str, matches: Sequence[Match]) -> Iter
         result.capped.append(kind)
     allowed = result.conditions.allow_record
     matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]
-    result.count(kind, len(matches))
+    result.counts[kind] += len(matches)
     return (_row_hit(kind, match, result.words) for match in matches)
 
 

@@ -146,7 +146,7 @@ async def search(
             changed=report_changes(app),
             items=tuple(sorted(items, key=lambda hit: list(KINDS).index(hit.kind))),
             total=sum(every.counts.values()),
-            counts=every.counts,
+            counts=+every.counts,  # without zeros
             limit=page.limit,
             offset=page.offset,
             absent=tuple(absent) or None,
