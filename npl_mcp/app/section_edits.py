@@ -297,6 +297,16 @@ def _check_scheme(scheme: str, label: str) -> None:
         raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=SCHEMES[scheme].changed_by)
 
 
+def is_writable(app: App, found: Found, label: str) -> bool:
+    """Return whether the settings allow edits of a file; see :func:`check_writable`."""
+    try:
+        check_write(app)
+        check_writable(app, found, label)
+    except NotAllowedError:
+        return False
+    return True
+
+
 def check_writable(app: App, found: Found, label: str) -> None:
     """Check that a file is below a root of the user, where the settings allow edits, and not in a folder with
     settings of programs.

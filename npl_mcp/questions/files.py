@@ -28,7 +28,6 @@ from npl_index.errors import (
     DocumentError,
     DocumentTooLargeError,
     InvalidRequestError,
-    NPLError,
     SelectorSyntaxError,
 )
 from npl_index.library.files import read_below
@@ -39,7 +38,7 @@ from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_s
 from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
-from npl_mcp.app.section_edits import check_writable, check_write
+from npl_mcp.app.section_edits import check_writable, check_write, is_writable
 from npl_mcp.documents.folders import SharedFolder
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.folder import QUESTION_FOLDER, private_folder
@@ -329,18 +328,9 @@ def _found_files(app: App) -> Iterator[tuple[str, Found]]:
 
 
 def _read_file(app: App, name: str, found: Found, clock: Deadline) -> QuestionFile:
-    writable = _is_in_data(app, found) or _is_writable(app, found, name)
+    writable = _is_in_data(app, found) or is_writable(app, found, name)
     try:
         data = read_below(found.root.path, found.path, MAX_BYTES)[0]
     except OSError as error:
         return QuestionFile(name, (), (Problem(1, 1, str(unusable(name, error))),), writable=writable)
     return read_questions(data, name, writable=writable, clock=clock)
-
-
-def _is_writable(app: App, found: Found, name: str) -> bool:
-    try:
-        check_write(app)
-        check_writable(app, found, name)
-    except NPLError:
-        return False
-    return True

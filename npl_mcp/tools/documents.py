@@ -25,7 +25,7 @@ from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.section_edits import EditableSection, own_section
+from npl_mcp.app.section_edits import EditableSection, is_writable, own_section
 from npl_mcp.app.waiting import HURRY, limit_wait, waits
 from npl_mcp.browsing import places
 from npl_mcp.stores.base.values import filled
@@ -194,7 +194,7 @@ async def documents_look(
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)
             return folder(empty, (), tuple(above))
         if not gathered.several:
-            return Look(file=_file_view(gathered, selector, offset, limit))
+            return Look(file=_file_view(app, gathered, selector, offset, limit))
         files = places.measured(app, gathered)
         every = files if whole else tuple(places.entries(file, gathered, files))
         *above, own = places.above(file, gathered.founds)
@@ -205,7 +205,7 @@ async def documents_look(
     return await app.unchanging(look)
 
 
-def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int) -> FileView:
+def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, limit: int) -> FileView:
     name = gathered.files[0]
     parsed = gathered.collection.documents[0]
     tree = parsed.tree
@@ -237,7 +237,7 @@ def _file_view(gathered: Gathered, selector: str | None, offset: int, limit: int
         definitions=_definitions(tree),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
         front={name: _written(value) for name, value in fields.items()} or None,
-        editable=gathered.digests or None,
+        editable=(gathered.digests and is_writable(app, gathered.founds[0], name)) or None,
     )
 
 

@@ -143,6 +143,11 @@ def test_a_section_is_edited_without_its_subsections(server: Running) -> None:
     assert file.read_text(encoding="utf-8") == before.replace("One.", "*Mine.*")
 
 
+def test_bundled_prompts_offer_no_edits(server: Running) -> None:
+    assert b"Edit" not in request(server, "GET", "/documents/npl.md").body
+    assert b"Edit" in request(server, "GET", "/documents/front.md").body
+
+
 def test_pages_of_a_server_that_only_reads_offer_no_edits(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
