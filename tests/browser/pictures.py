@@ -6,8 +6,10 @@ The pages show the bundled corpus, and a session and change requests that calls 
 from __future__ import annotations
 
 import io
+import sqlite3
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from PIL import Image
@@ -34,6 +36,13 @@ COLOURS = 256
 """Of a picture: pages have few, and all of them together must stay small."""
 
 
+SPREAD = """
+UPDATE event SET timestamp =
+    strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ((id - (SELECT max(id) FROM event)) * 5) || ' hours')
+"""
+"""Gives the events of rooms times of several days."""
+
+
 def main() -> None:
     target = Path(sys.argv[1])
     target.mkdir(exist_ok=True)
@@ -46,6 +55,8 @@ def main() -> None:
         site = Site(server, work)
         fill_stores.fill(site)
         fill_changes(site)
+        with closing(sqlite3.connect(Path(folder) / "data" / "npl.db")) as database, database:
+            database.execute(SPREAD)
         page = browser.new_page(viewport=SIZE, color_scheme="light")
         for name, path in PAGES.items():
             answer = page.goto(site.url + path)
