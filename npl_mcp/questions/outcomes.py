@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
@@ -64,25 +64,24 @@ class Outcome:
 class Difference:
     """A question with different outcomes in two runs.
 
-    :param before: outcome in the first run, if the question was asked.
-    :param after: outcome in the second run, if the question was asked.
+    :param before: outcome in the first run.
+    :param after: outcome in the second run.
     :param lost: sentences of the first answer that the right sections no longer have.
     """
 
-    before: Outcome | None
-    after: Outcome | None
+    before: Outcome
+    after: Outcome
     lost: tuple[str, ...] = ()
 
     @property
     def worse(self) -> bool:
         """Whether the question passed only in the first run, or its answer lost sentences."""
-        passed = bool(self.before and self.before.passed and self.after)
-        return passed and bool(self.lost or (self.after and not self.after.passed))
+        return self.before.passed and bool(self.lost or not self.after.passed)
 
     @property
     def better(self) -> bool:
         """Whether the question passed only in the second run."""
-        return bool(self.before and not self.before.passed and self.after and self.after.passed)
+        return self.after.passed and not self.before.passed
 
     def as_dict(self) -> dict[str, Any]:
         """Return its fields as JSON holds them."""
@@ -164,19 +163,6 @@ def answered(app: App, question: Question, ref: DocumentRef | None = None) -> As
     """Ask one question and return the outcome with its texts; see :func:`ask_one`."""
     call = app.unchanging(lambda: _asked(app, question, ref or DocumentRef()))
     return waited(call, app.settings.patience)
-
-
-def compare(before: Iterable[Outcome], after: Iterable[Outcome]) -> tuple[Difference, ...]:
-    """Return the questions with different outcomes in two runs; worse ones come first."""
-    old = {outcome.question.text: outcome for outcome in before}
-    new = {outcome.question.text: outcome for outcome in after}
-    pairs = (Difference(old.get(text), new.get(text)) for text in {**new, **old})
-    changed = (pair for pair in pairs if _without_line(pair.before) != _without_line(pair.after))
-    return tuple(sorted(changed, key=lambda pair: (not pair.worse, pair.better)))
-
-
-def _without_line(outcome: Outcome | None) -> Outcome | None:
-    return outcome and replace(outcome, question=replace(outcome.question, line=None))
 
 
 async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:

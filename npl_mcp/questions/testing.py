@@ -26,7 +26,7 @@ from npl_mcp.questions.files import (
     question_files,
     read_questions,
 )
-from npl_mcp.questions.outcomes import Asked, Difference, Outcome, answered, ask_one, compare
+from npl_mcp.questions.outcomes import Asked, Difference, Outcome, answered, ask_one
 from npl_mcp.questions.trial import Trial
 from npl_mcp.tools.contract.responses import as_dict
 
@@ -65,8 +65,7 @@ class Tested:
     @property
     def worse(self) -> dict[str, tuple[str, ...]]:
         """The questions that got worse, with the lost sentences of their answers."""
-        pairs = (pair for pair in self.differences or () if pair.worse)
-        return {pair.after.question.text: pair.lost for pair in pairs if pair.after}
+        return {pair.after.question.text: pair.lost for pair in self.differences or () if pair.worse}
 
     @property
     def code(self) -> int:
@@ -180,14 +179,17 @@ def against(
         }
         known = [former.get(question.text, replace(question, line=None)) for question in questions]
         before = [answered(trial.app, question, ref) for question in known]
-    after = [answered(app, question, ref) for question in questions]
-    changed = compare([asked.outcome for asked in before], [asked.outcome for asked in after])
-    differences = {pair.after.question.text: pair for pair in changed if pair.after}
-    for old, new in zip(before, after, strict=True):
+    differences = []
+    for old, question in zip(before, questions, strict=True):
+        new = answered(app, question, ref)
         lost = lost_sentences(old, new) if old.outcome.passed and new.outcome.passed else ()
-        if lost:
-            differences[new.outcome.question.text] = Difference(old.outcome, new.outcome, lost)
-    return tuple(sorted(differences.values(), key=lambda pair: (not pair.worse, pair.better)))
+        if lost or _without_line(old.outcome) != _without_line(new.outcome):
+            differences.append(Difference(old.outcome, new.outcome, lost))
+    return tuple(sorted(differences, key=lambda pair: (not pair.worse, pair.better)))
+
+
+def _without_line(outcome: Outcome) -> Outcome:
+    return replace(outcome, question=replace(outcome.question, line=None))
 
 
 def lost_sentences(old: Asked, new: Asked) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.section_edits import EditableSection, is_writable, own_section
+from npl_mcp.app.section_edits import is_writable
 from npl_mcp.app.waiting import HURRY, limit_wait, waits
 from npl_mcp.browsing import places
 from npl_mcp.stores.base.values import filled
@@ -302,17 +302,4 @@ def _definitions(tree: SectionTree) -> str | None:
     return "\n".join(lines) or None
 
 
-def documents_section(app: App, file: str, selector: str) -> EditableSection:
-    """Show the own text of a section, for a form to change it.
-
-    :param file: name of the document.
-    :param selector: selector of the section.
-    :returns: the own text of a section.
-    :raises NotAllowedError: the server was started without --write, or the file cannot be changed.
-    :raises SelectorSyntaxError: the selector is not valid.
-    :raises SectionNotFoundError: the selector selects nothing, or several sections.
-    """
-    return own_section(app, file, selector)
-
-
-TOOLS = (*not_listed(documents_section, documents_look, lane="heavy"),)
+TOOLS = (*not_listed(documents_look, lane="heavy"),)

@@ -19,6 +19,7 @@ REMOVED: Mapping[str, str] = {
     "get_cr_template": _TEMPLATES,
     "list_cr_templates": _TEMPLATES,
     "documents_links": "broken links of a folder are on its page Health",
+    "documents_section": "npl_load_tailored with a selector has the text and its digest",
     "health_look": "the page Health has the defects, as JSON at /documents/health.json",
     "library_contents": _LIBRARIES,
     "library_push": _LIBRARIES,

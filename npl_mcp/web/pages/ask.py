@@ -248,25 +248,23 @@ async def _compared(visit: Visit, asked: AskForm) -> Data:
     }
 
 
-KINDS = {"in": "Came in", "out": "Went out", "moved": "Moved", "left": "Left out either way"}
+KINDS = {"in": "Came in", "out": "Went out", "moved": "Moved"}
 """Changes of a section from the first answer to the second, and their titles."""
 
 
 def _changes(first: list[Any], second: list[Any]) -> list[Data]:
-    """Return the sections with different states, best first."""
+    """Return the sections that only one answer has, or that have another rank or size in it; best first."""
     before, after = ({(row["file"], row["selector"]): row for row in rows} for rows in (first, second))
     changed = []
     for place in dict.fromkeys((*after, *before)):
-        one, other = before.get(place), after.get(place)
-        in_it = [bool(row and row.get("taken_tokens")) for row in (one, other)]
-        kinds = [row and (row["state"], row.get("taken_tokens")) for row in (one, other)]
-        ranks = [row and row.get("rank") for row in (one, other)]
-        if kinds != kinds[::-1] or (all(in_it) and ranks != ranks[::-1]):
-            section = one or other
-            assert section is not None
+        rows = (before.get(place), after.get(place))
+        taken = [row.get("taken_tokens") or 0 if row else 0 for row in rows]
+        ranks = [row and row.get("rank") for row in rows]
+        if any(taken) and (taken != taken[::-1] or ranks != ranks[::-1]):
+            section = rows[0] or rows[1] or {}
             named = {name: section[name] for name in ("file", "title", "selector", "start_line", "tokens")}
-            kind = "moved" if all(in_it) else "in" if in_it[1] else "out" if in_it[0] else "left"
-            changed.append({**named, "kind": kind, "before": one, "after": other})
+            kind = "moved" if all(taken) else "in" if taken[1] else "out"
+            changed.append({**named, "kind": kind, "before": rows[0], "after": rows[1]})
     return changed
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 from urllib.parse import parse_qsl
 
 from npl_mcp.documents.change_requests import ATTRIBUTES
@@ -171,46 +170,27 @@ async def save_section(visit: Visit) -> str | Shown:
 
 
 async def save_attributes(visit: Visit) -> str | Shown:
-    """Set the changed attributes, or the status, unless the file has changed since it was read."""
-    key, digest = visit.path("key"), visit.form.get("digest", "")
+    """Set the changed attributes, or the status, unless others have changed the same ones meanwhile."""
+    key = visit.path("key")
     names = ("status",) if "status" in visit.form else ATTRIBUTES
     seen = {name: visit.form.get(f"seen.{name}", "").strip() for name in names}
     yours = {name: visit.form.get(name, "").strip() for name in names}
     wanted = {name: value for name, value in yours.items() if value != seen[name]}
+    now = await visit.call("get_cr", key=key, mode="attributes")
+    theirs = {name: str(now.get(name) or "") for name in wanted}
     try:
+        for name, value in theirs.items():
+            if value not in (seen[name], yours[name]):
+                message = f"{name} is now {value!r}; you saw {seen[name]!r} and wrote {yours[name]!r}"
+                raise CallError(message, ErrorCode.ALREADY_EXISTS)
         if "status" in wanted:
-            await visit.call("update_cr_status", key=key, status=wanted["status"], expect=digest)
+            await visit.call("update_cr_status", key=key, status=wanted["status"], expect=now["digest"])
         elif wanted:
-            await visit.call("update_cr_attrs", key=key, attributes=wanted, expect=digest)
+            await visit.call("update_cr_attrs", key=key, attributes=wanted, expect=now["digest"])
     except CallError as error:
-        return await _compared(visit, error, seen, yours)
+        data = {**await change(visit), "_problem": error.message, "_typed": wanted}
+        return Shown("change.html", data, error.status)
     return address(f"/changes/{key}")
-
-
-async def _compared(visit: Visit, error: CallError, seen: dict[str, str], yours: dict[str, str]) -> Shown:
-    """Return the form with the visitor's choices, and the changes made meanwhile."""
-    found: dict[str, Any] = await visit.call("get_cr", key=visit.path("key"), mode="attributes")
-    now = {name: str(found.get(name) or "") for name in seen}
-    rows = [
-        {
-            "name": name,
-            "seen": seen[name],
-            "now": now[name],
-            # Attributes that the visitor left alone get their current values.
-            "yours": yours[name] if yours[name] != seen[name] else now[name],
-        }
-        for name in seen
-    ]
-    data = {
-        "key": found["code"],
-        "message": error.message,
-        "digest": found["digest"],
-        "changed": found["digest"] != visit.form.get("digest"),
-        "rows": rows,
-        "_statuses": STATUSES,
-        "_priorities": PRIORITIES,
-    }
-    return Shown("change_attributes.html", data, 409 if data["changed"] else error.status)
 
 
 DECLARED = (

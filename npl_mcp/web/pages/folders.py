@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from npl_index.library.documents import DocumentRef
+from npl_mcp.app.section_edits import own_section
 from npl_mcp.app.usage import sent
 from npl_mcp.browsing.health import CHECKS, examined
 from npl_mcp.tools.contract.responses import as_dict
@@ -140,9 +141,9 @@ async def edit(visit: Visit) -> Data:
 
 
 async def _section(visit: Visit, file: str, selector: str) -> Data:
-    found = await visit.call("documents_section", file=file, selector=selector)
+    section = await visit.run(partial(own_section, file=file, selector=selector))
     above = (("Documents", "/documents"), (file, f"/documents/{file}"))
-    return {**found, "section": selector, "_action": ACTION, "_above": above}
+    return {**as_dict(section), "section": selector, "_action": ACTION, "_above": above}
 
 
 async def save(visit: Visit) -> str | Shown:

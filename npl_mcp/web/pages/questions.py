@@ -10,7 +10,7 @@ from zlib import crc32
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.app.section_edits import edited_text
+from npl_mcp.app.section_edits import edited_text, own_section
 from npl_mcp.questions.files import (
     DEFAULT_NAME,
     Question,
@@ -107,10 +107,10 @@ async def _text(visit: Visit, right: Data) -> Data | None:
     """Return the own text of a section for its form; ``None`` if it cannot be changed."""
     try:
         selector = right["selector"].removesuffix(" [depth=0]")
-        found = await visit.call("documents_section", file=right["file"], selector=selector)
+        section = await visit.run(partial(own_section, file=right["file"], selector=selector))
     except CallError:
         return None
-    return {**found, "selector": selector}
+    return {**as_dict(section), "selector": selector}
 
 
 async def try_text(visit: Visit) -> Shown:
@@ -172,17 +172,20 @@ async def edit_page(visit: Visit) -> Data:
     """Return one question for a form, or a new one."""
     files = await visit.run(question_files)
     name, line = visit.text("file") or _targets(files)[0], visit.number("line")
-    file = next((one for one in files if one.name == name), None)
-    found = next((one for one in file.questions if one.line == line), None) if file and line else None
-    if line and found is None:
-        raise CallError(_GONE, ErrorCode.NOT_FOUND)
+    if line is None:
+        return _form(files, name, Question(visit.text("text")), nowhere=False)
+    question, _ = await _question(visit, name, line)
+    return _form(files, name, question, nowhere=not question.answers)
+
+
+def _form(files: Sequence[QuestionFile], name: str, question: Question, *, nowhere: bool) -> Data:
     return {
         "file": name,
-        "line": line,
-        "digest": file and file.digest,
-        "text": found.text if found else visit.text("text"),
-        "answers": list(found.answers) if found else [],
-        "_nowhere": found is not None and not found.answers,
+        "line": question.line,
+        "digest": next((file.digest for file in files if file.name == name), None),
+        "text": question.text,
+        "answers": list(question.answers),
+        "_nowhere": nowhere,
         "_writable": _targets(files),
     }
 
@@ -198,13 +201,14 @@ async def save(visit: Visit) -> str | Shown:
     text = " ".join(form.get("text", "").split())
     lines = [*form.getlist("right"), *form.get("others", "").splitlines()]
     answers = tuple(dict.fromkeys(one.strip() for one in lines if one.strip()))
-    targets = _targets(await visit.run(question_files))
-    name, line = form.get("file") or targets[0], whole_number("line", form.get("line", ""))
-    question = None if form.get("delete") else Question(text, answers)
+    files = await visit.run(question_files)
+    name, line = form.get("file") or _targets(files)[0], whole_number("line", form.get("line", ""))
+    typed, nowhere = Question(text, answers, line), bool(form.get("nowhere"))
+    question = None if form.get("delete") else typed
 
     def change(app: App) -> None:
         if question is not None:
-            _check(app, answers, bool(form.get("nowhere")))
+            _check(app, answers, nowhere)
         number = line
         if number is None:
             same = (one for file in question_files(app) if file.name == name for one in file.questions)
@@ -214,10 +218,8 @@ async def save(visit: Visit) -> str | Shown:
     try:
         await visit.run(change)
     except CallError as error:
-        typed = {"file": name, "line": line, "digest": None, "text": text, "answers": list(answers)}
-        nowhere = bool(form.get("nowhere"))
-        rest = {"_nowhere": nowhere, "_writable": targets, "_problem": error.message}
-        return Shown("question.html", typed | rest, error.status)
+        shown = {**_form(files, name, typed, nowhere=nowhere), "_problem": error.message}
+        return Shown("question.html", shown, error.status)
     return PATH if question is None else f"{PATH}#{anchor(text)}"
 
 

@@ -22,7 +22,7 @@ from npl_mcp.questions.files import (
     save_question,
     with_question,
 )
-from npl_mcp.questions.outcomes import ask_one, compare
+from npl_mcp.questions.outcomes import Difference, ask_one
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import Call
@@ -224,13 +224,15 @@ def test_two_runs_differ_in_what_got_worse(app: App) -> None:
         Question("How long is the warranty?", ("limits > ## Warranty",)),
     ]
     before = [ask_one(app, one) for one in questions]
+    assert not Difference(before[0], before[0]).worse
     text = LIMITS.replace("## Upload size", "## Size of files") + "\n## Warranty\n\nIt is two years long.\n"
     (app.settings.roots[0] / "limits.md").write_text(text, encoding="utf-8")
-    differences = compare(before, [ask_one(app, one) for one in questions])
-    assert [(one.worse, one.better) for one in differences] == [(True, False), (False, True)]
-    assert differences[0].after is not None
-    assert "limits > ## Upload size" in differences[0].after.wrong[0]
-    assert differences[0].as_dict()["worse"] is True
+    after = [ask_one(app, one) for one in questions]
+    differences = [Difference(*pair) for pair in zip(before, after, strict=True)]
+    changed = [one for one in differences if one.worse or one.better]
+    assert [(one.worse, one.better) for one in changed] == [(True, False), (False, True)]
+    assert "limits > ## Upload size" in changed[0].after.wrong[0]
+    assert changed[0].as_dict()["worse"] is True
 
 
 def test_questions_are_saved_in_the_data_folder(app: App) -> None:
