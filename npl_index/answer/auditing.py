@@ -19,8 +19,7 @@ from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.answer.units import Packed
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Word, extract_keywords, searched_terms
-from npl_index.ranking.scoring import DEFAULT_WEIGHTS, shares_of
-from npl_index.ranking.topics import topic_terms
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.names import Place
 from npl_index.selectors.selection import select_in
@@ -64,9 +63,6 @@ class AuditedSection:
     :param state: its state, see the module; ``None`` without a match.
     :param rank: its rank, from 1; ``None`` if it is not ranked.
     :param score: 0 to 1.
-    :param name: part of the score for heading and heading path.
-    :param content: share of the question's words in heading, path and text.
-    :param topic: part of the score for topics.
     :param taken_tokens: tokens of its text in the answer.
     :param chosen: true if a selector matches it.
     :param pieces: its pieces in the answer.
@@ -86,9 +82,6 @@ class AuditedSection:
     state: str | None = None
     rank: int | None = None
     score: float | None = None
-    name: float | None = None
-    content: float | None = None
-    topic: float | None = None
     taken_tokens: int | None = None
     chosen: bool | None = None
     pieces: tuple[Piece, ...] | None = None
@@ -104,7 +97,6 @@ class Audit:
     :param tokens: its tokens, which the budget limits.
     :param content_tokens: tokens of the sections' texts.
     :param states: number of sections by state.
-    :param weights: weights of the parts of a score.
     :param documents: number of files.
     :param matches: the matching sections: matches of selectors, then the others by rank.
     :param opened: the requested section.
@@ -120,7 +112,6 @@ class Audit:
     tokens: int
     content_tokens: int
     states: Mapping[str, int]
-    weights: Mapping[str, float]
     documents: int
     verdict: str
     matches: tuple[AuditedSection, ...]
@@ -150,13 +141,11 @@ def audit(
         found = find(request, documents, weights)
         made = answer(request, found, form, companions)
         view = _View(found, made.packed, _words(request, found))
-        used = shares_of(weights, with_topics=bool(topic_terms(request.topics)))
         return Audit(
             text=made.text,
             tokens=documents.counter.count(made.text),
             content_tokens=made.value.total_tokens,
             states=Counter(view.states.values()),
-            weights={"name": used.name, "content": used.content, "topic": used.topic},
             documents=len(documents.collection.documents),
             verdict=found.verdict.state,
             matches=view.matches(),
@@ -226,7 +215,7 @@ class _View:
             missing=tuple(word.shown for word in self._words if word.shown not in held),
             state=self.states.get(place),
             rank=rank,
-            **({} if score is None else score.rounded()),
+            score=None if score is None else score.rounded()["score"],
             taken_tokens=sum(part.size.last for part in pieces) if pieces else None,
             chosen=True if place in self._chosen else None,
             pieces=tuple(

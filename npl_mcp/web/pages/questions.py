@@ -68,16 +68,15 @@ async def questions(visit: Visit) -> Data:
 
 async def one_question(visit: Visit) -> Data:
     """Return a question with its outcome: the right section, those above it, and the text to mend."""
-    question, file = await _question(visit, visit.text("file"), visit.number("line"))
-    return await _explained(visit, question, file)
+    file = visit.text("file")
+    return await _explained(visit, await _question(visit, file, visit.number("line")), file)
 
 
-async def _question(visit: Visit, name: str, line: int | None) -> tuple[Question, str]:
-    files = await visit.run(question_files)
-    for file in files:
-        for one in file.questions:
-            if (file.name, one.line) == (name, line):
-                return one, file.name
+async def _question(visit: Visit, name: str, line: int | None) -> Question:
+    for file in await visit.run(question_files):
+        for question in file.questions:
+            if (file.name, question.line) == (name, line):
+                return question
     raise CallError(_GONE, ErrorCode.NOT_FOUND)
 
 
@@ -116,9 +115,8 @@ async def _text(visit: Visit, right: Data) -> Data | None:
 async def try_text(visit: Visit) -> Shown:
     """Ask a question with a changed text of its right section, which is not saved."""
     form = visit.form
-    line = whole_number("line", form.get("line", ""))
-    question, file = await _question(visit, form.get("questions", ""), line)
-    text = form.get("text", "")
+    file, text = form.get("questions", ""), form.get("text", "")
+    question = await _question(visit, file, whole_number("line", form.get("line", "")))
 
     def ask(app: App) -> Outcome:
         edited = edited_text(app, form.get("file", ""), form.get("section", ""), text)
@@ -174,7 +172,7 @@ async def edit_page(visit: Visit) -> Data:
     name, line = visit.text("file") or _targets(files)[0], visit.number("line")
     if line is None:
         return _form(files, name, Question(visit.text("text")), nowhere=False)
-    question, _ = await _question(visit, name, line)
+    question = await _question(visit, name, line)
     return _form(files, name, question, nowhere=not question.answers)
 
 

@@ -47,16 +47,15 @@ def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budge
     assert sum(found.states.values()) == len(found.matches)
 
 
-def test_ranks_and_parts_are_those_that_are_explained(documents: DocumentSet) -> None:
+def test_ranks_and_scores_are_those_that_are_explained(documents: DocumentSet) -> None:
     request = TailorRequest.parse(context="oil the pump", topics=["pump rooms"], explain=True)
     explained = write(request, documents, Json()).value.ranking
     found = audited(documents, context="oil the pump", topics=["pump rooms"])
     assert explained is not None
     ranked = sorted((row for row in found.matches if row.rank), key=lambda row: row.rank or 0)
-    assert [(row.file, row.title, row.score, row.name, row.content, row.topic) for row in ranked] == [
-        (hit.file, hit.title, hit.score, hit.name, hit.content, hit.topic) for hit in explained
+    assert [(row.file, row.title, row.score) for row in ranked] == [
+        (hit.file, hit.title, hit.score) for hit in explained
     ]
-    assert sum(found.weights.values()) == pytest.approx(1)
 
 
 def test_what_selectors_ask_for_and_what_is_known(documents: DocumentSet) -> None:
