@@ -212,7 +212,7 @@ def _right(documents: DocumentSet, question: Question) -> tuple[list[Selected], 
         try:
             selected += _selected(scope, text)
         except NPLError as error:
-            wrong.append(f"{text}: {error.message}")
+            wrong.append(f"{text}: {error}")
     return selected, tuple(wrong)
 
 
