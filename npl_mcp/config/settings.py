@@ -78,6 +78,7 @@ class Settings:
     :param cloned_roots: whether a project's file gave the roots; its author may not allow changes to them.
     :param own_url: whether ``web_url`` is the address of this server alone.
     :param warm_up: whether a thread checks the database and the index and loads the vocabulary.
+    :param sources: the given settings with their sources, by name.
     :param roots: serve the Markdown below this folder (repeatable; the first has priority).
     :param write: list ``npl_update_section``, which edits the Markdown below the roots, or only in this
         folder of theirs (repeatable). Roots of a project's ``npl.toml`` do not count.
@@ -140,6 +141,7 @@ class Settings:
     cloned_roots: bool = False
     own_url: bool = False
     warm_up: bool = True
+    sources: Mapping[str, Given] = field(default_factory=dict, repr=False, compare=False)
     roots: tuple[Path, ...] = project_flag("root", "NPL_ROOTS", kinds.PATHS, ())
     write: bool | tuple[str, ...] = server_flag("write", "NPL_WRITE", kinds.PLACES, False)
     no_gitignore: bool = server_flag("no-gitignore", "NPL_NO_GITIGNORE", kinds.SWITCH, False)
@@ -237,26 +239,23 @@ class Settings:
         return None if self.roots else "there is no root"
 
     @classmethod
-    def from_env(
-        cls, env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None, **values: object
-    ) -> Settings:
+    def from_env(cls, flags: Mapping[str, object] | None = None, **values: object) -> Settings:
         """Read flags, the environment and the files.
 
-        :param env: variables that replace those of the process and the files.
         :param flags: values of the flags by name, with ``_`` for ``-``.
         :param values: values by attribute that override all others; ``None`` overrides nothing.
         :raises InvalidRequestError: a value or a file is invalid; the message names its source and a valid
             value.
         """
-        sources = given_settings(env, flags)
-        variables = os.environ if env is None else env
+        sources = given_values(SETTINGS, flags or {})
         home, cwd = Path.home(), _working_directory()
         attributes: dict[str, object] = {
             "cwd": cwd,
             "home": home,
-            "system": _system_folder(variables),
-            "environment": {name: Path(variables[name]) for name in SEARCH_PLACES if variables.get(name)},
-            "vocabulary_folders": vocabulary_folders(variables),
+            "system": _system_folder(),
+            "environment": {name: Path(os.environ[name]) for name in SEARCH_PLACES if os.environ.get(name)},
+            "vocabulary_folders": vocabulary_folders(os.environ),
+            "sources": sources,
             # Clients and services start servers in the home folder or above, which is not meant to be served.
             "search_cwd": not home.resolve().is_relative_to(cwd),
         }
@@ -282,19 +281,9 @@ SETTINGS: Mapping[str, kinds.Setting] = {declared.name: declared for declared in
 """All settings, by name."""
 
 
-def given_settings(
-    env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
-) -> dict[str, Given]:
-    """Return the settings that differ from their defaults, with their sources; see :meth:`Settings.from_env`.
-
-    :raises InvalidRequestError: a file is invalid.
-    """
-    return given_values(SETTINGS, env, flags or {})
-
-
 def search_places() -> str:
     """Return the variables with search places and their values, one per line."""
-    sources = given_settings()
+    sources = given_values(SETTINGS, {})
     lines = {SETTINGS[name].variable: sources[name].texts for name in ("root", "theme") if name in sources}
     lines |= {name: [os.environ[name]] for name in SEARCH_PLACES if os.environ.get(name)}
     return "\n".join(f"{name}={os.pathsep.join(texts)}" for name, texts in lines.items())
@@ -328,9 +317,9 @@ def _working_directory() -> Path:
         raise InvalidRequestError(problem, hint="change to another folder") from None
 
 
-def _system_folder(variables: Mapping[str, str]) -> Path:
+def _system_folder() -> Path:
     if sys.platform == "darwin":
         return Path("/Library/Application Support/npl")
     if sys.platform == "win32":
-        return Path(variables.get("PROGRAMDATA", r"C:\ProgramData")) / "npl"
+        return Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "npl"
     return Path("/etc/npl")

@@ -49,22 +49,20 @@ class Given(NamedTuple):
         return f"{self.source}: {self.key}" if self.key else self.source
 
 
-def given_values(
-    settings: Mapping[str, Setting], env: Mapping[str, str] | None, flags: Mapping[str, object]
-) -> dict[str, Given]:
+def given_values(settings: Mapping[str, Setting], flags: Mapping[str, object]) -> dict[str, Given]:
     """Return the values of settings that have a source, by name.
 
-    :param env: variables that replace those of the process and the files; an empty value counts as unset.
+    An empty variable counts as unset.
+
     :param flags: values of the flags by name, with ``_`` for ``-``; ``None`` for an absent flag.
     :raises InvalidRequestError: a file is invalid; the message names file, key and a valid value.
     """
-    given = _of_files(settings) if env is None else {}
-    variables = os.environ if env is None else env
+    given = _of_files(settings)
     for removed in REMOVED.values():
-        if variables.get(removed.variable):
+        if os.environ.get(removed.variable):
             warn(removed.variable, removed.advice)
     for name, setting in settings.items():
-        if text := variables.get(setting.variable):
+        if text := os.environ.get(setting.variable):
             given[name] = Given(setting.kind.split(text), setting.variable)
         value = flags.get(name.replace("-", "_"))
         if value is not None:

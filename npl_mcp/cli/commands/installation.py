@@ -29,7 +29,7 @@ from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.server_state import is_locked, running_server
-from npl_mcp.config.settings import SETTINGS, Settings, given_settings
+from npl_mcp.config.settings import SETTINGS, Settings
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.base.opening import database_of
@@ -219,7 +219,7 @@ def _lists_all(server: Mapping[str, Any]) -> bool:
 def _show(given: argparse.Namespace, _: Display) -> CommandResult:
     """Show every setting with its source: flag, variable, npl.toml or default."""
     settings = settings_of(given)
-    sources = given_settings(flags=vars(given))
+    sources = settings.sources
     rows: list[dict[str, Any]] = []
     for name, setting in SETTINGS.items():
         value = attrgetter(setting.shown or setting.attribute)(settings)

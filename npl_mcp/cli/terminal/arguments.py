@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 from npl_index.errors import DocumentNotFoundError
 from npl_mcp import __version__
 from npl_mcp.config.removed import REMOVED, removed_flag
-from npl_mcp.config.settings import COMMANDS, SERVERS, SETTINGS, Settings, flags, given_settings
+from npl_mcp.config.settings import COMMANDS, SERVERS, SETTINGS, Settings, flags
 from npl_mcp.tools.domains import tool_named
 
 SHELLS = ("bash", "zsh", "fish")
@@ -365,6 +365,6 @@ def settings_of(given: argparse.Namespace, *, check_roots: bool = True) -> Setti
     settings = Settings.from_env(flags=vars(given))
     for root in settings.roots if check_roots else ():
         if not os.path.isdir(root):  # noqa: PTH112 - Path.is_dir raises for too long names
-            problem = f"{given_settings(flags=vars(given))['root'].label} {root} is not a folder"
+            problem = f"{settings.sources['root'].label} {root} is not a folder"
             raise DocumentNotFoundError(problem, hint="give an existing folder")
     return settings

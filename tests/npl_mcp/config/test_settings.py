@@ -1,6 +1,7 @@
 """Settings of the environment and the command line."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +16,22 @@ from npl_mcp.tools.npl import npl_section_index
 from tests.conftest import cases
 
 
-def test_without_variables_the_defaults_hold() -> None:
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
+    """Read the settings with variables of the environment."""
+
+    def settings(variables: dict[str, str], **values: object) -> Settings:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return Settings.from_env(**values)
+
+    return settings
+
+
+def test_without_variables_the_defaults_hold(read: Callable[..., Settings]) -> None:
     """Unset and empty are the same."""
     for env in ({}, {"NPL_ROOTS": "", "NPL_CACHE_MODE": "", "NPL_STRUCTURED": ""}):
-        found = Settings.from_env(env)
+        found = read(env)
         assert found.roots == ()
         assert (found.cache_mode, found.structured, found.vocabulary) == ("disk", False, "o200k_base")
         assert found.weights == Weights(0.4, 0.3, 0.3)
@@ -26,7 +39,7 @@ def test_without_variables_the_defaults_hold() -> None:
         assert found.cwd == Path.cwd()
 
 
-def test_every_variable_arrives(tmp_path: Path) -> None:
+def test_every_variable_arrives(read: Callable[..., Settings], tmp_path: Path) -> None:
     """Each documented variable changes what it says it changes."""
     env = {
         "NPL_ROOTS": os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")]),
@@ -46,7 +59,7 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
         "NPL_THEME": "terse",
         "TIKTOKEN_CACHE_DIR": "/vocabularies",
     }
-    found = Settings.from_env(env)
+    found = read(env)
     assert found.roots == (tmp_path / "a", tmp_path / "b")
     assert (found.cache_mode, found.cache_bytes, found.data_dir) == ("sqlite", 1000, tmp_path)
     assert (found.structured, found.vocabulary) == (True, "cl100k_base")
@@ -68,14 +81,19 @@ def test_every_variable_arrives(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, said: str, searched: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read: Callable[..., Settings],
+    here: str,
+    said: str,
+    searched: bool,
 ) -> None:
     """Unless the user says so."""
     for name in ("home/notes", "other"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path / here)
-    found = Settings.from_env({"NPL_SEARCH_CWD": said})
+    found = read({"NPL_SEARCH_CWD": said})
     assert found.search_cwd is searched
     assert found.serves.startswith("serves the working" if searched else "no --root")
 
@@ -84,26 +102,28 @@ def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
     ("name", "value"),
     cases("npl_mcp/config/settings"),
 )
-def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
+def test_a_value_that_cannot_be_used_is_named(read: Callable[..., Settings], name: str, value: str) -> None:
     """The message has the variable, the value, and what to write instead."""
     with pytest.raises(InvalidRequestError) as caught:
-        Settings.from_env({name: value})
+        read({name: value})
     assert name in str(caught.value)
     assert caught.value.hint
 
 
-def test_search_places_of_the_environment_beat_the_project(tmp_path: Path) -> None:
+def test_search_places_of_the_environment_beat_the_project(
+    read: Callable[..., Settings], tmp_path: Path
+) -> None:
     """NPL_HOME, then the project's .npl, then the bundled corpus."""
     for folder, text in (("home/npl", "# From home\n"), ("work/.npl/npl", "# From project\n")):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "syntax.md").write_text(text, encoding="utf-8")
 
     def title(env: dict[str, str]) -> str:
-        given = Settings.from_env(env, cwd=tmp_path / "work", home=tmp_path, warm_up=False)
+        given = read(env, cwd=tmp_path / "work", home=tmp_path, warm_up=False)
         return npl_section_index(App(given), resource_type="component", item="syntax").sections[0].name
 
     assert title({"NPL_HOME": str(tmp_path / "home")}) == "From home"
-    assert title({}) == "From project"
+    assert title({"NPL_HOME": ""}) == "From project"
     assert (corpus_folder() / "npl.md").is_file()
 
 

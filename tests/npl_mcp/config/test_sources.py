@@ -12,7 +12,7 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.cli.commands import serving
 from npl_mcp.cli.terminal.arguments import SERVER_FLAGS, add, settings_of
 from npl_mcp.config.removed import REMOVED
-from npl_mcp.config.settings import SETTINGS, Settings, given_settings, search_places
+from npl_mcp.config.settings import SETTINGS, Settings, search_places
 from tests.conftest import case_text, cases
 
 
@@ -151,7 +151,7 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
     place.write(f"# ours\n\n{line}\n")
     if name in PROJECTS:
         Settings.from_env()
-        assert name in given_settings()
+        assert name in Settings.from_env().sources
         return
     for read in (Settings.from_env, started):
         with pytest.raises(InvalidRequestError) as caught:
@@ -233,7 +233,7 @@ def test_only_a_plain_small_file_is_read(
     file = (place.project if whose == "project" else place.user) / "npl.toml"
     make(file)
     with pytest.raises(InvalidRequestError) as caught:
-        given_settings()
+        Settings.from_env()
     assert str(caught.value).startswith(f"{file} {said}")
 
 
@@ -295,4 +295,4 @@ def test_a_relative_folder_of_the_user_is_refused(place: Place) -> None:
     """It would be another one in each project."""
     place.write(user='data-dir = "data"\n')
     with pytest.raises(InvalidRequestError, match="data-dir has the relative path 'data'; write an absolute"):
-        given_settings()
+        Settings.from_env()

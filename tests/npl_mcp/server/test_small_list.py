@@ -194,7 +194,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("text", CHOICES)
 def test_chosen_domains_are_listed_and_no_others(settings: Settings, text: str) -> None:
     """By their names or a preset's, in the order in which they are always listed."""
-    chosen = Settings.from_env({"NPL_DOMAINS": text}).domains
+    chosen = tuple(filter(None, text.split(",")))
     expected = [spec.name for spec in listed_tools(CHOICES[text])]
     assert [tool["name"] for tool in listed(settings, domains=chosen)] == expected
     assert domains_named(chosen) == CHOICES[text]
@@ -218,7 +218,7 @@ def test_the_group_for_reading_lists_no_tools_for_prompts(
     settings: Settings, text: str, changes: dict[str, Any], names: list[str]
 ) -> None:
     """Unless another name lists them; they can be called all the same."""
-    chosen = replace(settings, domains=Settings.from_env({"NPL_DOMAINS": text}).domains, **changes)
+    chosen = replace(settings, domains=tuple(text.split(",")), **changes)
     assert [tool["name"] for tool in listed(chosen)] == names
     assert calls(chosen, [("npl_load_components", {"items": "syntax"})])[0]["success"]
 
