@@ -172,28 +172,28 @@ def count_lines(text: str) -> int:
 
 
 Labelled = Sequence[tuple[str, PlacedComment]]
-"""Remarks in the order of their numbers, each after its label."""
+"""Comments in the order of their numbers, each after its label."""
 
 
-def labels(remarks: Sequence[PlacedComment], text: str = "") -> Labelled:
-    """Label each remark: by its persona and a number, counted in the order of the places.
+def labels(comments: Sequence[PlacedComment], text: str = "") -> Labelled:
+    """Label each comment: by its persona and a number, counted in the order of the places.
 
     :param text: the annotated text; labels of its own footnotes are not reused.
     """
     # One match at a time: building a list at once would block other threads.
     taken = {note[1] for note in _FOOTNOTE.finditer(text) if note[2]}
-    marks = []
+    labelled = []
     number = 0
-    for remark in sorted(remarks, key=_place):
-        name = _UNFIT.sub("-", remark.persona).strip("-") or "reviewer"
+    for comment in sorted(comments, key=_place):
+        name = _UNFIT.sub("-", comment.persona).strip("-") or "reviewer"
         number += 1
         while f"{name}-{number}" in taken:
             number += 1
-        marks.append((f"{name}-{number}", remark))
-    return marks
+        labelled.append((f"{name}-{number}", comment))
+    return labelled
 
 
-def annotate(text: str | None, marks: Labelled) -> str:
+def annotate(text: str | None, labelled: Labelled) -> str:
     """Return a text with a marker at the end of each commented line, and the comments at its end.
 
     A range is marked at its last line. All original characters are kept, including line ends; a marker in a
@@ -202,8 +202,10 @@ def annotate(text: str | None, marks: Labelled) -> str:
     :param text: ``None`` for a file without lines: the copy has only the comments, with their places.
     """
     if text is None:
-        return _HEADING + "".join(_note(label, remark, f"{remark.location}: ") for label, remark in marks)
-    left = deque((label, remark) for label, remark in marks if remark.last is not None)
+        return _HEADING + "".join(
+            _note(label, comment, f"{comment.location}: ") for label, comment in labelled
+        )
+    left = deque((label, comment) for label, comment in labelled if comment.last is not None)
     notes: list[str] = []
     lines: list[str] = []
     newline = ""
@@ -212,10 +214,10 @@ def annotate(text: str | None, marks: Labelled) -> str:
         newline = newline or line[len(words) :]
         lines.append(words)
         while left and left[0][1].last == number:
-            label, remark = left.popleft()
+            label, comment = left.popleft()
             lines.append(f"[^{label}]")
-            where = "" if remark.first == remark.last else f"lines {remark.first}-{remark.last}: "
-            notes.append(_note(label, remark, where))
+            where = "" if comment.first == comment.last else f"lines {comment.first}-{comment.last}: "
+            notes.append(_note(label, comment, where))
         lines.append(line[len(words) :])
     if not notes:
         return text
@@ -224,11 +226,11 @@ def annotate(text: str | None, marks: Labelled) -> str:
     return "".join(lines) + footer.replace("\n", newline or "\n")
 
 
-def _note(label: str, remark: PlacedComment, where: str) -> str:
-    return f"[^{label}]: @{remark.persona}: {where}{_indented(remark.comment)}\n"
+def _note(label: str, comment: PlacedComment, where: str) -> str:
+    return f"[^{label}]: @{comment.persona}: {where}{_indented(comment.comment)}\n"
 
 
-def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Labelled) -> dict[str, str]:
+def reviewer_files(reviews: Sequence[tuple[str, str | None]], labelled: Labelled) -> dict[str, str]:
     """Return the text of each reviewer's comments, with the labels of the annotated copy.
 
     :param reviews: reviewer and overall comment of each review; those of one reviewer share one text.
@@ -237,9 +239,9 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Labelled) -
     files: dict[str, str] = {}
     for reviewer in dict.fromkeys(reviewer for reviewer, _ in reviews):
         inline = "".join(
-            f"[^{label}]: {remark.where}: {_indented(remark.comment)}\n\n"
-            for label, remark in marks
-            if remark.reviewer_persona == reviewer
+            f"[^{label}]: {comment.where}: {_indented(comment.comment)}\n\n"
+            for label, comment in labelled
+            if comment.reviewer_persona == reviewer
         )
         overall = "\n\n".join(said.strip() for author, said in reviews if author == reviewer and said)
         files[reviewer] = (
@@ -249,8 +251,8 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], marks: Labelled) -
     return files
 
 
-def _place(remark: PlacedComment) -> tuple[bool, int, int, int]:
-    return remark.last is None, remark.last or remark.y or 0, remark.first or remark.x or 0, remark.id
+def _place(comment: PlacedComment) -> tuple[bool, int, int, int]:
+    return comment.last is None, comment.last or comment.y or 0, comment.first or comment.x or 0, comment.id
 
 
 def _indented(comment: str) -> str:

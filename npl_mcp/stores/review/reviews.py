@@ -325,22 +325,22 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedR
     A text gets footnotes; of another file, the copy has only the comments.
     """
     revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
-    size = tx.value(_REMARKS_SIZE, revision=revision_id)
+    size = tx.value(_PLACED_SIZE, revision=revision_id)
     if size > MAX_ANNOTATED:
         problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
         hint = "read them page by page with review_get"
         raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
-    remarks = [_remark(row) for row in tx.all(_REMARKS, revision=revision_id, most=checks.MAX_ID)]
+    comments = [_placed_comment(row) for row in tx.all(_PLACED, revision=revision_id, most=checks.MAX_ID)]
     reviews = tx.all(_REVIEWS, revision=revision_id)
     about = [(row["reviewer_persona"], row["overall_comment"]) for row in reviews]
     text = as_text(content)
-    marks = annotation.labels(remarks, text or "")
+    labelled = annotation.labels(comments, text or "")
     return filled(
         AnnotatedRevision,
         revision,
-        annotated_content=annotation.annotate(text, marks),
-        reviewer_files=annotation.reviewer_files(about, marks),
-        total_comments=len(remarks),
+        annotated_content=annotation.annotate(text, labelled),
+        reviewer_files=annotation.reviewer_files(about, labelled),
+        total_comments=len(comments),
         reviewers=tuple(dict.fromkeys(reviewer for reviewer, _ in about)),
     )
 
@@ -349,33 +349,33 @@ def placed(database: Database, artifact_id: int, revision_id: int) -> Places:
     """Return the comments on a revision, each with its place."""
     with database.read() as tx:
         revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
-        total = tx.value(_REMARKS_COUNT, revision=revision_id)
-        items = tuple(map(_remark, tx.first_rows(_REMARKS, revision=revision_id, most=MAX_PAGE)))
+        total = tx.value(_PLACED_COUNT, revision=revision_id)
+        items = tuple(map(_placed_comment, tx.first_rows(_PLACED, revision=revision_id, most=MAX_PAGE)))
         earlier = tx.all(_EARLIER, artifact=artifact_id, number=revision["revision_num"], most=MAX_PAGE)
-    carried = tuple(_carried(database, artifact_id, content, list(map(_remark, earlier))))
+    carried = tuple(_carried(database, artifact_id, content, list(map(_placed_comment, earlier))))
     return Places(items, total, carried)
 
 
 def _carried(
-    database: Database, artifact_id: int, content: bytes, remarks: Sequence[PlacedComment]
+    database: Database, artifact_id: int, content: bytes, comments: Sequence[PlacedComment]
 ) -> Iterator[PlacedComment]:
     """Yield comments of earlier revisions at their places in a later content.
 
-    :param remarks: the comments, those of the latest revision first.
+    :param comments: the comments, those of the latest revision first.
     """
     new = list(_lines(content))
-    revisions = groupby(remarks, lambda remark: remark.revision_num)
-    for at, (number, of_one) in enumerate(revisions):
+    revisions = groupby(comments, lambda comment: comment.revision_num)
+    for at, (number, of_revision) in enumerate(revisions):
         followed = at < MAX_FOLLOWED
         old = database.reading(artifacts.content, artifact_id, number)[1] if followed else b""
         kept = kept_lines(list(_lines(old)), new)
-        for remark in of_one:
-            if remark.first is None or remark.last is None:
-                yield remark
+        for comment in of_revision:
+            if comment.first is None or comment.last is None:
+                yield comment
                 continue
-            there = [kept[line] for line in range(remark.first, remark.last + 1) if line in kept]
+            there = [kept[line] for line in range(comment.first, comment.last + 1) if line in kept]
             first, last = (there[0], there[-1]) if there else (None, None)
-            yield replace(remark, first=first, last=last, outdated=not there or None)
+            yield replace(comment, first=first, last=last, outdated=not there or None)
 
 
 def _lines(content: bytes) -> Iterator[str]:
@@ -407,18 +407,18 @@ SELECT {columns(Comment)} FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
-_REMARKS_FROM = """
+_PLACED_FROM = """
 FROM review JOIN review_comment ON review_comment.review_id = review.id WHERE review.revision_id = :revision
 """
 
-_OF_REMARK = """
+_PLACED_COLUMNS = """
 review_comment.id, review.id AS review_id, review.reviewer_persona, review_comment.persona,
     review_comment.created_at, review_comment.comment, review_comment.location, review_comment.selector,
     review_comment.reply_to, review_comment.resolved_at, review_comment.resolved_by
 """
 
 _EARLIER = f"""
-SELECT {_OF_REMARK}, revision.revision_num FROM review
+SELECT {_PLACED_COLUMNS}, revision.revision_num FROM review
 JOIN review_comment ON review_comment.review_id = review.id
 JOIN revision ON revision.id = review.revision_id
 LEFT JOIN review_comment AS thread ON thread.id = review_comment.reply_to
@@ -427,15 +427,15 @@ WHERE review.artifact_id = :artifact AND revision.revision_num < :number
 ORDER BY revision.revision_num DESC, review_comment.id LIMIT :most
 """
 
-_REMARKS = f"""
-SELECT {_OF_REMARK}
-{_REMARKS_FROM} ORDER BY review_comment.id LIMIT :most
+_PLACED = f"""
+SELECT {_PLACED_COLUMNS}
+{_PLACED_FROM} ORDER BY review_comment.id LIMIT :most
 """
 
-_REMARKS_COUNT = f"SELECT count(*) {_REMARKS_FROM}"
+_PLACED_COUNT = f"SELECT count(*) {_PLACED_FROM}"
 
-_REMARKS_SIZE = f"""
-SELECT coalesce((SELECT sum(length(review_comment.comment)) {_REMARKS_FROM}), 0)
+_PLACED_SIZE = f"""
+SELECT coalesce((SELECT sum(length(review_comment.comment)) {_PLACED_FROM}), 0)
     + coalesce((SELECT sum(length(overall_comment)) FROM review WHERE revision_id = :revision), 0)
 """
 
@@ -467,7 +467,7 @@ def _open(tx: Transaction, review_id: int) -> Row:
     return review
 
 
-def _remark(row: Row) -> PlacedComment:
+def _placed_comment(row: Row) -> PlacedComment:
     try:
         return PlacedComment(**row, **annotation.parse_location(row["location"])._asdict())
     except (InvalidRequestError, TypeError):
