@@ -43,7 +43,7 @@ def _settings(folder: Path) -> object:
 
 
 def _problems(folder: Path) -> object:
-    projects = Projects(folder, (), {})
+    projects = Projects(folder, ())
     return projects.all(), projects.problems()
 
 
