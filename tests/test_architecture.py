@@ -100,12 +100,12 @@ MAX_FUNCTION_LINES = 60
 
 
 def modules() -> dict[str, Path]:
-    found = {}
+    paths = {}
     for package in ("npl_index", "npl_mcp"):
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+            paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 MODULES = modules()
@@ -227,8 +227,8 @@ def test_own_modules_are_imported_at_the_top() -> None:
 
 def test_no_module_is_imported_by_name() -> None:
     """No edge of the import graph shows only when the program runs, but for the listed ones."""
-    found = {name for name in MODULES if "import_module(" in text(name) or "__import__(" in text(name)}
-    assert found == set(BY_NAME)
+    importing = {name for name in MODULES if "import_module(" in text(name) or "__import__(" in text(name)}
+    assert importing == set(BY_NAME)
 
 
 def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply() -> None:

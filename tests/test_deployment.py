@@ -23,8 +23,8 @@ COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(COMPOSE)
-    return found
+    services: dict[str, Any] = yaml.safe_load(COMPOSE)
+    return services
 
 
 def test_replicas_differ_in_their_data_alone(compose: dict[str, Any]) -> None:

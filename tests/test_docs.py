@@ -34,8 +34,8 @@ API = (ROOT / "API.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str, text: str = README) -> list[str]:
-    found = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", text, re.MULTILINE | re.DOTALL)
-    return [text for _, label, text in found if label == language]
+    fences = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", text, re.MULTILINE | re.DOTALL)
+    return [text for _, label, text in fences if label == language]
 
 
 def between(marks: tuple[str, str], text: str) -> str:

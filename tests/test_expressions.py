@@ -124,13 +124,13 @@ def sources() -> dict[Path, list[Path]]:
 
 def methods(nodes: Collection[ast.AST]) -> dict[str, set[str]]:
     """Return, for each name in a module, the methods of expressions that are called on it."""
-    found: dict[str, set[str]] = {}
+    calls: dict[str, set[str]] = {}
     for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in SEARCHING | ANCHORED:
             owner = node.value
             name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
-            found.setdefault(name, set()).add(node.attr)
-    return found
+            calls.setdefault(name, set()).add(node.attr)
+    return calls
 
 
 def kept(module: Any, called: dict[str, set[str]]) -> Iterator[tuple[str, re.Pattern[Any], set[str]]]:
@@ -203,7 +203,7 @@ def test_time_grows_with_the_text_and_no_faster(folder: Path) -> None:
 
 
 def test_all_expressions_are_looked_at() -> None:
-    found = {one.where for folder in sources() for one in expressions(folder)}
+    places = {one.where for folder in sources() for one in expressions(folder)}
     for name in ("annotation.py:_FOOTNOTE", "paths.py:_NUMBERING"):
-        assert any(name in where for where in found), name
-    assert len(found) > 60
+        assert any(name in where for where in places), name
+    assert len(places) > 60

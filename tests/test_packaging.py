@@ -30,10 +30,10 @@ def test_a_wheel_has_every_file_of_the_packages_and_the_corpus(tmp_path: Path) -
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    found = contents.in_wheel(wheel)
-    assert found == contents.expected_in_wheel()
+    packed = contents.in_wheel(wheel)
+    assert packed == contents.expected_in_wheel()
     folders = ("npl_mcp/web/templates", "npl_mcp/web/static", "npl_mcp/corpus", "npl_index/data")
-    assert all(any(name.startswith(f"{folder}/") for name in found) for folder in folders)
+    assert all(any(name.startswith(f"{folder}/") for name in packed) for folder in folders)
 
 
 def test_the_versions_of_python_that_are_tried_begin_with_the_first_one_allowed() -> None:

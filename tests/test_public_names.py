@@ -16,9 +16,9 @@ SOURCE = Path(npl_index.__file__).read_text(encoding="utf-8")
 @pytest.mark.parametrize("name", npl_index.__all__)
 def test_every_public_name_is_there_and_documented(name: str) -> None:
     """It can be imported from the package and says what it is."""
-    found = getattr(npl_index, name)
-    assert inspect.getdoc(found)
-    assert found.__module__.startswith("npl_index.")
+    value = getattr(npl_index, name)
+    assert inspect.getdoc(value)
+    assert value.__module__.startswith("npl_index.")
 
 
 def test_the_names_for_type_checkers_are_those_for_programs() -> None:

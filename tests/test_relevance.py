@@ -22,7 +22,7 @@ def answers() -> list[tuple[int, int]]:
         path.relative_to(corpus).as_posix(): path.read_text("utf-8") for path in sorted(corpus.rglob("*.md"))
     }
     collection = document_set(texts).collection
-    found = []
+    outcomes = []
     for line in QUESTIONS.read_text("utf-8").splitlines():
         question = json.loads(line)
         label = question["relevant"][0]
@@ -35,9 +35,9 @@ def answers() -> list[tuple[int, int]]:
             for one in [collection.documents[hit.document]]
         ]
         wanted = (label["file"], label["heading"])
-        kept = cut(ranking, collection)
-        found.append((places.index(wanted) + 1 if wanted in places else 0, len(kept)))
-    return found
+        kept = cut(ranking)
+        outcomes.append((places.index(wanted) + 1 if wanted in places else 0, len(kept)))
+    return outcomes
 
 
 def test_the_labelled_section_is_found_early(answers: list[tuple[int, int]]) -> None:

@@ -122,8 +122,8 @@ class Tab:
 
     def check(self) -> None:
         """Nothing keeps people out of the page as it is, and it is no wider than the window."""
-        found = Axe().run(self.page) if self.script else None
-        assert found is None or found.violations_count == 0, found.generate_report()
+        violations = Axe().run(self.page) if self.script else None
+        assert violations is None or violations.violations_count == 0, violations.generate_report()
         width = self.page.evaluate("document.documentElement.scrollWidth") if self.script else 0
         assert width <= self.page.viewport_size["width"]  # type: ignore[index]
 

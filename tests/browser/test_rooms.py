@@ -21,9 +21,9 @@ def made(tab: Tab, todo: bool = False) -> tuple[int, int]:
 
 def place(box: Locator) -> tuple[int, int, int, int]:
     """Return where a box is on the screen, in pixels."""
-    found = box.bounding_box()
-    assert found is not None
-    return round(found["x"]), round(found["y"]), round(found["width"]), round(found["height"])
+    bounds = box.bounding_box()
+    assert bounds is not None
+    return round(bounds["x"]), round(bounds["y"]), round(bounds["width"]), round(bounds["height"])
 
 
 def write_as(tab: Tab, name: str) -> None:

@@ -19,6 +19,7 @@ class Document:
 
     @cached_property
     def size(self) -> int:
+        """Its size."""
         self.asked.set()
         self.count += 1
         assert self.known.wait(SECONDS)

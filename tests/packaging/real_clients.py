@@ -132,9 +132,9 @@ def by_file(
 
 def program(name: str) -> str:
     """Return the path of a program that was installed."""
-    found = shutil.which(name, path=str(KEPT / "node_modules" / ".bin"))
-    assert found is not None, name
-    return found
+    path = shutil.which(name, path=str(KEPT / "node_modules" / ".bin"))
+    assert path is not None, name
+    return path
 
 
 def ran(

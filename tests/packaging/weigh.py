@@ -60,8 +60,10 @@ def main() -> None:
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", str(ROOT)]
         subprocess.run(pip, check=True)
         (packages,) = python.parents[1].glob("lib/python*/site-packages")
-        found = {canonicalize_name(one.metadata["Name"]): one for one in distributions(path=[str(packages)])}
-        rows = table(found)
+        installed = {
+            canonicalize_name(one.metadata["Name"]): one for one in distributions(path=[str(packages)])
+        }
+        rows = table(installed)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
     PAGE.write_text(before + MARKS[0] + rows + MARKS[1] + rest.partition(MARKS[1])[2], encoding="utf-8")
 

@@ -34,51 +34,51 @@ def audited(documents: DocumentSet, form: str = "json", section: str | None = No
 def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budget: int | None) -> None:
     """The states agree with the text of the answer, and the audit has the same text."""
     given = {"context": "oil the pump", "token_budget": budget}
-    found = audited(documents, form, **given)
+    report = audited(documents, form, **given)
     answer = write(TailorRequest.parse(**given), documents, FORMS[form])  # type: ignore[arg-type]
-    assert found.text == answer.text
-    assert found.tokens == documents.counter.count(answer.text)
-    held = [row for row in found.matches if row.state in (TAKEN, CUT)]
-    assert sum(row.taken_tokens or 0 for row in held) == sum(one.token_count for one in answer.value.sections)
-    assert {(row.file, row.title) for row in held} == {(one.file, one.title) for one in answer.value.sections}
-    assert all(row.taken_tokens == row.tokens for row in held if row.state == TAKEN)
-    assert all(row.taken_tokens is None for row in found.matches if row.state in (NO_ROOM, BELOW))
-    assert bool(found.states.get(NO_ROOM, 0) + found.states.get(CUT, 0)) <= answer.value.truncated
-    assert sum(found.states.values()) == len(found.matches)
+    assert report.text == answer.text
+    assert report.tokens == documents.counter.count(answer.text)
+    sent = [row for row in report.matches if row.state in (TAKEN, CUT)]
+    assert sum(row.taken_tokens or 0 for row in sent) == sum(one.token_count for one in answer.value.sections)
+    assert {(row.file, row.title) for row in sent} == {(one.file, one.title) for one in answer.value.sections}
+    assert all(row.taken_tokens == row.tokens for row in sent if row.state == TAKEN)
+    assert all(row.taken_tokens is None for row in report.matches if row.state in (NO_ROOM, BELOW))
+    assert bool(report.states.get(NO_ROOM, 0) + report.states.get(CUT, 0)) <= answer.value.truncated
+    assert sum(report.states.values()) == len(report.matches)
 
 
 def test_ranks_and_scores_are_those_that_are_explained(documents: DocumentSet) -> None:
     request = TailorRequest.parse(context="oil the pump", topics=["pump rooms"], explain=True)
     explained = write(request, documents, Json()).value.ranking
-    found = audited(documents, context="oil the pump", topics=["pump rooms"])
+    report = audited(documents, context="oil the pump", topics=["pump rooms"])
     assert explained is not None
-    ranked = sorted((row for row in found.matches if row.rank), key=lambda row: row.rank or 0)
+    ranked = sorted((row for row in report.matches if row.rank), key=lambda row: row.rank or 0)
     assert [(row.file, row.title, row.score) for row in ranked] == [
         (hit.file, hit.title, hit.score) for hit in explained
     ]
 
 
 def test_what_selectors_ask_for_and_what_is_known(documents: DocumentSet) -> None:
-    found = audited(
+    report = audited(
         documents,
         selectors=["boats > ## Hull"],
         exclude=["pumps > ## Oiling a pump"],
         context="oil the pump",
     )
-    states = {row.title: (row.state, row.chosen) for row in found.matches}
+    states = {row.title: (row.state, row.chosen) for row in report.matches}
     assert states["Hull"] == (TAKEN, True)
     assert states["Oiling a pump"] == (KNOWN, None)
 
 
 def test_one_section_beside_what_was_taken_of_it(documents: DocumentSet) -> None:
     section, context = "pumps > ## Oiling a pump", "oil the pump in week 31"
-    found = audited(documents, "markdown", section, context=context, token_budget=300)
-    opened = found.opened
+    report = audited(documents, "markdown", section, context=context, token_budget=300)
+    opened = report.opened
     assert opened is not None
     assert opened.state == CUT
     assert (opened.text or "").count("Pump number") == 40
     (piece,) = opened.pieces or ()
-    assert piece.text.removeprefix("## Oiling a pump\n\n") in found.text
+    assert piece.text.removeprefix("## Oiling a pump\n\n") in report.text
     assert "week 31" in piece.text
     assert opened.start_line <= piece.start_line < piece.end_line <= opened.end_line
 
@@ -87,34 +87,34 @@ def test_looking_is_not_remembered(documents: DocumentSet) -> None:
     """An audit notes nothing of what is loaded together, and shows what others' calls made of suggestions."""
     companions = Companions()
     request = TailorRequest.parse(selectors=["boats > ## Hull", "house/pump > ## Roof"])
-    one = TailorRequest.parse(selectors=["boats > ## Hull"])
+    hull = TailorRequest.parse(selectors=["boats > ## Hull"])
 
     def looked(asked: TailorRequest) -> str:
-        found = audit(asked, None, documents, Json(), companions=companions)
-        return found.text
+        report = audit(asked, None, documents, Json(), companions=companions)
+        return report.text
 
-    before = looked(one)
+    before = looked(hull)
     looked(request)
-    assert looked(one) == before
+    assert looked(hull) == before
     write(request, documents, Json(), companions=companions)
-    after = looked(one)
+    after = looked(hull)
     assert after != before
-    assert after == write(one, documents, Json(), companions=companions).text
+    assert after == write(hull, documents, Json(), companions=companions).text
 
 
 def test_matches_say_what_they_have_of_the_question(documents: DocumentSet) -> None:
     """Best first, with the headings above, the words they have and lack, and the text or one line of it."""
-    found = audited(documents, context="oil the zircon pump", token_budget=200)
-    assert [row.rank for row in found.matches] == sorted(row.rank or 0 for row in found.matches)
-    first = found.matches[0]
+    report = audited(documents, context="oil the zircon pump", token_budget=200)
+    assert [row.rank for row in report.matches] == sorted(row.rank or 0 for row in report.matches)
+    first = report.matches[0]
     assert (first.title, first.path) == ("Oiling a pump", ("Pumps",))
     assert first.held is not None
     assert {"oil", "pump"} == set(first.held)
     assert first.missing == ("zircon",)
-    assert found.absent == ("zircon",)
-    for row in found.matches:
+    assert report.absent == ("zircon",)
+    for row in report.matches:
         pieces = row.pieces or ()
         assert bool(pieces) == bool(row.taken_tokens)
-        assert all(piece.text in found.text.replace("\\n", "\n") for piece in pieces)
+        assert all(piece.text in report.text.replace("\\n", "\n") for piece in pieces)
         assert (row.line is None) or not pieces
-    assert any(row.line for row in found.matches)
+    assert any(row.line for row in report.matches)

@@ -33,10 +33,10 @@ NAMES = {
 def answer(texts: dict[str, str], budget: int | None = 5000) -> tuple[str, str | None, int]:
     counter = exact_counter()
     request = TailorRequest.parse(selectors=["*"], context="water", token_budget=budget)
-    found = tailor(request, document_set(texts, counter))
-    assert found.total_tokens == counter.count(found.content)
-    assert budget is None or found.total_tokens <= budget
-    return found.content, found.mark, found.total_tokens
+    tailored = tailor(request, document_set(texts, counter))
+    assert tailored.total_tokens == counter.count(tailored.content)
+    assert budget is None or tailored.total_tokens <= budget
+    return tailored.content, tailored.mark, tailored.total_tokens
 
 
 def test_marks_are_plain_where_no_text_looks_like_one() -> None:

@@ -42,11 +42,11 @@ def packed(
     asked = TailorRequest.parse(context="nothing like it")
     numbers = range(1, len(on.tree(0).sections))
     units = units or [AnswerUnit((on.part((0, number)),), 1 - number / 100) for number in numbers]
-    found = replace(
+    candidates = replace(
         find(asked, on, DEFAULT_WEIGHTS), units=units, whole=whole, piece=whole or 0, best=frozenset({(0, 1)})
     )
     nothing = write(asked, on, form).value
-    return Packing(found, (), Ledger(form.on(on), token_budget), nothing).packed()
+    return Packing(candidates, (), Ledger(form.on(on), token_budget), nothing).packed()
 
 
 def numbers(units: Sequence[AnswerUnit]) -> list[int]:
@@ -55,18 +55,18 @@ def numbers(units: Sequence[AnswerUnit]) -> list[int]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_better_unit_is_cut_before_a_lesser_one_is_kept(form: Form) -> None:
-    found = packed(sections(20, 800, 4), 500, form)
-    assert numbers(found.kept)[:2] == [1, 2]
-    assert found.kept[1].cut
-    assert numbers(found.rests) == [2]
+    answer = packed(sections(20, 800, 4), 500, form)
+    assert numbers(answer.kept)[:2] == [1, 2]
+    assert answer.kept[1].cut
+    assert numbers(answer.rests) == [2]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_long_text_is_cut_to_what_one_may_have(form: Form) -> None:
     """The next one gets its place."""
-    found = packed(sections(600, 20), 700, form, whole=100)
-    assert numbers(found.kept) == [1, 2]
-    assert 50 < found.kept[0].tokens <= 100
+    answer = packed(sections(600, 20), 700, form, whole=100)
+    assert numbers(answer.kept) == [1, 2]
+    assert 50 < answer.kept[0].tokens <= 100
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -75,9 +75,9 @@ def test_sections_that_do_not_fit_together_are_tried_one_by_one(form: Form) -> N
     on = document_set({"garden.md": f"# Beds\n\n{_body(40)}## One\n\n{_body(40)}## Two\n\n{_body(600)}"})
     family = [AnswerUnit(tuple(on.part((0, number), chosen=True) for number in (1, 2, 3)), 1.0)]
     assert packed(on, 3_000, form, units=family).kept == family
-    found = packed(on, 500, form, units=family)
-    assert numbers(found.kept)[:2] == [1, 2]
-    assert all(len(unit.parts) == 1 for unit in found.kept)
+    answer = packed(on, 500, form, units=family)
+    assert numbers(answer.kept)[:2] == [1, 2]
+    assert all(len(unit.parts) == 1 for unit in answer.kept)
 
 
 @settings(deadline=None)
@@ -89,12 +89,12 @@ def test_sections_that_do_not_fit_together_are_tried_one_by_one(form: Form) -> N
 def test_nothing_is_lost(words: list[int], token_budget: int | None, form: Form) -> None:
     """Kept, omitted and remaining parts together are the wanted text."""
     on = sections(*words)
-    found = packed(on, token_budget, form)
-    assert {*numbers(found.kept), *numbers(found.dropped)} == set(range(1, len(words) + 1))
-    assert not set(numbers(found.kept)) & set(numbers(found.dropped))
-    assert token_budget is not None or not found.truncated
-    assert bool(found.pointers) >= found.truncated
-    better = [unit for unit in found.dropped if found.kept and unit.score > found.kept[-1].score]
-    assert len(better) <= len(found.pointers)
-    scores = [unit.score for unit in found.kept]
+    answer = packed(on, token_budget, form)
+    assert {*numbers(answer.kept), *numbers(answer.dropped)} == set(range(1, len(words) + 1))
+    assert not set(numbers(answer.kept)) & set(numbers(answer.dropped))
+    assert token_budget is not None or not answer.truncated
+    assert bool(answer.pointers) >= answer.truncated
+    better = [unit for unit in answer.dropped if answer.kept and unit.score > answer.kept[-1].score]
+    assert len(better) <= len(answer.pointers)
+    scores = [unit.score for unit in answer.kept]
     assert scores == sorted(scores, reverse=True)

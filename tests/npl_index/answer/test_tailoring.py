@@ -309,8 +309,8 @@ def test_every_subsection_that_was_left_out_is_named(form: Form, budget: int, se
     on = document_set({"reference.md": MANY, "other.md": "# Other\n\n## Option 1\n\nNothing.\n"})
 
     def sections(selectors: Iterable[str]) -> set[int]:
-        found = (select_in(on.scope(), compile_selector(one)) for one in selectors)
-        return {index for selections in found for one in selections for index in one.sections if index}
+        selected = (select_in(on.scope(), compile_selector(one)) for one in selectors)
+        return {index for selections in selected for one in selections for index in one.sections if index}
 
     request = TailorRequest.parse(context="which option", selectors=[selector], token_budget=budget)
     written = write(request, on, form)

@@ -113,5 +113,5 @@ def test_versions(text: str, version: str | None) -> None:
 
 @given(st.text(st.sampled_from("\n -:*npl-instructions version1.0'\"#a")))
 def test_a_version_is_text_or_none(text: str) -> None:
-    found = version_of(f"npl-instructions:\n  {text}\n---\n")
-    assert found is None or found
+    version = version_of(f"npl-instructions:\n  {text}\n---\n")
+    assert version is None or version

@@ -102,9 +102,9 @@ def test_an_edit_that_keeps_time_and_size_is_seen_while_the_time_is_fresh() -> N
 def test_an_unchanged_file_is_not_read_again() -> None:
     """A hit costs neither a read nor a build."""
     cache, built = building()
-    found = document()
-    cache.get(found.fingerprint, lambda: found)
-    assert cache.get(found.fingerprint, never) == "# A\n".upper()
+    file = document()
+    cache.get(file.fingerprint, lambda: file)
+    assert cache.get(file.fingerprint, never) == "# A\n".upper()
     assert len(built) == 1
     assert (cache.hits, cache.built) == (1, 1)
 

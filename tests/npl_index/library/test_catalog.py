@@ -55,9 +55,9 @@ def test_unset_places_are_left_out() -> None:
 def test_a_theme_comes_before_the_default_everywhere() -> None:
     """A style of the theme in any place beats one of the default theme; patches go place by place."""
     catalog = full("dark")
-    found = folders(catalog, "style")
-    assert found[:2] == ["/style/dark", "/w/.npl/conventions/dark"]
-    assert found[5:7] == ["/style/default", "/w/.npl/conventions/default"]
+    styles = folders(catalog, "style")
+    assert styles[:2] == ["/style/dark", "/w/.npl/conventions/dark"]
+    assert styles[5:7] == ["/style/default", "/w/.npl/conventions/default"]
     patches = [f"{place.root.path}/{place.folder}" for place in catalog.kind("style").patches]
     assert patches[:4] == [
         "/w/.npl/conventions/dark",

@@ -49,8 +49,8 @@ def paths(library: Library, file: str) -> list[str]:
 
 
 def read(library: Library, file: str) -> Document:
-    (found,) = library.find(DocumentRef(file))
-    return library.read(found)
+    (files,) = library.find(DocumentRef(file))
+    return library.read(files)
 
 
 def build_hostile(base: Path) -> Library:
@@ -164,10 +164,10 @@ def test_nothing_outside_is_ever_found(hostile: Library, text: str, absolute: bo
     """Every request gets files of the root or an expected error."""
     root = Path(next(iter(hostile.roots)).path)
     try:
-        found = hostile.find(DocumentRef(f"{root}/{text}" if absolute else text))
+        files = hostile.find(DocumentRef(f"{root}/{text}" if absolute else text))
     except NPLError:
         return
-    for one in found:
+    for one in files:
         real = Path(one.absolute).resolve(strict=True)
         assert real == Path(one.absolute)
         assert root in real.parents
@@ -207,7 +207,7 @@ def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
     root = write(tmp_path / "root", {"race.md": "fine"})
     write(tmp_path, {"secret.md": SECRET})
     library = library_of(root)
-    (found,) = library.find(DocumentRef("race.md"))
+    (files,) = library.find(DocumentRef("race.md"))
 
     def swap(turn: int) -> None:
         spare = tmp_path / "spare"
@@ -223,7 +223,7 @@ def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
         while rounds < 1_000 or not seen:
             rounds += 1
             try:
-                seen.add(library.read(found).data)
+                seen.add(library.read(files).data)
                 seen.add(read(library, "race.md").data)
             except (DocumentNotFoundError, OutsideRootError, UnreadableDocumentError):
                 continue
@@ -235,11 +235,11 @@ def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
     root = write(tmp_path / "root", {"sub/a.md": "fine"})
     write(tmp_path, {"evil/a.md": SECRET})
     library = library_of(root)
-    (found,) = library.find(DocumentRef("sub/a.md"))
+    (files,) = library.find(DocumentRef("sub/a.md"))
     (root / "sub").rename(root / "moved")
     (root / "sub").symlink_to(tmp_path / "evil")
     with pytest.raises(UnreadableDocumentError):
-        library.read(found)
+        library.read(files)
 
 
 def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object], times: int) -> None:
@@ -267,11 +267,11 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)
-    (found,) = library.find(DocumentRef("a.md"))
+    (files,) = library.find(DocumentRef("a.md"))
     meddle(monkeypatch, lambda: grow(path), times=2)
-    document = library.read(found)
+    document = library.read(files)
     assert document.data == path.read_bytes() == b"textmoremore"
-    assert document.fingerprint == library.stat(found)
+    assert document.fingerprint == library.stat(files)
 
 
 def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,11 +279,11 @@ def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)
-    (found,) = library.find(DocumentRef("a.md"))
+    (files,) = library.find(DocumentRef("a.md"))
     clock = count(1)
     meddle(monkeypatch, lambda: os.utime(path, ns=(0, next(clock) * 1_000_000)), times=1000)
     with pytest.raises(UnreadableDocumentError, match="changed while it was read"):
-        library.read(found)
+        library.read(files)
 
 
 def test_a_file_that_grows_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,10 +291,10 @@ def test_a_file_that_grows_without_end(tmp_path: Path, monkeypatch: pytest.Monke
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path, limits=Limits(max_bytes=10))
-    (found,) = library.find(DocumentRef("a.md"))
+    (files,) = library.find(DocumentRef("a.md"))
     meddle(monkeypatch, lambda: grow(path), times=1000)
     with pytest.raises(DocumentTooLargeError):
-        library.read(found)
+        library.read(files)
 
 
 def test_what_takes_a_files_place_is_not_read(tmp_path: Path) -> None:
@@ -302,17 +302,17 @@ def test_what_takes_a_files_place_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)
-    (found,) = library.find(DocumentRef("a.md"))
+    (files,) = library.find(DocumentRef("a.md"))
     path.unlink()
     with pytest.raises(DocumentNotFoundError):
-        library.read(found)
+        library.read(files)
     os.mkfifo(path)
     with pytest.raises(UnreadableDocumentError, match="not a regular file"):
-        library.read(found)
+        library.read(files)
     path.unlink()
     path.mkdir()
     with pytest.raises(UnreadableDocumentError, match="not a regular file"):
-        library.read(found)
+        library.read(files)
 
 
 def test_files_are_opened_by_path_where_folders_cannot_be_opened(
@@ -343,22 +343,22 @@ def test_fingerprint_follows_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("one")
     library = library_of(tmp_path)
-    (found,) = library.find(DocumentRef("a.md"))
-    before = library.stat(found)
-    assert before == library.read(found).fingerprint
+    (files,) = library.find(DocumentRef("a.md"))
+    before = library.stat(files)
+    assert before == library.read(files).fingerprint
     assert before.path == str(path.resolve())
     os.utime(path, ns=(before.mtime_ns, before.mtime_ns + 1_000_000))
-    touched = library.stat(found)
+    touched = library.stat(files)
     assert touched != before
     path.write_text("longer")
     os.utime(path, ns=(before.mtime_ns, before.mtime_ns))
-    assert library.stat(found) not in (before, touched)
+    assert library.stat(files) not in (before, touched)
     path.unlink()
     with pytest.raises(DocumentNotFoundError):
-        library.stat(found)
+        library.stat(files)
     path.mkdir()
     with pytest.raises(UnreadableDocumentError):
-        library.stat(found)
+        library.stat(files)
 
 
 FOREST = cases("npl_index/library/documents")
@@ -475,9 +475,9 @@ def test_names_that_cannot_be_shown_are_left_out(tmp_path: Path) -> None:
 
 def test_first_root_wins(tmp_path: Path) -> None:
     """Of equal paths the one below the first root is found; the second root fills the gaps."""
-    one = write(tmp_path / "one", {"a.md": "1"})
+    first = write(tmp_path / "one", {"a.md": "1"})
     two = write(tmp_path / "two", {"a.md": "2", "b.md": "2", "more/c.md": "2"})
-    library = library_of(one, two)
+    library = library_of(first, two)
     assert read(library, "a.md").data == b"1"
     assert read(library, "b.md").root == "two"
     assert paths(library, "*.md") == ["a.md"]
@@ -618,8 +618,8 @@ def test_kinds_are_checked(tmp_path: Path) -> None:
 def test_item_patterns_give_sets(tmp_path: Path) -> None:
     """An item may be a pattern; the short name of a kind is as good as its name."""
     library = library_of(write(tmp_path, FOREST))
-    found = library.find(DocumentRef(kind="c", item="**"))
-    assert [one.item for one in found] == ["syntax", "syntax.fill-in"]
+    files = library.find(DocumentRef(kind="c", item="**"))
+    assert [one.item for one in files] == ["syntax", "syntax.fill-in"]
 
 
 def test_the_core_reference_is_the_default(tmp_path: Path) -> None:
@@ -640,6 +640,6 @@ def test_without_a_core_reference(tmp_path: Path) -> None:
 
 def test_a_found_file_knows_its_place(tmp_path: Path) -> None:
     """It has a root, a path and a name, and nothing else."""
-    (found,) = library_of(write(tmp_path / "r", {"a/b.c.md": ""})).find(DocumentRef("a/b.c.md"))
-    assert found == Found(Root(str((tmp_path / "r").resolve()), "r"), "a/b.c.md", "r")
-    assert found.name == "b.c"
+    (file,) = library_of(write(tmp_path / "r", {"a/b.c.md": ""})).find(DocumentRef("a/b.c.md"))
+    assert file == Found(Root(str((tmp_path / "r").resolve()), "r"), "a/b.c.md", "r")
+    assert file.name == "b.c"

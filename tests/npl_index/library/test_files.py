@@ -233,8 +233,8 @@ def test_a_file_that_changes_in_the_last_instant_is_put_back(
     editor.start()
     for _ in range(100):
         with suppress(FileChangedError):
-            found = folder.read("file", MOST)[0]
-            folder.replace_if("file", found, b"ours " + found, MOST)
+            content = folder.read("file", MOST)[0]
+            folder.replace_if("file", content, b"ours " + content, MOST)
     stop.set()
     editor.join()
     assert path.read_bytes().replace(b"ours ", b"") == saved[-1]
@@ -335,12 +335,12 @@ def _can_lock(key: str) -> bool:
 
 def test_readers_share_a_lock(tmp_path: Path) -> None:
     """A shared lock is refused only while another process holds an exclusive one."""
-    one, other = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
-    assert lock(one, 0, shared=True)
+    first, other = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
+    assert lock(first, 0, shared=True)
     assert lock(other, 0, shared=True)
     with pytest.raises(TimeoutError):
         lock(other, 0)
-    os.close(one)
+    os.close(first)
     assert lock(other, 0)
     os.close(other)
 

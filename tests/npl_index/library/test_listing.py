@@ -95,11 +95,11 @@ def library(root: Path) -> Library:
 def told(one: Library, name: str = ".") -> object:
     """Return the files of a folder with their states, or the reason for an error."""
     try:
-        found = one.find(DocumentRef(name))
+        files = one.find(DocumentRef(name))
     except NPLError as error:
         return error.message
-    states = found.states if isinstance(found, Listed) else tuple(map(one.stat, found))
-    return [(file.path, state) for file, state in zip(found, states, strict=True)]
+    states = files.states if isinstance(files, Listed) else tuple(map(one.stat, files))
+    return [(file.path, state) for file, state in zip(files, states, strict=True)]
 
 
 CHANGES = cases("npl_index/library/listing")
@@ -108,25 +108,27 @@ CHANGES = cases("npl_index/library/listing")
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("name", [".", "a", "**/page*.md"])
 def test_a_change_is_seen_at_once(changes: list[tuple[Any, ...]], name: str, root: Path, do: Do) -> None:
-    one = library(root)
+    lasting = library(root)
     if name == ".":
         settle()  # folders that are not read again
-    assert told(one, name) == told(library(root), name)
+    assert told(lasting, name) == told(library(root), name)
     for act, *arguments in changes:
-        paths = [one if isinstance(one, int) else os.path.normpath(root / one) for one in arguments]
+        paths = [
+            lasting if isinstance(lasting, int) else os.path.normpath(root / lasting) for lasting in arguments
+        ]
         if act == "link":
             paths[0] = arguments[0]
         assert do(act, *paths) == "done"
-        assert told(one, name) == told(library(root), name)
+        assert told(lasting, name) == told(library(root), name)
     for path in (root / "a", root / "a" / "page0.md"):
         if path.exists():
             path.chmod(0o700)
-    assert told(one, name) == told(library(root), name)
+    assert told(lasting, name) == told(library(root), name)
 
 
 @pytest.mark.thorough
 def test_thousands_of_changes_are_seen_at_once(root: Path, do: Do) -> None:
-    one, chance = library(root), Random(1)
+    lasting, chance = library(root), Random(1)
     folders = [root / name for name in ("", "a", "a/b", "c", "c/d/e", "new", "new/er")]
     acts = ("append", "unclosed", "overwrite", "replace", "back", "cut", "create", "remove", "move", "move")
     for trial in range(1000):
@@ -136,55 +138,55 @@ def test_thousands_of_changes_are_seen_at_once(root: Path, do: Do) -> None:
         if not trial % 50:
             act, path, other = "move", *chance.sample(folders[1:], 1), [root / f"moved{trial}"]
         do(act, path, *other)
-        assert told(one) == told(library(root)), (act, path, other)
+        assert told(lasting) == told(library(root)), (act, path, other)
 
 
 def test_the_same_object_says_that_nothing_changed(root: Path) -> None:
-    one = library(root)
-    assert one.find(DocumentRef(".")) is one.find(DocumentRef("."))
+    lasting = library(root)
+    assert lasting.find(DocumentRef(".")) is lasting.find(DocumentRef("."))
     (root / "notes.txt").write_text("not served")
     (root / ".hidden").mkdir()
     put(root / ".hidden" / "page.md")
-    assert one.find(DocumentRef(".")) is one.find(DocumentRef("."))
+    assert lasting.find(DocumentRef(".")) is lasting.find(DocumentRef("."))
 
 
 @pytest.mark.parametrize("name", [None, "{a,c}", "{a,c}/**"])
 def test_several_folders_together(name: str | None, root: Path) -> None:
     roots = [Root(str(root / "a"), "a"), Root(str(root / "c"), "c")]
     roots = roots if name is None else [Root(str(root), "docs")]
-    one = Library(roots, Catalog(()), searched=roots)
-    before = one.find(DocumentRef(name))
+    lasting = Library(roots, Catalog(()), searched=roots)
+    before = lasting.find(DocumentRef(name))
     assert isinstance(before, Listed)
-    assert one.find(DocumentRef(name)) is before
+    assert lasting.find(DocumentRef(name)) is before
     (root / "c" / "page0.md").write_text("# Other\n")
-    after = one.find(DocumentRef(name))
+    after = lasting.find(DocumentRef(name))
     assert isinstance(after, Listed)
     assert after == before == Library(roots, Catalog(()), searched=roots).find(DocumentRef(name))
     assert after.states != before.states
-    assert list(after.states) == list(map(one.stat, after))
+    assert list(after.states) == list(map(lasting.stat, after))
 
 
 def test_unchanged_files_keep_their_objects(root: Path) -> None:
-    one = library(root)
-    before = one.find(DocumentRef("."))
+    lasting = library(root)
+    before = lasting.find(DocumentRef("."))
     (root / "a" / "page1.md").write_text("# Other\n", encoding="utf-8")
     put(root / "a" / "page1b.md")
-    after = {file.path: file for file in one.find(DocumentRef("."))}
+    after = {file.path: file for file in lasting.find(DocumentRef("."))}
     assert all(after[file.path] is file for file in before)
     assert len(after) == len(before) + 1
 
 
 def test_a_link_into_another_folder_leads_where_it_points_now(root: Path) -> None:
-    one = library(root)
+    lasting = library(root)
     (root / "short").symlink_to("a/b")
-    assert told(one) == told(library(root))
+    assert told(lasting) == told(library(root))
     (root / "short").unlink()
     (root / "short").symlink_to("c/d")
-    assert told(one) == told(library(root))
+    assert told(lasting) == told(library(root))
 
 
 def test_threads_see_what_was_written_before_they_ask(root: Path) -> None:
-    one, wrong = library(root), []
+    lasting, wrong = library(root), []
 
     def ask(number: int) -> None:
         path = root / ("a", "c", "a/b", "c/d/e")[number] / f"own{number}.md"
@@ -192,8 +194,8 @@ def test_threads_see_what_was_written_before_they_ask(root: Path) -> None:
             path.write_text("x" * (size % 7 + 1))
             if size % 10 == 0:
                 path.unlink()
-            found = {file.absolute: state for file, state in states(one)}
-            state = found.get(str(path))
+            seen = {file.absolute: state for file, state in states(lasting)}
+            state = seen.get(str(path))
             if (state is None) is not (size % 10 == 0) or (state and state.size != size % 7 + 1):
                 wrong.append((number, size))
 

@@ -86,15 +86,15 @@ def opened(source: str) -> Iterator[str]:
 
 def test_files_are_opened_in_one_place() -> None:
     """Everywhere else they are opened by it, or the table says why not; it says nothing that is not so."""
-    found = {
+    openings = {
         f"{package.name}/{path.relative_to(package).as_posix()}": set(
             opened(path.read_text(encoding="utf-8"))
         )
         for package in PACKAGES
         for path in package.rglob("*.py")
     }
-    del found[ONE_WAY]
-    assert {name: calls for name, calls in found.items() if calls} == {
+    del openings[ONE_WAY]
+    assert {name: calls for name, calls in openings.items() if calls} == {
         name: set(calls) for name, calls in ALLOWED.items()
     }
 

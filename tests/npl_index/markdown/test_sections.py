@@ -50,8 +50,8 @@ def read(name: str) -> bytes:
 
 
 def traits(words: str, count: int) -> Traits:
-    found = words.split()
-    return Traits("example" in found, "table" in found, "code" in found, "definitions" in found, count)
+    names = words.split()
+    return Traits("example" in names, "table" in names, "code" in names, "definitions" in names, count)
 
 
 def described(section: Section, expected: dict[str, object]) -> dict[str, object]:
@@ -388,8 +388,8 @@ def test_headings_are_those_of_the_stock_parser(path: Path) -> None:
                 for child in inline.children or []
             ]
             wanted.append((int(opening.tag[1]), Span(*opening.map or ()), "".join("".join(parts).split())))
-    found = parse_sections(data, "x").sections[1:]
-    assert [(s.level, s.heading_lines, "".join(s.name.split())) for s in found] == [
+    sections = parse_sections(data, "x").sections[1:]
+    assert [(s.level, s.heading_lines, "".join(s.name.split())) for s in sections] == [
         (level, lines, shown.replace("*", "") if "image" in shown else shown)
         for level, lines, shown in wanted
     ]

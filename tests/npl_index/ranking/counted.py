@@ -17,11 +17,11 @@ def counted(*documents: Fields) -> tuple[KnownVocabulary, list[Sections]]:
     """Return the vocabulary and the sections of documents; all sections stand on one page."""
     words = sorted(set(chain(*chain(*chain(*documents)))))
     row_of = {term: row for row, term in enumerate(words)}
-    found = []
+    sections = []
     for number, document in enumerate(documents):
         fields = list(chain(*document))
         shape = [[*map(len, section), at, 1, 1, 0, 0] for at, section in enumerate(document)]
         shape[0][-3] |= 0 if number else BEGINS_PAGE
         rows = [row_of[term] for term in chain(*fields)]
-        found.append(Sections(np.array(shape, np.uint32), np.array(rows, np.uint32)))
-    return KnownVocabulary(words, found), found
+        sections.append(Sections(np.array(shape, np.uint32), np.array(rows, np.uint32)))
+    return KnownVocabulary(words, sections), sections

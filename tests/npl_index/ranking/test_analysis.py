@@ -58,9 +58,9 @@ def test_stop_words_are_kept_on_request() -> None:
 @given(st.text(max_size=300))
 def test_terms_of_any_text(text: str) -> None:
     """Any text yields terms that are not empty, hold no blanks, and are the same each time."""
-    found = terms(text)
-    assert found == terms(text)
-    assert all(term and not any(char.isspace() for char in term) for term in found)
+    words = terms(text)
+    assert words == terms(text)
+    assert all(term and not any(char.isspace() for char in term) for term in words)
 
 
 @given(st.characters(categories=["Lu", "Ll", "Lo"]), st.integers(1, 3))

@@ -74,9 +74,9 @@ def test_the_file_name_counts() -> None:
 def test_a_document_of_too_many_words_is_found_by_the_first_of_them() -> None:
     """Terms are numbered while they are read, so that a long text needs no list of all."""
     many = map("".join, islice(product("aeklmnoprtuxz", repeat=6), MAX_TERMS + 10_000))
-    one = indexed(f"## Zebra\n\nzygote\n\n## Words\n\n{' '.join(many)}\n\n## Zulu\n\nxenon zygote\n")
-    assert len(one.terms) == MAX_TERMS
-    assert set(answer(one.collection, "zygote")) == {"Zebra", "Zulu"}
+    document = indexed(f"## Zebra\n\nzygote\n\n## Words\n\n{' '.join(many)}\n\n## Zulu\n\nxenon zygote\n")
+    assert len(document.terms) == MAX_TERMS
+    assert set(answer(document.collection, "zygote")) == {"Zebra", "Zulu"}
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\na: b\n---\n", "# \n", "!!!\n"])
@@ -97,8 +97,8 @@ def test_pages() -> None:
 
 def test_a_collection_of_one_is_kept() -> None:
     """A document's own collection is made once."""
-    one = indexed()
-    assert one.collection is one.collection
+    document = indexed()
+    assert document.collection is document.collection
 
 
 @pytest.mark.thorough
@@ -116,10 +116,10 @@ def test_a_document_takes_no_more_memory_than_its_size_says(text: str) -> None:
     """The cache is bounded by these sizes."""
     assert indexed().collection
     tracemalloc.start()
-    one = indexed(text)
-    assert one.collection
-    size, with_it = one.nbytes, tracemalloc.get_traced_memory()[0]
-    del one
+    document = indexed(text)
+    assert document.collection
+    size, with_it = document.nbytes, tracemalloc.get_traced_memory()[0]
+    del document
     gc.collect()
     without, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -135,9 +135,9 @@ def test_a_deadline_in_the_past() -> None:
 def test_a_long_section_is_read_to_its_end() -> None:
     """Sections longer than what is analysed at once lose no word, with or without blanks in them."""
     text = "# A\n\n" + "filler " * 30_000 + "aardvark\n\n# B\n\n" + "字" * 200_000 + "猫\n"
-    one = indexed(text)
-    assert one.sections.lengths[2::FIELDS].tolist()[1] == 30_001
-    assert {"aardvark", "猫"} <= set(one.terms)
+    document = indexed(text)
+    assert document.sections.lengths[2::FIELDS].tolist()[1] == 30_001
+    assert {"aardvark", "猫"} <= set(document.terms)
 
 
 def test_binary_files() -> None:
@@ -166,7 +166,7 @@ def restored(packed: bytes, text: str = TEXT) -> ParsedDocument:
 def test_dump_and_restore(text: str) -> None:
     """A stored index is restored unchanged."""
     original = indexed(text)
-    found = restored(dump_sections(original), text)
-    assert tuple(found.tree.sections) == tuple(original.tree.sections)
-    assert (found.tree.source, found.tree.title) == (original.tree.source, original.tree.title)
-    assert found.steps == original.steps
+    copy = restored(dump_sections(original), text)
+    assert tuple(copy.tree.sections) == tuple(original.tree.sections)
+    assert (copy.tree.source, copy.tree.title) == (original.tree.source, original.tree.title)
+    assert copy.steps == original.steps

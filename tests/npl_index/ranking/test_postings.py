@@ -63,8 +63,8 @@ def test_idf_is_that_of_rank_bm25_with_background(bodies: list[list[str]]) -> No
     passages = passages_of(bodies_only(bodies))
     oracle = BM25Plus(bodies if any(bodies) else [["none"]])
     for row, term in known(passages):
-        found = idf(passages.vocabulary, [row])[0]
-        holders = (len(bodies) + BACKGROUND + 1) / exp(found) - BACKGROUND * commonness(term)
+        rarity = idf(passages.vocabulary, [row])[0]
+        holders = (len(bodies) + BACKGROUND + 1) / exp(rarity) - BACKGROUND * commonness(term)
         assert (len(bodies) + 1) / holders == pytest.approx(exp(oracle.idf[term]), rel=1e-4)
 
 
@@ -130,7 +130,7 @@ VARIANTS = {
 def test_variants(term: str, expected: set[str]) -> None:
     """A query's word finds its abbreviations, its parts and its correct spelling."""
     passages = passages_of(bodies_only([["environ", "kube", "ray", "directive", "123456", "ending"]]))
-    found = {passages.vocabulary.texts([row])[0]: share for row, share in passages.vocabulary.variants(term)}
-    assert set(expected) <= set(found) if expected else not found
-    assert all(0 < share <= 1 for share in found.values())
-    assert all((share == 1) == (name == term) for name, share in found.items())
+    shares = {passages.vocabulary.texts([row])[0]: share for row, share in passages.vocabulary.variants(term)}
+    assert set(expected) <= set(shares) if expected else not shares
+    assert all(0 < share <= 1 for share in shares.values())
+    assert all((share == 1) == (name == term) for name, share in shares.items())

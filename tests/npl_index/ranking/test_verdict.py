@@ -101,26 +101,26 @@ def test_a_question_that_sections_answer_is_held(question: str) -> None:
 @pytest.mark.parametrize(("question", "words"), ABSENT.values(), ids=ABSENT)
 def test_a_question_about_something_else_is_absent(question: str, words: tuple[str, ...] | None) -> None:
     """No section holds its telling words; they are named as the caller wrote them."""
-    found = told(question)
-    assert found.state == "absent"
-    assert words is None or found.absent == words
-    assert len(found.absent) <= MAX_WORDS
+    verdict = told(question)
+    assert verdict.state == "absent"
+    assert words is None or verdict.absent == words
+    assert len(verdict.absent) <= MAX_WORDS
 
 
 def test_words_are_named_as_written_most_telling_first() -> None:
     """An identifier comes before a word, a rare word before a common one; verbs like "use" are not missed."""
-    found = told("Configure the Middleware, `Kafka` and ZOO_HOME to add a header.")
-    assert found.absent == ("ZOO_HOME", "Kafka")
-    assert found.held[-1] == "add"
-    assert set(found.held) == {"Middleware", "header", "add"}
+    verdict = told("Configure the Middleware, `Kafka` and ZOO_HOME to add a header.")
+    assert verdict.absent == ("ZOO_HOME", "Kafka")
+    assert verdict.held[-1] == "add"
+    assert set(verdict.held) == {"Middleware", "header", "add"}
 
 
 @pytest.mark.parametrize("word", ["x" * 20_000, "a-b_c." * 500, "/".join(["部分"] * 500)])
 def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
     """Naming any word costs few tokens."""
-    found = told(word)
-    assert found.absent
-    assert all(len(one) <= MAX_SHOWN for one in found.absent)
+    verdict = told(word)
+    assert verdict.absent
+    assert all(len(one) <= MAX_SHOWN for one in verdict.absent)
 
 
 @pytest.mark.thorough
@@ -136,9 +136,9 @@ def test_the_best_section_holds_too_little() -> None:
     question = "middleware adds the processing time to each response"
     among = collection(CACHE, SERVER, "".join(f"## Note {number}\n\nText.\n\n" for number in range(500)))
     assert told(question, among=among).state == "held"
-    found = told(question, "Installation", among=among)
-    assert found.held == ("Installation",)
-    assert found.state == "weak"
+    verdict = told(question, "Installation", among=among)
+    assert verdict.held == ("Installation",)
+    assert verdict.state == "weak"
 
 
 def test_more_sections_need_more_evidence() -> None:

@@ -250,8 +250,8 @@ def test_near_selectors_name_the_document_where_several_are_searched() -> None:
     with pytest.raises(SectionNotFoundError) as error:
         select(TWO, compile_selector("## Usages"), names=PATHS)
     assert error.value.near == ("docs/two/readme.md > ## Usage",)
-    (found,) = select(TWO, compile_selector(error.value.near[0]), names=PATHS)
-    assert (found.tree, found.head) == (1, 3)
+    (selected,) = select(TWO, compile_selector(error.value.near[0]), names=PATHS)
+    assert (selected.tree, selected.head) == (1, 3)
 
 
 def test_no_documents() -> None:
@@ -326,11 +326,11 @@ LINES = parse_sections(b"# Guide\n\n## A\n\none\ntwo\n\n### B\n\nthree\n\n## A\n
 )
 def test_lines(selector: str, expected: list[tuple[int, Span]]) -> None:
     """Lines are counted as in the file and return a part of a section's own text, never a subsection's."""
-    found = outcome([LINES], selector)
+    selected = outcome([LINES], selector)
     if expected:
-        assert found == tuple(Selected(0, head, (head,), lines) for head, lines in expected)
+        assert selected == tuple(Selected(0, head, (head,), lines) for head, lines in expected)
     else:
-        assert isinstance(found, SectionNotFoundError)
+        assert isinstance(selected, SectionNotFoundError)
 
 
 def test_narrowed_selectors_are_exact() -> None:
@@ -368,15 +368,15 @@ def test_depth_of_many_matches_hands_over_each_section_once() -> None:
 def test_only_expected_errors(nodes: list[tuple[int, str]], text: str) -> None:
     """Any text over any tree gives an answer or one of the library's errors, whose proposals work."""
     tree = build("guide", nodes)
-    found = outcome([tree], text)
-    if isinstance(found, tuple):
-        handed = [index for match in found for index in match.sections]
+    selected = outcome([tree], text)
+    if isinstance(selected, tuple):
+        handed = [index for match in selected for index in match.sections]
         assert handed
         assert len(handed) == len(set(handed))
-    elif isinstance(found, SectionNotFoundError):
-        assert all(isinstance(outcome([tree], near), tuple) for near in found.near)
+    elif isinstance(selected, SectionNotFoundError):
+        assert all(isinstance(outcome([tree], near), tuple) for near in selected.near)
     else:
-        assert isinstance(found, InvalidRequestError)
+        assert isinstance(selected, InvalidRequestError)
 
 
 @pytest.mark.parametrize("selector", ["// * // * // *", "// * [depth=2]", "## * [1]", "Same", "guide > *"])

@@ -34,11 +34,11 @@ def put(path: Path, content: str, age: float = 100) -> None:
 
 def told(app: App) -> list[object]:
     """Return what an application says of the whole folder."""
-    found: list[object] = []
+    lines: list[object] = []
     for question in ("care of the valve", "oil a spoon of number7", "pump sieve"):
         answer = npl_load_tailored(app, context=question, file=".", explain=True, token_budget=500).value
-        found += [answer.content, answer.ranking]
-    return found
+        lines += [answer.content, answer.ranking]
+    return lines
 
 
 def fresh(settings: Settings) -> list[object]:

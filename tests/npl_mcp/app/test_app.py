@@ -86,9 +86,9 @@ def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings) ->
             writer.stdin.write(f"{path} {how} word{trial:05}\n")
             writer.stdin.flush()
             writer.stdout.readline()
-            found = npl_load_tailored(app, context=f"word{trial:05}", file="many").value
-            assert [one.file for one in found.sections] == [str(path.relative_to(settings.roots[0]))]
-            assert f"word{trial:05}" in found.content
+            answer = npl_load_tailored(app, context=f"word{trial:05}", file="many").value
+            assert [one.file for one in answer.sections] == [str(path.relative_to(settings.roots[0]))]
+            assert f"word{trial:05}" in answer.content
         writer.stdin.close()
     app.close()
 

@@ -95,14 +95,14 @@ def test_what_changed_is_seen_by_the_next_call_and_the_next_start(
 
 def test_processes_share_what_one_of_them_indexed(kept: Settings) -> None:
     """An edit that one has indexed is not indexed by the other; both say the same."""
-    one, other = App(kept), App(kept)
-    told(one)
+    first, other = App(kept), App(kept)
+    told(first)
     assert parsed(other) == 0
     everything(kept.roots[0])
-    assert told(one) == fresh(kept)
+    assert told(first) == fresh(kept)
     assert parsed(other) == 0
     assert told(other) == fresh(kept)
-    one.close()
+    first.close()
     other.close()
 
 
@@ -456,6 +456,6 @@ def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
         with pytest.raises(SectionNotFoundError, match="did you mean"):
             npl_load_tailored(app, selectors=["## Care of pages"], file=".")
         assert names == []
-        found = npl_load_tailored(app, context="number7", file=".", token_budget=300)
-    assert set(names) == {Path(section.file or "").name for section in found.value.sections}
+        answer = npl_load_tailored(app, context="number7", file=".", token_budget=300)
+    assert set(names) == {Path(section.file or "").name for section in answer.value.sections}
     app.close()

@@ -55,14 +55,14 @@ def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
     (docs / "parts.md").write_text(parts, encoding="utf-8")
     (tmp_path / "work" / "notes" / "today.md").write_text(BUILD, encoding="utf-8")
     make_project(tmp_path / "work")
-    found = replace(settings, roots=(docs, second))
-    with closing(App(found)) as app:
+    own = replace(settings, roots=(docs, second))
+    with closing(App(own)) as app:
         for name in ("plan", "sketch"):
             artifact_create(app, name, "document", f"{name}.md", PLAN.replace("Plan", name))
         picture = base64.b64encode(b"\x89PNG\r\n").decode()
         artifact_create(app, "picture", "image", "p.png", file_content_base64=picture)
         artifact_add_revision(app, 1, "plan.md", PLAN.replace("slip", "slide"))
-    return found
+    return own
 
 
 ASKED: Mapping[str, Mapping[str, str]] = cases("npl_mcp/app/going_back")["asked"]

@@ -61,12 +61,12 @@ def edit(root: Path, chance: Random) -> None:
 def held(settings: Settings) -> dict[str, list[Any]]:
     """Return what an index holds, by paths and texts: its numbers are its own."""
     with closing(driver().connect(str(index_file(settings)))) as connection:
-        found = {name: connection.execute(query).fetchall() for name, query in STATES.items()}
-        terms = [term for term, *_ in found["statistics"]]
+        states = {name: connection.execute(query).fetchall() for name, query in STATES.items()}
+        terms = [term for term, *_ in states["statistics"]]
         for term in terms:
             for match in (f'"{term}"', f'name : "{term}"'):
-                found[match] = connection.execute(CANDIDATES, (match,)).fetchall()
-    return found
+                states[match] = connection.execute(CANDIDATES, (match,)).fetchall()
+    return states
 
 
 def test_an_edited_index_is_one_made_afresh(settings: Settings, tmp_path: Path) -> None:

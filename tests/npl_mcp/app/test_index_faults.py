@@ -150,10 +150,10 @@ def test_a_kill_at_any_step_leaves_one_state_or_the_other(tmp_path: Path, action
         str(EVERY),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) > 5
-    assert [one for one in found if not one[2] or one[3]] == []
-    assert {indexed for _, indexed, _, _ in found} == KILLS[action]
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(reports) > 5
+    assert [one for one in reports if not one[2] or one[3]] == []
+    assert {indexed for _, indexed, _, _ in reports} == KILLS[action]
     assert done.stderr == ""
 
 

@@ -56,7 +56,7 @@ def in_one_process(settings: Settings) -> object:
 
 def children(process: int) -> list[int]:
     """Return the workers of a process."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "stat").read_text().rpartition(")")[2].split()
@@ -64,8 +64,8 @@ def children(process: int) -> list[int]:
         except OSError:
             continue
         if int(words[1]) == process and words[0] != "Z" and b"index.building" in command:
-            found.append(int(folder.name))
-    return found
+            processes.append(int(folder.name))
+    return processes
 
 
 @pytest.mark.thorough

@@ -38,8 +38,8 @@ def kept(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def answer(app: App, **options: Any) -> dict[str, Any]:
-    found: dict[str, Any] = as_dict(npl_section_index(app, format="json", **options))  # type: ignore[arg-type]
-    return found
+    fields: dict[str, Any] = as_dict(npl_section_index(app, format="json", **options))  # type: ignore[arg-type]
+    return fields
 
 
 def sizes(nodes: list[dict[str, Any]]) -> Iterator[object]:
@@ -72,15 +72,15 @@ def told(app: App) -> list[object]:
         {"filter": {"min_word_count": 8}},
         {"filter": {"heading_level": 2}, "depth": 2, "token_budget": 900},
     ]
-    found: list[object] = [answer(app, file=".", **options) for options in indices]
-    found += [
+    answers: list[object] = [answer(app, file=".", **options) for options in indices]
+    answers += [
         npl_section_index(app, file=".", format="markdown", token_budget=budget) for budget in (200, 9000)
     ]
     for question in ({"context": "oil the valve"}, {"selectors": ["## *"]}):
         for budget in (120, 900):
             reply = npl_load_tailored(app, file=".", token_budget=budget, **question).value  # type: ignore[arg-type]
-            found.append(as_dict(reply))
-    return found
+            answers.append(as_dict(reply))
+    return answers
 
 
 def said(settings: Settings, **changes: Any) -> list[object]:

@@ -61,14 +61,14 @@ def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> Non
     """As soon as one thread is free; the others of the busy caller come after."""
 
     async def run() -> None:
-        one, gates = lane(name), Gates()
+        workers, gates = lane(name), Gates()
         busy = min(LANES[name], max(2, LANES[name] - 1))
         async with anyio.create_task_group() as group:
-            await queue(group, one, gates, "busy", 100)
+            await queue(group, workers, gates, "busy", 100)
             await gates.until(busy)
-            await queue(group, one, gates, "quiet", 1)
+            await queue(group, workers, gates, "quiet", 1)
             if busy == LANES[name]:
-                await gates.open(one)
+                await gates.open(workers)
             await gates.until(busy + 1)
             gates.end()
         assert gates.begun[: busy + 1] == ["busy"] * busy + ["quiet"]
@@ -81,12 +81,12 @@ def test_callers_take_turns() -> None:
     """In any order of arrival, with any number of calls each."""
 
     async def run() -> None:
-        one, gates = WorkerLane(1), Gates()
+        workers, gates = WorkerLane(1), Gates()
         async with anyio.create_task_group() as group:
-            await queue(group, one, gates, "a", 5)
-            await queue(group, one, gates, "b", 3)
-            await queue(group, one, gates, "c", 1)
-            await gates.open(one, 8)
+            await queue(group, workers, gates, "a", 5)
+            await queue(group, workers, gates, "b", 3)
+            await queue(group, workers, gates, "c", 1)
+            await gates.open(workers, 8)
             gates.end()
         assert gates.begun == list("aabcababa")
 
@@ -97,19 +97,19 @@ def test_calls_that_are_given_up_take_no_turn() -> None:
     """Nor does anything remember their caller."""
 
     async def run() -> None:
-        one, gates = WorkerLane(1), Gates()
+        workers, gates = WorkerLane(1), Gates()
         async with anyio.create_task_group() as group:
-            await queue(group, one, gates, "a", 1)
+            await queue(group, workers, gates, "a", 1)
             await gates.until(1)
             async with anyio.create_task_group() as others:
-                await queue(others, one, gates, "gone", 3)
+                await queue(others, workers, gates, "gone", 3)
                 others.cancel_scope.cancel()
-            await queue(group, one, gates, "b", 1)
+            await queue(group, workers, gates, "b", 1)
             gates.end()
         assert gates.begun == ["a", "b"]
-        assert not one.waiting
+        assert not workers.waiting
         gc.collect()
-        assert not one._callers
+        assert not workers._callers
 
     anyio.run(run)
 

@@ -111,16 +111,16 @@ def outlined(outline: str) -> Iterator[str]:
     assert root
     above: list[tuple[int, str]] = []
     for line in lines:
-        found = re.fullmatch(r"\d+-\d+ \d+ (?:[cted]*(?:\+\d+)? )?((#+ |\").*)", line)
-        if not found:
+        match = re.fullmatch(r"\d+-\d+ \d+ (?:[cted]*(?:\+\d+)? )?((#+ |\").*)", line)
+        if not match:
             assert line.startswith(("warning", "+")), line
             continue
         if not root[2]:
             above = []
-        level = 0 if found[2] == '"' else len(found[2].strip())
+        level = 0 if match[2] == '"' else len(match[2].strip())
         while above and above[-1][0] >= level:
             above.pop()
-        above.append((level, found[1]))
+        above.append((level, match[1]))
         yield " > ".join([root[1], *(step for _, step in above)])
 
 
@@ -137,7 +137,7 @@ def test_what_marks_say_goes_back(places: Settings, case: str) -> None:
     """As it is printed, to a server that has just started and is told no file, for the same text."""
     where = ASKED[case]
     with closing(App(places)) as first:
-        found = [
+        pairs = [
             pair
             for question in QUESTIONS
             for pair in marked(load(first, format="markdown", **question, **where))
@@ -147,13 +147,13 @@ def test_what_marks_say_goes_back(places: Settings, case: str) -> None:
             names = [node["name"] for node in files] if files[0]["level"] == 0 else [None]
             for name in names:
                 one = {"file": name} if name else where
-                found += [
+                pairs += [
                     (line, None) for line in outlined(npl_section_index(first, format="markdown", **one).text)
                 ]
-        asked = {line: content(first, line, **where) for line, _ in found}
+        asked = {line: content(first, line, **where) for line, _ in pairs}
     assert len(asked) > 1
     with closing(App(places)) as second:
-        for selector, text in dict(found).items():
+        for selector, text in dict(pairs).items():
             again = content(second, selector)
             assert again == asked[selector], selector
             if text is not None:

@@ -82,12 +82,12 @@ Kind = Callable[[Settings, Path], Requests | Artifacts]
 
 def ranking(app: App, name: str) -> list[Any]:
     """Return titles, texts and scores of what questions find, in order."""
-    found: list[Any] = []
+    ranks: list[Any] = []
     for question in QUESTIONS:
         answer = npl_load_tailored(app, context=question, file=name, explain=True).value
-        found += [(one.title, one.relevance_score, one.start_line) for one in answer.sections]
-        found += [(one.title, one.start_line, one.score) for one in answer.ranking or ()]
-    return found
+        ranks += [(one.title, one.relevance_score, one.start_line) for one in answer.sections]
+        ranks += [(one.title, one.start_line, one.score) for one in answer.ranking or ()]
+    return ranks
 
 
 def one(settings: Settings, place: Path, kind: Kind, pages: Names) -> App:

@@ -76,6 +76,6 @@ def test_rows_are_printed_as_json(data: Path, capsys: pytest.CaptureFixture[str]
         program, *words = line.split()
         assert MAIN[program]([*words, "--json"]) == code, line
         shown = capsys.readouterr()
-        found = json.loads(shown.out)
-        row = found[0] if isinstance(found, list) and found else found
+        printed = json.loads(shown.out)
+        row = printed[0] if isinstance(printed, list) and printed else printed
         assert set(fields.split()) <= set(row), (line, row)

@@ -47,10 +47,10 @@ def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
     for entry in (*entries_of(client), client.program([*COMMAND, *clients.READING])):
         said = read(client, client.file(entry))
         assert fits(said, client.name)
-        found = said
+        part = said
         for key in (client.key, clients.NAME):
-            found = found[key]
-        assert found == entry
+            part = part[key]
+        assert part == entry
         assert not fits(read(client, client.file({**entry, "comand": "x"})), client.name)
 
 
@@ -127,8 +127,8 @@ def test_files_with_comments_are_read(tmp_path: Path) -> None:
     (tmp_path / ".zed" / "settings.json").write_text(
         '// "x"\n{"theme": "a//b, }", /* {\n */ "context_servers": {"npl": {"command": "npl-mcp",},}, //\n}'
     )
-    (found,) = configurations(tmp_path / "home", tmp_path)
-    assert (found.client, found.problem, found.npl()) == ("Zed", None, [{"command": "npl-mcp"}])
+    (entries,) = configurations(tmp_path / "home", tmp_path)
+    assert (entries.client, entries.problem, entries.npl()) == ("Zed", None, [{"command": "npl-mcp"}])
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,6 @@ def test_files_with_comments_are_read(tmp_path: Path) -> None:
 )
 def test_files_that_end_early_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "opencode.json").write_text(text)
-    (found,) = configurations(tmp_path / "home", tmp_path)
-    assert found.problem is not None
-    assert "it is not JSON" in found.problem
+    (entries,) = configurations(tmp_path / "home", tmp_path)
+    assert entries.problem is not None
+    assert "it is not JSON" in entries.problem

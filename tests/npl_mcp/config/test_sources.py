@@ -110,11 +110,11 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     plain = Settings.from_env()
     place.write(user=USERS)
     assert re.findall(r"^[\w-]+", USERS, re.MULTILINE) == list(SETTINGS)
-    found = Settings.from_env()
+    settings = Settings.from_env()
     same = {
         name
         for name in Settings.__slots__
-        if name != "data_folder" and getattr(found, name) == getattr(plain, name)
+        if name != "data_folder" and getattr(settings, name) == getattr(plain, name)
     }
     assert same == {
         "cwd",
@@ -126,11 +126,11 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
         "vocabulary_folders",
         "warm_up",
     }
-    assert (found.roots, found.patience, found.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
-    assert (found.port, found.origins) == (0, ("https://a", "https://b"))
-    assert found.cr_projects == (Path("/work"), Path.home() / "requests")
-    assert (found.url, found.token, found.via) == ("http://127.0.0.1:1", "sixteen-letters-", "http")
-    assert (found.project, found.data_dir) == (Path.home() / "team", Path.home() / "data")
+    assert (settings.roots, settings.patience, settings.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
+    assert (settings.port, settings.origins) == (0, ("https://a", "https://b"))
+    assert settings.cr_projects == (Path("/work"), Path.home() / "requests")
+    assert (settings.url, settings.token, settings.via) == ("http://127.0.0.1:1", "sixteen-letters-", "http")
+    assert (settings.project, settings.data_dir) == (Path.home() / "team", Path.home() / "data")
     assert search_places() == f"NPL_ROOTS=~{os.pathsep}/\nNPL_THEME=terse"
 
 
@@ -274,8 +274,8 @@ def test_folders_of_a_project_are_not_the_users(place: Place, monkeypatch: pytes
     """No setting allows changes of files in them, unless the user names them."""
     docs = place.project / "docs"
     place.write('root = "docs"\n', f'write = true\nroot = "{docs}"\n')
-    found = started()
-    assert (found.write, found.roots, found.cloned_roots) == (True, (docs,), True)
+    settings = started()
+    assert (settings.write, settings.roots, settings.cloned_roots) == (True, (docs,), True)
     assert not started("--root", str(docs)).cloned_roots
     monkeypatch.setenv("NPL_ROOTS", str(docs))
     assert not started().cloned_roots

@@ -99,12 +99,12 @@ def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
 def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> None:
     """Also after it was renamed; two with the same are told."""
     file = make_project(tmp_path)
-    found = changes(tmp_path)
-    assert found.get(None, "2", "full").title == "Second"
+    requests = changes(tmp_path)
+    assert requests.get(None, "2", "full").title == "Second"
     file.rename(file.with_name("anything.md"))
-    assert found.get(None, "2", "metadata").path == "docs/CRs/anything.md"
+    assert requests.get(None, "2", "metadata").path == "docs/CRs/anything.md"
     file.with_name("anything.md").write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
-    assert found.get(None, "7", "full").title == "Second"
+    assert requests.get(None, "7", "full").title == "Second"
     file.write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
     with pytest.raises(ConflictError, match=rf"anything.md.*{NAME}|{NAME}.*anything.md"):
         changes(tmp_path).get(None, "7", "full")
@@ -161,31 +161,31 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
     file = make_project(tmp_path)
     os.utime(file, (1, 1))
     fill(file.parent, 1_000)
-    found = changes(tmp_path)
+    requests = changes(tmp_path)
 
     def read() -> list[str]:
         with opened() as names:
-            assert found.list(None, {"status": "Proposed"}, 10, 0).total == 1_001
+            assert requests.list(None, {"status": "Proposed"}, 10, 0).total == 1_001
         return names
 
     assert len(set(read())) == 1_001
     assert read() == []
     file.write_text(SECOND.replace("# Second", "# Changed"), encoding="utf-8")
-    assert found.list(None, None, 1, 1_000).items[0].title == "Changed"
+    assert requests.list(None, None, 1, 1_000).items[0].title == "Changed"
     file.unlink()
-    assert found.list(None, None, 1, 0).total == 1_000
+    assert requests.list(None, None, 1, 0).total == 1_000
 
 
 def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
     """Its size and its time are the same, and yet it is read again while it is new."""
     file = make_project(tmp_path)
-    found = changes(tmp_path)
+    requests = changes(tmp_path)
     for status in ("Proposed", "Rejected", "Proposed", "Rejected"):
         stamp = file.stat().st_mtime_ns
         with file.open("r+b") as opened:
             opened.write(SECOND.replace("Proposed", status).encode())
         os.utime(file, ns=(stamp, stamp))
-        assert found.list(None, None, None, None).items[0].status == status
+        assert requests.list(None, None, None, None).items[0].status == status
 
 
 @pytest.mark.parametrize("text", ["x", "TST", "TST-", "-5", "TST-123456", "T-1", "TST-1/..", "TST 1"])

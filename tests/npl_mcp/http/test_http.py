@@ -341,13 +341,13 @@ def test_each_call_leaves_one_line_of_json(server: Running) -> None:
 
 def test_pipelined_and_kept_connections(server: Running) -> None:
     """Two requests in one packet get two answers, and the connection serves a third."""
-    one = f"GET /healthz HTTP/1.1\r\nHost: localhost:{server.port}\r\n\r\n".encode()
+    asking = f"GET /healthz HTTP/1.1\r\nHost: localhost:{server.port}\r\n\r\n".encode()
     with connected(server) as line:
-        line.sendall(one + one)
+        line.sendall(asking + asking)
         data = b""
         while data.count(b'"ok":true') < 2:
             data += line.recv(65536)
-        line.sendall(one)
+        line.sendall(asking)
         assert read(line).status == 200
 
 

@@ -381,9 +381,9 @@ def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain
         listed = small.ask(who, "tools/list")["result"]["tools"]
         about = next(one["description"] for one in listed if one["name"] == "search_tools")
         assert (domain in about.partition("domains:")[2].rstrip(".").replace(",", "").split()) is shown
-        found = small.data(who, "search_tools", query=tool.replace("_", " "))
+        answer = small.data(who, "search_tools", query=tool.replace("_", " "))
         always = domain in ("search", "npl")
-        assert always or (tool in {one["name"] for one in found["tools"]}) is shown
+        assert always or (tool in {one["name"] for one in answer["tools"]}) is shown
         names = small.data(who, "search_tools", query="qqqq")["names"]
         assert (tool in names) is shown
         inner = small.call(who, "call_tool", name=tool, arguments=arguments).body.decode()

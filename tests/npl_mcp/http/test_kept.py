@@ -26,20 +26,20 @@ class Slow:
 
 
 async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
-    found: list[Any] = []
+    parts: list[Any] = []
 
     async def one() -> None:
         try:
-            found.append(await kept.get())
+            parts.append(await kept.get())
         except OSError as error:
-            found.append(str(error))
+            parts.append(str(error))
 
     async with anyio.create_task_group() as group:
         for _ in range(many):
             group.start_soon(one)
         await anyio.wait_all_tasks_blocked()
         slow.may_answer.set()
-    return found
+    return parts
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -93,9 +93,9 @@ def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:
     with ThreadPoolExecutor(len(servers)) as pool:
         answers = list(pool.map(lambda one: (one, call(one, tool, arguments)), servers))
     # Files of artifacts are copies, in a folder of each server.
-    found = {(one.status, one.body.decode().replace(str(at.folder), "")) for at, one in answers}
-    assert len(found) == 1, found
-    return found.pop()[1]
+    replies = {(one.status, one.body.decode().replace(str(at.folder), "")) for at, one in answers}
+    assert len(replies) == 1, replies
+    return replies.pop()[1]
 
 
 def test_every_server_gives_the_same_answers(servers: list[Running], team: Balancer) -> None:
@@ -120,9 +120,9 @@ def test_what_is_written_through_one_is_seen_through_the_next(servers: list[Runn
         assert read[-1]["summary"] == f"w{number}"
         assert number == 0 or len(read) == 1
         revision = team.do("artifact_add_revision", artifact_id=1, filename="p.md", content=f"# P{number}\n")
-        found = team.do("artifact_get", artifact_id=1, text=True)
-        assert (found["content"], found["revision_num"]) == (f"# P{number}\n", revision["revision_num"])
-        assert {"file_path", "meta_path"}.isdisjoint(found)
+        artifact = team.do("artifact_get", artifact_id=1, text=True)
+        assert (artifact["content"], artifact["revision_num"]) == (f"# P{number}\n", revision["revision_num"])
+        assert {"file_path", "meta_path"}.isdisjoint(artifact)
     assert ids == sorted(set(ids))
 
 

@@ -129,12 +129,12 @@ def test_servers_started_at_one_moment_are_one(stopped: Path) -> None:
 
 def _processes(data: Path) -> list[int]:
     """List the processes whose environment names a data folder."""
-    found = []
+    processes = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if f"NPL_MCP_DATA_DIR={data}\0".encode() in (place / "environ").read_bytes():
-                found.append(int(place.name))
-    return found
+                processes.append(int(place.name))
+    return processes
 
 
 @pytest.mark.thorough

@@ -172,9 +172,9 @@ def test_question_files_are_no_documents(app: App, call: Call) -> None:
     root = app.settings.roots[0]
     (root / "faq.questions.md").write_text(QUESTIONS, encoding="utf-8")
     (root / "openquestions.md").write_text("# Open\n\nWho brews coffee?\n", encoding="utf-8")
-    found = [one.path for one in app.documents.find(DocumentRef())]
-    assert "openquestions.md" in found
-    assert not {"Questions.md", "faq.questions.md"} & set(found)
+    paths = [one.path for one in app.documents.find(DocumentRef())]
+    assert "openquestions.md" in paths
+    assert not {"Questions.md", "faq.questions.md"} & set(paths)
     (root / "link.md").symlink_to(root / "Questions.md")
     assert "Questions.md" not in [one.path for one in app.documents.find(DocumentRef(file="*.md"))]
     for name in ("Questions.md", "Questions", "faq.questions.md"):
@@ -194,9 +194,9 @@ def test_stored_question_files_are_no_documents(call: Call) -> None:
 
 def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
     """Held, or what stood above, what no section has, and which selector is wrong."""
-    held, nowhere = (ask_one(app, one) for one in question_files(app)[0].questions)
-    assert (held.passed, held.rank, held.verdict, held.wrong) == (True, 1, "held", ())
-    assert 50 < held.tokens <= 450
+    first, nowhere = (ask_one(app, one) for one in question_files(app)[0].questions)
+    assert (first.passed, first.rank, first.verdict, first.wrong) == (True, 1, "held", ())
+    assert 50 < first.tokens <= 450
     assert (nowhere.passed, nowhere.rank) == (True, None)
     assert {"brew", "coffee"} <= set(nowhere.absent)
     missed = ask_one(app, Question("How many requests may a client send?", ("limits > ## Upload size",)))

@@ -44,8 +44,8 @@ async def chart(client: Client[Any]) -> str:
 
 def served(settings: Settings, **changes: Any) -> str:
     """Return what a greeting says of documents."""
-    found = re.search(r"Served: .*?\.(?= Also|\Z)", with_client(settings, greeting, **changes))
-    return found[0] if found else ""
+    sentence = re.search(r"Served: .*?\.(?= Also|\Z)", with_client(settings, greeting, **changes))
+    return sentence[0] if sentence else ""
 
 
 def test_a_greeting_names_roots_and_words_of_several_headings(settings: Settings, tmp_path: Path) -> None:

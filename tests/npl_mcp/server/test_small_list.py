@@ -84,9 +84,9 @@ def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings) 
     names = [spec.name for spec in listed_tools()]
     asked = [("search_tools", {"query": name.replace("_", " ")}) for name in names]
     for name, answer in zip(names, calls(small(settings), asked), strict=True):
-        found = {tool["name"]: tool for tool in answer["data"]["tools"]}
-        assert len(found) <= 5, name
-        assert found.get(name) == (None if name in SMALL else whole[name])
+        tools = {tool["name"]: tool for tool in answer["data"]["tools"]}
+        assert len(tools) <= 5, name
+        assert tools.get(name) == (None if name in SMALL else whole[name])
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,13 @@ class Worklogs(Rooms):
         self.current: Worklog | None = None
 
     def worklog_init(self, session_id: str, task: str | None = None) -> Answer:
-        found = self._live(session_id)
-        if found is None:
+        known = self._live(session_id)
+        if known is None:
             self.worklogs.append(Worklog(session_id, task))
-        elif found.status != "active":
+        elif known.status != "active":
             raise Refused("OPERATION_FAILED")
-        self.current = found or self.worklogs[-1]
-        return {**self.described(self.current), "new": found is None}
+        self.current = known or self.worklogs[-1]
+        return {**self.described(self.current), "new": known is None}
 
     def worklog_log(
         self, agent_id: str, action: str, summary: str, session_id: str | None = None, **more: Any
@@ -134,17 +134,17 @@ class Worklogs(Rooms):
         )
 
     def _live(self, session_id: str) -> Worklog | None:
-        found = (one for one in self.worklogs if one.id == session_id and one.archived_as is None)
-        return next(found, None)
+        matches = (one for one in self.worklogs if one.id == session_id and one.archived_as is None)
+        return next(matches, None)
 
     def _chosen(self, session_id: str | None) -> Worklog:
-        found = self.current
+        worklog = self.current
         if session_id is not None:
             archived = (one for one in self.worklogs if one.archived_as == session_id)
-            found = self._live(session_id) or next(archived, None)
-        if found is None:
+            worklog = self._live(session_id) or next(archived, None)
+        if worklog is None:
             raise Refused("SESSION_NOT_FOUND")
-        return found
+        return worklog
 
 
 class Model(Worklogs):
@@ -166,13 +166,13 @@ class Model(Worklogs):
         raise Refused("NOT_FOUND")
 
     def review_add_comment(self, review_id: int, location: str, comment: str, persona: str) -> Answer:
-        found = re.fullmatch(r"line:([1-9])(?:-([1-9]))?|@x:\d+,y:\d+", location)
-        if found is None or (found[2] and found[2] < found[1]):
+        place = re.fullmatch(r"line:([1-9])(?:-([1-9]))?|@x:\d+,y:\d+", location)
+        if place is None or (place[2] and place[2] < place[1]):
             raise Refused("INVALID_PARAMETER")
         review = self._review(review_id)
         if review.status == "completed":
             raise Refused("OPERATION_FAILED")
-        if found[1] and int(found[2] or found[1]) > len(lines_of(review.revision) or ()):
+        if place[1] and int(place[2] or place[1]) > len(lines_of(review.revision) or ()):
             raise Refused("INVALID_PARAMETER")
         self.comments += 1
         fields = {"location": location, "comment": comment, "persona": persona}

@@ -211,17 +211,17 @@ class Artifacts(Sessions):
         )
 
     def artifact_get(self, artifact_id: int, revision: int | None = None, text: bool = True) -> Answer:
-        found = dict(self._revision(artifact_id, revision))
-        if text and b"\0" not in (raw := base64.b64decode(found["file_content"])):
-            found["content"] = raw.decode()
-            del found["file_content"]
+        shown = dict(self._revision(artifact_id, revision))
+        if text and b"\0" not in (raw := base64.b64decode(shown["file_content"])):
+            shown["content"] = raw.decode()
+            del shown["file_content"]
         hidden = ("id", "notes", "size")
         return {
-            **{name: value for name, value in found.items() if name not in hidden},
+            **{name: value for name, value in shown.items() if name not in hidden},
             "artifact_id": artifact_id,
             "artifact_name": self.artifacts[artifact_id - 1].name,
             "artifact_type": self.artifacts[artifact_id - 1].kind,
-            "revision_id": found["id"],
+            "revision_id": shown["id"],
         }
 
     def artifact_list(

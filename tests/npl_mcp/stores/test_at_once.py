@@ -72,8 +72,8 @@ def test_revisions_are_numbered_without_gap_and_none_is_lost(
     numbers = {body["data"]["revision_num"]: number for number, body in enumerate(bodies)}
     assert sorted(numbers) == list(range(1, len(bodies) + 1))
     for revision, number in numbers.items():
-        found = balancer.do("artifact_get", artifact_id=artifact, revision=revision)
-        assert found["content"] == f"content {number}"
+        artifact_revision = balancer.do("artifact_get", artifact_id=artifact, revision=revision)
+        assert artifact_revision["content"] == f"content {number}"
 
 
 def test_appends_are_numbered_without_gap_and_none_is_lost(
@@ -124,8 +124,8 @@ def test_what_is_created_at_once_has_an_id_of_its_own(servers: Sequence[Running]
     ids = [body["data"]["artifact_id"] for body in bodies]
     assert len(set(ids)) == len(ids)
     for number, one in enumerate(ids):
-        found = balancer.do("artifact_get", artifact_id=one)
-        assert (found["artifact_name"], found["content"]) == (f"a{number}", f"content {number % 2}")
+        created = balancer.do("artifact_get", artifact_id=one)
+        assert (created["artifact_name"], created["content"]) == (f"a{number}", f"content {number % 2}")
 
 
 def test_one_of_those_who_claim_the_same_todo_has_it(servers: Sequence[Running], balancer: Balancer) -> None:

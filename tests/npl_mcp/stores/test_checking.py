@@ -117,10 +117,10 @@ def test_every_damaged_row_is_named(place: Path) -> None:
     app.close()
     damage(place, "event", "data", NO_TEXT, "> 0")
     app = App(settings_in(place))
-    found = [line for line in check(app.stores).problems if "event" in line]
+    problems = [line for line in check(app.stores).problems if "event" in line]
     app.close()
-    assert len(found) == events
-    assert len(set(found)) == events
+    assert len(problems) == events
+    assert len(set(problems)) == events
 
 
 COUNTS = cases("npl_mcp/stores/checking")["counts"]

@@ -246,7 +246,7 @@ ANSWERS = (
 
 def acknowledged(output: bytes, sent: dict[int, Acknowledged]) -> list[Acknowledged]:
     """Read from whole lines of output which calls were answered; all went well."""
-    found = []
+    lines = []
     for line in output.split(b"\n")[:-1]:
         answer = json.loads(line)
         if answer.get("id") in sent and "result" in answer:
@@ -254,8 +254,8 @@ def acknowledged(output: bytes, sent: dict[int, Acknowledged]) -> list[Acknowled
             assert body["success"], body
             said = sent[answer["id"]]
             keys = {name: body["data"][field] for name, field in said["key"].items()}
-            found.append({**said, "key": keys})
-    return found
+            lines.append({**said, "key": keys})
+    return lines
 
 
 PATIENCE = 10.0

@@ -196,10 +196,10 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
 
 def _is_there(tx: Transaction, said: Acknowledged) -> bool:
     sql, name = LOOK_UP[said["kind"]]
-    found = tx.value(sql, **said["key"])
-    if found is not None and name is not None:
-        found = json.loads(found).get(name)
-    return found is not None and said["digest"] in (found, digest(str(found)))
+    stored = tx.value(sql, **said["key"])
+    if stored is not None and name is not None:
+        stored = json.loads(stored).get(name)
+    return stored is not None and said["digest"] in (stored, digest(str(stored)))
 
 
 def miscounted(database: Database) -> list[str]:

@@ -125,11 +125,11 @@ UNSENDABLE: Mapping[str, Mapping[str, Any]] = {
 def types_of(schema: Mapping[str, Any]) -> list[str]:
     """Return the JSON types a listed parameter takes; one without a type takes any JSON."""
     parts = schema.get("anyOf", [schema])
-    found: list[str] = []
+    types: list[str] = []
     for part in parts:
         kind = part.get("type", ["object", "array", "string"])
-        found += [kind] if isinstance(kind, str) else kind
-    return found
+        types += [kind] if isinstance(kind, str) else kind
+    return types
 
 
 def hostile(schema: Mapping[str, Any], values: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -177,5 +177,5 @@ def _files(top: Path) -> Iterator[tuple[str, int, int]]:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 elif not entry.name.startswith(("npl.db", "index-")):
-                    found = entry.stat(follow_symlinks=False)
-                    yield entry.path, found.st_size, found.st_mtime_ns
+                    state = entry.stat(follow_symlinks=False)
+                    yield entry.path, state.st_size, state.st_mtime_ns

@@ -72,7 +72,7 @@ _TELL = {"room": "chat", "chat": "chat", "artifact": "artifact", "review": "revi
 
 
 def fields(answer: Any) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     waiting, looked_at = [answer], list[Any]()
     while waiting:
         kind = waiting.pop()
@@ -82,9 +82,9 @@ def fields(answer: Any) -> set[str]:
         waiting += get_args(kind)
         if dataclasses.is_dataclass(kind := get_origin(kind) or kind):
             hints = get_type_hints(kind)
-            found |= hints.keys()
+            names |= hints.keys()
             waiting += hints.values()
-    return found
+    return names
 
 
 @pytest.mark.parametrize("domain", LISTED)

@@ -212,9 +212,9 @@ def test_mentions_are_found_in_any_text() -> None:
     members = ["a", "ab", "a-b", "ab c", "b.", "é"]
     for _ in range(2000):
         text = "".join(draw.choice("@@ab-c. é\n_") for _ in range(draw.randrange(30)))
-        found = mentioned(text, members)[0]
-        assert len(set(found)) == len(found)
-        assert all(f"@{name}" in text for name in found)
+        names = mentioned(text, members)[0]
+        assert len(set(names)) == len(names)
+        assert all(f"@{name}" in text for name in names)
     assert mentioned("@aé " * 16_000, ["a" * length for length in range(1, 200)])[0] == ()
 
 

@@ -51,10 +51,10 @@ def end_leases(settings: Settings) -> None:
 
 def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
     """No event, no notification, only a later end."""
-    one = todo(den)
-    first = claim(den, event_id=one, lease=60)["todo"]["lease_until"]
+    event = todo(den)
+    first = claim(den, event_id=event, lease=60)["todo"]["lease_until"]
     events = den("chat_list_rooms")["data"]["items"][0]["event_count"]
-    assert claim(den, event_id=one, lease=600)["todo"]["lease_until"] > first
+    assert claim(den, event_id=event, lease=600)["todo"]["lease_until"] > first
     assert den("chat_list_rooms")["data"]["items"][0]["event_count"] == events
 
 
@@ -77,15 +77,15 @@ def notes(call: Call, persona: str) -> list[tuple[str, int]]:
 
 def test_who_loses_a_todo_is_told(den: Call, settings: Settings) -> None:
     """Once of each claim that is over, and when another takes or gets what one had."""
-    one = todo(den)
-    claim(den, event_id=one)
+    event = todo(den)
+    claim(den, event_id=event)
     assert notes(den, "bo") == []
     end_leases(settings)
-    assert notes(den, "bo") == notes(den, "bo") == [("lease_end", one)]
-    claim(den, event_id=one)
+    assert notes(den, "bo") == notes(den, "bo") == [("lease_end", event)]
+    claim(den, event_id=event)
     end_leases(settings)
-    assert notes(den, "bo") == [("lease_end", one)] * 2
-    claim(den, "cy", event_id=one)
+    assert notes(den, "bo") == [("lease_end", event)] * 2
+    claim(den, "cy", event_id=event)
     assert [kind for kind, _ in notes(den, "bo")] == ["lease_end", "lease_end", "todo_update"]
     two = todo(den, assigned_to="bo")
     den("chat_update_todo", event_id=two, persona="ann", status="pending", assigned_to="cy")
@@ -236,29 +236,29 @@ def test_an_assignment_outlives_the_claim(den: Call, settings: Settings, renewed
 
 def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Settings) -> None:
     """The work is not lost because the time was."""
-    one = todo(den)
-    claim(den, event_id=one)
+    event = todo(den)
+    claim(den, event_id=event)
     end_leases(settings)
-    done = den("chat_update_todo", event_id=one, persona="bo", status="done")["data"]
+    done = den("chat_update_todo", event_id=event, persona="bo", status="done")["data"]
     assert (done["status"], done["assigned_to"]) == ("done", "bo")
 
 
 def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
     """Another agent is told of the claim and of the finished work; its doer may repeat it."""
-    one = todo(den)
-    claim(den, event_id=one)
+    event = todo(den)
+    claim(den, event_id=event)
     end_leases(settings)
-    claim(den, "cy", event_id=one)
+    claim(den, "cy", event_id=event)
     for _ in range(2):
-        assert den("chat_update_todo", event_id=one, persona="cy", status="done")["success"]
+        assert den("chat_update_todo", event_id=event, persona="cy", status="done")["success"]
     before = den("chat_get_feed", room_id=1)
-    late = den("chat_update_todo", event_id=one, persona="bo", status="done")
+    late = den("chat_update_todo", event_id=event, persona="bo", status="done")
     assert late.get("error_code") == "OPERATION_FAILED"
-    assert f"todo {one} is done, by cy" in late["error"]
+    assert f"todo {event} is done, by cy" in late["error"]
     assert den("chat_get_feed", room_id=1) == before
-    assert den("chat_update_todo", event_id=one, persona="bo", status="pending")["success"]
-    assert den("chat_update_todo", event_id=one, persona="bo", status="done")["success"]
-    assert den("chat_update_todo", event_id=one, persona="ann", status="done")["success"]
+    assert den("chat_update_todo", event_id=event, persona="bo", status="pending")["success"]
+    assert den("chat_update_todo", event_id=event, persona="bo", status="done")["success"]
+    assert den("chat_update_todo", event_id=event, persona="ann", status="done")["success"]
 
 
 def test_who_has_nothing_to_do_waits_for_it(settings: Settings) -> None:

@@ -187,8 +187,8 @@ def test_a_wrong_name_is_told(
     workspace: Workspace, arguments: dict[str, Any], code: str, parts: list[str]
 ) -> None:
     """With the names there are; nothing of other files is read."""
-    found, error = workspace.fail("get_cr", **arguments)
-    assert found == code
+    refusal, error = workspace.fail("get_cr", **arguments)
+    assert refusal == code
     assert all(part in error for part in parts), error
     assert "root:" not in error
 
@@ -449,11 +449,11 @@ def test_content_takes_the_templates_place(workspace: Workspace) -> None:
     text = (workspace.folder / made["path"]).read_text(encoding="utf-8")
     assert text.endswith("---\n\n# With: content #1\n\ntext\n\n```bash\n# comment\n```\n")
     assert 'phaseEpic: "Phase 2: Import"\n' in text
-    found = workspace.ask("get_cr", key="3", mode="attributes")
-    assert found["title"] == "With: content #1"
-    assert (found["phaseEpic"], found["assignee"]) == ("Phase 2: Import", "me@example.com")
-    assert (found["relatedTickets"], found["dependsOn"]) == ("TST-002", "TST-002")
-    assert found["impactAreas"] == "Backend, API"
+    attributes = workspace.ask("get_cr", key="3", mode="attributes")
+    assert attributes["title"] == "With: content #1"
+    assert (attributes["phaseEpic"], attributes["assignee"]) == ("Phase 2: Import", "me@example.com")
+    assert (attributes["relatedTickets"], attributes["dependsOn"]) == ("TST-002", "TST-002")
+    assert attributes["impactAreas"] == "Backend, API"
 
 
 @pytest.mark.parametrize(
@@ -639,8 +639,8 @@ def test_filters_compare_whole_values(
     numbered(workspace, 3, status="Implemented")
     numbered(workspace, 4, status="Partially Implemented", type="Bug Fix")
     numbered(workspace, 5, priority="Critical")
-    found = workspace.ask("list_crs", filters=filters)["items"]
-    assert [int(row["key"][4:]) for row in found] == numbers
+    rows = workspace.ask("list_crs", filters=filters)["items"]
+    assert [int(row["key"][4:]) for row in rows] == numbers
 
 
 @pytest.mark.parametrize(
@@ -704,16 +704,16 @@ def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
 
 def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
     """A heading counts in any case; the number of suggestions changes no urgency."""
-    found = workspace.ask("suggest_cr_improvements", key="2")
-    texts = " ".join(entry["text"] for entry in found["suggestions"])
+    suggestions = workspace.ask("suggest_cr_improvements", key="2")
+    texts = " ".join(entry["text"] for entry in suggestions["suggestions"])
     assert "acceptance criteria" not in texts
     assert "phaseEpic" in texts
-    assert {entry["priority"] for entry in found["suggestions"]} == {"High", "Low"}
+    assert {entry["priority"] for entry in suggestions["suggestions"]} == {"High", "Low"}
     made = workspace.ask("create_cr", type="Bug Fix", data={"title": "x", "content": "It breaks."})
-    found = workspace.ask("suggest_cr_improvements", key=made["key"])
-    ranks = [entry["priority"] for entry in found["suggestions"]]
+    suggestions = workspace.ask("suggest_cr_improvements", key=made["key"])
+    ranks = [entry["priority"] for entry in suggestions["suggestions"]]
     assert ranks == ["High"] * 3 + ["Medium"] + ["Low"] * 2
-    assert "root cause" in found["suggestions"][2]["text"]
+    assert "root cause" in suggestions["suggestions"][2]["text"]
 
 
 def test_projects_are_listed_and_described(workspace: Workspace) -> None:

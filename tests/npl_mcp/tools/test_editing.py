@@ -484,8 +484,8 @@ def test_of_those_who_make_a_file_at_once_one_does(writing: Settings) -> None:
                 group.start_soon(make, number)
         return done
 
-    (one,) = with_edits(writing, work)
-    assert (writing.roots[0] / "deep" / "er" / "new.md").read_text() == one
+    (own,) = with_edits(writing, work)
+    assert (writing.roots[0] / "deep" / "er" / "new.md").read_text() == own
 
 
 def test_a_file_is_as_large_as_can_be_read(writing: Settings) -> None:

@@ -79,17 +79,17 @@ def test_an_unknown_field_names_the_known_ones(filtered: Call, tool: str, asked:
 
 
 def test_a_field_follows_edits(filtered: Call, settings: Settings) -> None:
-    found = []
+    answers = []
     for text in (FILES["plan.md"], FILES["plan.md"].replace("status: draft", "status: stable")):
         (settings.roots[0] / "plan.md").write_text(text)
         answer = filtered(
             "npl_load_tailored", context="margin", token_budget=4000, filter={"status": "stable"}
         )
-        found.append({one["file"] for one in answer["data"]["sections"]})
-    assert found == [{"rule.md"}, {"rule.md", "plan.md"}]
+        answers.append({one["file"] for one in answer["data"]["sections"]})
+    assert answers == [{"rule.md"}, {"rule.md", "plan.md"}]
 
 
 def test_tags_are_searched(filtered: Call, settings: Settings) -> None:
     (settings.roots[0] / "tag.md").write_text("---\ntags: [zebrafish]\n---\n# Fish\n\nIt swims.\n")
-    found = filtered("search", query="zebrafish")
-    assert [one["file"] for one in found["data"]["items"]] == ["tag.md"]
+    hits = filtered("search", query="zebrafish")
+    assert [one["file"] for one in hits["data"]["items"]] == ["tag.md"]

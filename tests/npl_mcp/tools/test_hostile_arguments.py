@@ -144,9 +144,9 @@ def _same_worklog(desk: Desk) -> Arguments:
 
 def _written_worklog(desk: Desk) -> Arguments:
     """So that nothing is waited for, however long a call would."""
-    found = _same_worklog(desk)
-    desk.do("worklog_log", **EXAMPLES["worklog_log"], **found)
-    return {**found, "since": 0}
+    entries = _same_worklog(desk)
+    desk.do("worklog_log", **EXAMPLES["worklog_log"], **entries)
+    return {**entries, "since": 0}
 
 
 def _new_change(desk: Desk) -> Arguments:
@@ -311,8 +311,8 @@ def test_a_text_comes_back_as_it_was_sent(desk: Desk, text: str) -> None:
     review = _open_review(desk)
     desk.do("review_add_comment", **EXAMPLES["review_add_comment"] | review | {"comment": text})
     desk.do("review_complete", **review, overall_comment=text)
-    found = desk.do("review_get", **review)
-    assert [comment["comment"] for comment in found["items"]] == [text]
+    shown = desk.do("review_get", **review)
+    assert [comment["comment"] for comment in shown["items"]] == [text]
     data = {"data": {text: [text, None, 1.5]}, "refs": {"files": [text]}}
     logged = {"agent_id": "a", "action": "b", "summary": text, **data, **_open_worklog(desk)}
     desk.do("worklog_log", **logged)

@@ -65,8 +65,8 @@ def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_wo
     assert len(node.name) <= MAX_HEADING
     (row,) = npl_load_tailored(app, selectors=[node.selector], file="x.md").value.sections
     assert row.start_line == node.start_line
-    found = npl_load_tailored(app, context="zyzzyva", file="x.md").value.sections
-    assert node.start_line in {one.start_line for one in found}
+    sections = npl_load_tailored(app, context="zyzzyva", file="x.md").value.sections
+    assert node.start_line in {one.start_line for one in sections}
     app.close()
 
 

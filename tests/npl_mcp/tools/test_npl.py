@@ -29,8 +29,8 @@ def nodes(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
     """Each node has the fields of both views, and its positions are those of the file."""
     data = call("npl_section_index", file="guide.md")["data"]
-    found = nodes(data["sections"])
-    assert [(node["name"], node["level"]) for node in found] == [
+    rows = nodes(data["sections"])
+    assert [(node["name"], node["level"]) for node in rows] == [
         ("Garden Guide", 1),
         ("Watering", 2),
         ("Drip lines", 3),
@@ -42,7 +42,7 @@ def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
     ]
     assert data["total_sections"] == data["filtered_sections"] == 8
     lines = GUIDE.encode().split(b"\n")
-    for node in found:
+    for node in rows:
         assert node["heading"] == node["name"]
         assert lines[node["start_line"] - 1] == b"#" * node["level"] + b" " + node["name"].encode()
         text = GUIDE.encode()[node["start_byte"] : node["end_byte"]]
@@ -67,8 +67,8 @@ def test_a_filter_keeps_matches_and_the_way_to_them(call: Call) -> None:
     ]
     assert data["filtered_sections"] == 1
     assert data["total_sections"] == 8
-    found = nodes(data["sections"])
-    assert [(node["name"], node.get("matches", True)) for node in found] == [
+    rows = nodes(data["sections"])
+    assert [(node["name"], node.get("matches", True)) for node in rows] == [
         ("Garden Guide", False),
         ("Watering", False),
         ("Drip lines", True),
@@ -91,8 +91,8 @@ def test_without_a_file_the_roots_that_were_given_are_searched(settings: Setting
     data = call("npl_section_index")["data"]
     assert data["file"] == "docs"
     assert [node["name"] for node in data["sections"]] == ["guide.md", "plants/beans.md", "plants/roses.md"]
-    found = call("npl_load_tailored", context="where to cut roses")["data"]
-    assert (found["sections"][0]["file"], found["sections"][0]["title"]) == ("plants/roses.md", "Pruning")
+    answer = call("npl_load_tailored", context="where to cut roses")["data"]
+    assert (answer["sections"][0]["file"], answer["sections"][0]["title"]) == ("plants/roses.md", "Pruning")
     assert call("npl_section_index", file="npl.md")["data"]["sections"][0]["level"] == 1
     (without,) = calls(replace(settings, roots=()), [("npl_section_index", {})])
     assert without["data"]["file"] == "npl.md"
@@ -284,12 +284,12 @@ def test_project_files_beat_the_bundled_ones(settings: Settings) -> None:
 def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Path) -> None:
     """Selectors of the index can be pasted into the next call."""
     tree = parse_sections((docs / "guide.md").read_bytes(), "guide")
-    found = nodes(call("npl_section_index", file="guide.md")["data"]["sections"])
-    for node in found:
+    rows = nodes(call("npl_section_index", file="guide.md")["data"]["sections"])
+    for node in rows:
         data = call("npl_load_tailored", selectors=[node["selector"]], file="guide.md")["data"]
         (row,) = data["sections"]
         assert (row["start_line"], row["end_line"]) == (node["start_line"], node["end_line"])
-    assert len(found) == len(tree.sections) - 1
+    assert len(rows) == len(tree.sections) - 1
 
 
 def test_a_call_that_counts_too_long_is_told_so(settings: Settings, docs: Path) -> None:
@@ -378,11 +378,11 @@ def test_sections_come_as_plain_markdown(settings: Settings) -> None:
     async def work(client: Client[Any]) -> None:
         text = await ask(client, context="prune fruit trees in late winter", file="guide.md")
         first, line, *_ = text.split("\n")
-        found = re.fullmatch(r"<!-- (.+) \.\d\d -->", first)
-        assert found is not None
-        assert found[1] == "guide.md ## Pruning [depth=0]"
+        mark = re.fullmatch(r"<!-- (.+) \.\d\d -->", first)
+        assert mark is not None
+        assert mark[1] == "guide.md ## Pruning [depth=0]"
         assert line == "Prune fruit trees in late winter."
-        again = await ask(client, selectors=[found[1]], file="guide.md")
+        again = await ask(client, selectors=[mark[1]], file="guide.md")
         assert again.split("\n")[1:5] == ["## Pruning", "", *text.split("\n")[1:3]]
 
         text = await ask(client, selectors=["## Pruning", "## Watering"], file="**/*.md", token_budget=130)

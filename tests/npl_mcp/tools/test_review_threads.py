@@ -28,8 +28,8 @@ def test_a_thread_is_resolved_and_reopened_any_number_of_times(call: Call) -> No
     reply = call("review_add_comment", **comment(ids, reply_to=first))["data"]["comment_id"]
 
     def state() -> tuple[str | None, bool]:
-        one = call("review_get", review_id=ids["review_id"])["data"]["items"][0]
-        return one.get("resolved_by"), "resolved_at" in one
+        comment = call("review_get", review_id=ids["review_id"])["data"]["items"][0]
+        return comment.get("resolved_by"), "resolved_at" in comment
 
     about = {"review_id": ids["review_id"], "reviewer_persona": "amy"}
     for _ in range(2):
@@ -73,10 +73,10 @@ def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> No
     revision = {"filename": "text.md", "content": content.decode()}
     made = call("artifact_add_revision", artifact_id=ids["artifact_id"], **revision)["data"]
     where = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
-    found = call("review_places", **where)["data"]
-    (one,) = found["carried"]
+    places = call("review_places", **where)["data"]
+    (one,) = places["carried"]
     assert (one.get("first"), one.get("last"), one.get("outdated")) == expected
-    assert (one["location"], one["revision_num"], found["items"]) == (location, 0, [])
+    assert (one["location"], one["revision_num"], places["items"]) == (location, 0, [])
 
 
 def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
@@ -88,6 +88,6 @@ def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
         made = call("artifact_add_revision", **revision)["data"]
         about = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
         ids |= call("review_create", **about, reviewer_persona="amy")["data"]
-    found = call("review_places", artifact_id=ids["artifact_id"], revision_id=made["revision_id"])["data"]
-    placed = {one["revision_num"]: one.get("first") for one in found["carried"]}
+    places = call("review_places", artifact_id=ids["artifact_id"], revision_id=made["revision_id"])["data"]
+    placed = {one["revision_num"]: one.get("first") for one in places["carried"]}
     assert placed == {number: 1 if number > 1 else None for number in range(MAX_FOLLOWED + 2)}

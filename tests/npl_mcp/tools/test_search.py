@@ -257,8 +257,8 @@ def lines(settings: Settings, tmp_path: Path) -> Callable[..., list[str]]:
 )
 def test_lines_of_sections(lines: Callable[..., list[str]], query: str, first: list[str]) -> None:
     """Path and line, selector, tokens, the line that matches; what stands nowhere is said before."""
-    found = lines(query, kinds="document")
-    assert [line[: len(wanted)] for line, wanted in zip(found, first, strict=False)] == first
+    shown = lines(query, kinds="document")
+    assert [line[: len(wanted)] for line, wanted in zip(shown, first, strict=False)] == first
 
 
 def test_nothing_is_found_only_if_a_word_is_nowhere(lines: Callable[..., list[str]], tmp_path: Path) -> None:
@@ -266,21 +266,21 @@ def test_nothing_is_found_only_if_a_word_is_nowhere(lines: Callable[..., list[st
     notes = "".join(f"## Note {number}\n\nPlain text {number}.\n\n" for number in range(1_500))
     zoo = "## Animals\n\nThe zebras sleep.\n\n## Streets\n\nMind the crossings.\n"
     (tmp_path / "pages" / "notes.md").write_text(f"{notes}{zoo}", encoding="utf-8")
-    found = lines("zebra crossing", kinds="document")
-    assert {line.rpartition("  ")[2] for line in found[:2]} == {"The zebras sleep.", "Mind the crossings."}
+    shown = lines("zebra crossing", kinds="document")
+    assert {line.rpartition("  ")[2] for line in shown[:2]} == {"The zebras sleep.", "Mind the crossings."}
     phrase = lines('"zebra crossing"', kinds="document")
     assert phrase == ['no section has: "zebra crossing"', "nothing found"]
-    found = lines("zebra kafka terraform", kinds="document")
-    assert found == ["no section has: kafka, terraform", "nothing found"]
+    shown = lines("zebra kafka terraform", kinds="document")
+    assert shown == ["no section has: kafka, terraform", "nothing found"]
 
 
 def test_other_kinds_come_in_groups(lines: Callable[..., list[str]], settings: Settings) -> None:
     with_room = [("chat_create_room", {"name": "r", "members": ["ann"]})]
     with_room.append(("chat_send_message", {"room_id": 1, "persona": "ann", "message": "A siphon leaks."}))
     assert all(answer["success"] for answer in calls(settings, with_room))
-    found = lines("siphon")
-    assert found[0].startswith("pumps.md:13  ")
-    assert found[1:] == ["messages 1:", "room 1 event 2  ann  A siphon leaks."]
+    shown = lines("siphon")
+    assert shown[0].startswith("pumps.md:13  ")
+    assert shown[1:] == ["messages 1:", "room 1 event 2  ann  A siphon leaks."]
 
 
 def test_absent_words_have_fields(call: Call) -> None:

@@ -95,11 +95,11 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., Any]:
     """Return the look-up of rows that waits at messages; ``looked`` gets the indexes of others."""
     matching = RowKind.matching
-    held = gate.holding(matching)
+    matching_held = gate.holding(matching)
 
     def look(kind: RowKind, tx: Transaction, *given: Any) -> Any:
         if kind is KINDS["message"]:
-            return held(kind, tx, *given)
+            return matching_held(kind, tx, *given)
         if looked is not None:
             looked.append(kind.index)
         return matching(kind, tx, *given)
@@ -300,8 +300,8 @@ def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> N
     engines.execute(stored.data_folder, f"UPDATE content SET data = CAST('x' AS {engines.BLOB})")
     with opened(stored) as app:
         assert search(app, query="capstan", kinds="artifact").total == FEW + 1
-        found = search(app, query="plan", kinds="artifact")
-    assert found.items[0].text.endswith("is damaged")
+        hits = search(app, query="plan", kinds="artifact")
+    assert hits.items[0].text.endswith("is damaged")
 
 
 @pytest.mark.thorough
@@ -326,5 +326,5 @@ def test_what_cannot_be_looked_through_is_named(stored: Settings) -> None:
     """Artifacts beyond the limit of one name."""
     with opened(replace(stored, limits=replace(stored.limits, max_files=1))) as app:
         artifact(app, "more", "# More\n")
-        found = search(app, query="capstan", kinds="artifact")
-    assert found.not_searched == ("artifact:*: there are more than 1 artifacts",)
+        hits = search(app, query="capstan", kinds="artifact")
+    assert hits.not_searched == ("artifact:*: there are more than 1 artifacts",)

@@ -45,15 +45,15 @@ def paths(outline: str) -> Iterator[tuple[str, re.Match[str]]]:
     assert rule
     above: list[tuple[int, str]] = []
     for line in lines:
-        found = LINE.fullmatch(line)
-        assert found, line
+        match = LINE.fullmatch(line)
+        assert match, line
         if not rule[2]:
             above = []
-        level = 0 if found[7] == '"' else len(found[7].strip())
+        level = 0 if match[7] == '"' else len(match[7].strip())
         while above and above[-1][0] >= level:
             above.pop()
-        above.append((level, found[6]))
-        yield " > ".join([rule[1], *(step for _, step in above)]), found
+        above.append((level, match[6]))
+        yield " > ".join([rule[1], *(step for _, step in above)]), match
 
 
 def flat(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:

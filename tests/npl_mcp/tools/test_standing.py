@@ -48,8 +48,8 @@ def test_a_text_comes_once(folder: Call) -> None:
     assert answer["content"].count("up to port 81") == 1
     (copied,) = [one for one in answer["sections"] if "also in" in one.get("note", "")]
     assert "also in 3 files, " in copied["note"]
-    found = folder("search", query="keep mode upload cloud port")["data"]["items"]
-    assert len([one for one in found if one["title"] == "Keep mode"]) == 2
+    hits = folder("search", query="keep mode upload cloud port")["data"]["items"]
+    assert len([one for one in hits if one["title"] == "Keep mode"]) == 2
 
 
 def test_the_beginning_of_a_page_comes_once(folder: Call, settings: Settings) -> None:
@@ -153,9 +153,9 @@ def test_front_matter_is_found_with_the_first_text(folder: Call, settings: Setti
 
 
 def test_a_folder_is_found_by_the_name_of_its_version(folder: Call) -> None:
-    found = folder("search", query="pond setup version 1")["data"]
-    assert found["items"][0]["file"] == "v1/setup.md"
-    assert "absent" not in found
+    answer = folder("search", query="pond setup version 1")["data"]
+    assert answer["items"][0]["file"] == "v1/setup.md"
+    assert "absent" not in answer
 
 
 @pytest.mark.parametrize("question", ["the of and", "of", "?!"])

@@ -76,9 +76,9 @@ def test_documents_keep_their_names_in_selectors(site: Path, call: Call) -> None
     selected = {"moor[depth=0]": "Tying up: the <basics>", "moor > ## Steps": "Steps"}
     for selector, title in selected.items():
         asked = call("npl_load_tailored", selectors=[selector], file="site/pages/moor.md")
-        assert [one["title"] for one in asked["data"]["sections"]] == [title]
-    (one,) = call("npl_load_tailored", selectors=["Harbour"], file="site/")["data"]["sections"]
-    assert (one["file"], one["title"]) == ("site/logs.md", "Harbour")
+        assert [section["title"] for section in asked["data"]["sections"]] == [title]
+    (section,) = call("npl_load_tailored", selectors=["Harbour"], file="site/")["data"]["sections"]
+    assert (section["file"], section["title"]) == ("site/logs.md", "Harbour")
 
 
 def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> None:
@@ -99,14 +99,14 @@ def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> Non
     async def ask(client: Client[Any]) -> list[str]:
         files = ("site/", "site/pages/moor.md", "site/lock.md")
         asked = [{"file": file, "format": "markdown"} for file in files]
-        answers = [await client.call_tool("npl_section_index", one) for one in asked]
+        answers = [await client.call_tool("npl_section_index", outline) for outline in asked]
         blocks = [block for answer in answers for block in answer.content]
         return [block.text for block in blocks if isinstance(block, TextContent)]
 
-    every, one, other = with_client(settings, ask)
+    every, outline, other = with_client(settings, ask)
     assert 'path "title"' in every.splitlines()[0]
     assert any(line.endswith('pages/moor.md "Tying up: the <basics>"') for line in every.splitlines())
-    assert one.startswith('title "Tying up: the <basics>"; lines tokens')
+    assert outline.startswith('title "Tying up: the <basics>"; lines tokens')
     assert other.startswith("lines tokens")
 
 

@@ -224,9 +224,9 @@ def test_servers_of_different_folders_share_a_project(settings: Settings, tmp_pa
     """A project is a folder's path, whether the folder is there or not."""
     (tmp_path / "elsewhere").mkdir()
     for project in (tmp_path / "absent", settings.cwd):
-        one = replace(settings, project=project)
-        other = replace(one, cwd=tmp_path / "elsewhere")
-        data(one, INIT, LOG)
+        own = replace(settings, project=project)
+        other = replace(own, cwd=tmp_path / "elsewhere")
+        data(own, INIT, LOG)
         (seen,) = data(other, ("worklog_read", {"agent_id": "b-1"}))
         assert (seen["session_id"], len(seen["items"])) == ("s1", 1)
         assert list(other.cwd.iterdir()) == []

@@ -165,8 +165,8 @@ def saved(server: Running, answer: Answer, path: str, **fields: str | list[str])
 def ticks(answer: Answer) -> dict[str, bool]:
     """Return which sections can be ticked on a page, and whether they are."""
     box = re.compile(r'<input type="checkbox"[^>]* name="right" value="([^"]*)"([^>]*)')
-    found = box.findall(answer.body.decode())
-    return {html.unescape(selector): " checked" in rest for selector, rest in found}
+    boxes = box.findall(answer.body.decode())
+    return {html.unescape(selector): " checked" in rest for selector, rest in boxes}
 
 
 def test_ticks_are_kept(server: Running) -> None:

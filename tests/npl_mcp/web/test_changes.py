@@ -178,9 +178,9 @@ def attributes(visitor: Visitor, key: str, **given: str) -> dict[str, str]:
     """Return the form of a change request's attributes, with some of them changed."""
     page = visitor.open(f"/changes/{key}")
     form = [one for one in page.all("form") if one.get("action") == f"/changes/{key}/attributes"][1]
-    found = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
-    found["priority"] = found["seen.priority"]
-    return {**found, **given}
+    values = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
+    values["priority"] = values["seen.priority"]
+    return {**values, **given}
 
 
 def test_only_what_changed_is_set(visitor: Visitor, server: Running) -> None:

@@ -26,8 +26,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
 
 def stream_of(pages: Pages, who: str, page: str) -> str | None:
     """Return where a page as it is now gets its news."""
-    found = re.search(r'data-stream="([^"]+)"', pages.get(who, page).body.decode())
-    return html.unescape(found[1]) if found else None
+    match = re.search(r'data-stream="([^"]+)"', pages.get(who, page).body.decode())
+    return html.unescape(match[1]) if match else None
 
 
 CHANGES = [

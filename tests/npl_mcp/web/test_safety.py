@@ -76,9 +76,9 @@ def method_of(one: Any) -> str:
 
 def routes() -> list[tuple[str, str]]:
     """Return the method and an address of every route there is."""
-    found = [(method_of(one), with_query(one.path)) for one in DECLARED]
-    found += [("GET", twin(with_query(one.path))) for one in DECLARED if isinstance(one, WebPage)]
-    return [*found, ("GET", "/static/npl.css"), ("GET", "/static/npl.js"), ("GET", "/nowhere")]
+    addresses = [(method_of(one), with_query(one.path)) for one in DECLARED]
+    addresses += [("GET", twin(with_query(one.path))) for one in DECLARED if isinstance(one, WebPage)]
+    return [*addresses, ("GET", "/static/npl.css"), ("GET", "/static/npl.js"), ("GET", "/nowhere")]
 
 
 ROUTES = routes()
@@ -433,7 +433,7 @@ def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
 @pytest.mark.thorough
 def test_no_text_becomes_more_than_text(server: Running) -> None:
     """Wherever it stands: every element and attribute is one of ours, and each text is shown somewhere."""
-    found: set[str] = set()
+    shown_marks: set[str] = set()
     for address, page in crawled(server):
         assert page.status < 500, address
         wrong = sorted(set(strange(page.tree)))
@@ -442,8 +442,8 @@ def test_no_text_becomes_more_than_text(server: Running) -> None:
         for sign in "\0\x07\x08\x1b\x7f\x85\u2028\u2029\u202e\u2066\u200f":
             shown = re.sub(r"<(textarea|option)[^>]*>[^<]*</|value=\"[^\"]*\"", "", page.html)
             assert sign not in shown, (address, sign)
-        found |= {mark for mark in MARKS if mark in page.html}
-    assert found == set(MARKS)
+        shown_marks |= {mark for mark in MARKS if mark in page.html}
+    assert shown_marks == set(MARKS)
 
 
 @pytest.mark.thorough

@@ -94,8 +94,8 @@ def test_a_hidden_kind_is_not_counted(site: Site, kind: str) -> None:
 
 def test_hidden_folders_are_not_counted(site: Site) -> None:
     def files(who: str) -> tuple[int, set[str]]:
-        found = site.data(who, "/search.json?q=capstan&kind=document&kind=cr")
-        return found["total"], {hit["file"] for hit in found["items"]}
+        answer = site.data(who, "/search.json?q=capstan&kind=document&kind=cr")
+        return answer["total"], {hit["file"] for hit in answer["items"]}
 
     every, seen = files("all"), files("docs")
     assert every[0] == 2 * seen[0]

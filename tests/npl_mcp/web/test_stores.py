@@ -74,8 +74,8 @@ def test_a_room_is_read_by_pages(pages: Pages) -> None:
     later = pages.data("ann", f"/rooms/1?since={oldest['newer']}")
     assert [event["id"] for event in later["items"]] == ids[-100:]
     for event in (ids[0], ids[60], ids[-1]):
-        found = pages.data("ann", f"/rooms/1?event={event}")
-        assert event in [one["id"] for one in found["items"]]
+        page = pages.data("ann", f"/rooms/1?event={event}")
+        assert event in [one["id"] for one in page["items"]]
 
 
 def test_a_former_page_of_an_event_leads_to_its_place_in_the_room(pages: Pages) -> None:
@@ -221,7 +221,7 @@ def test_revisions_are_compared(
     )["artifact_id"]
     pages.call("ann", "artifact_add_revision", artifact_id=first, filename="a.txt", content=new)
     changes = pages.data("ann", f"/artifacts/{first}/compare?from=0&to=1")["changes"]
-    found = [(pair.get("old"), pair.get("new")) for hunk in changes["hunks"] for pair in hunk]
+    pairs = [(pair.get("old"), pair.get("new")) for hunk in changes["hunks"] for pair in hunk]
     assert (changes["added"], changes["removed"], changes["cut"]) == (added, removed, rows is None)
-    assert rows is None or found == rows
-    assert len(found) <= 3000
+    assert rows is None or pairs == rows
+    assert len(pairs) <= 3000

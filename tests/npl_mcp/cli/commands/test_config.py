@@ -28,9 +28,9 @@ def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.Capture
     assert main(["--cache", "memory", "config", "show", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(SETTINGS)
-    found = {row["name"]: (row["value"], row["source"]) for row in rows}
+    shown = {row["name"]: (row["value"], row["source"]) for row in rows}
     assert {
-        name: found[name] for name in ("root", "cache", "domains", "weights", "token", "via", "port")
+        name: shown[name] for name in ("root", "cache", "domains", "weights", "token", "via", "port")
     } == {
         "root": ([str(work / "docs")], f"{work}/npl.toml"),
         "cache": ("memory", "--cache"),

@@ -62,8 +62,8 @@ def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
     (tmp_path / "project" / ".mcp.json").write_text("{", encoding="utf-8")
     done = run("--root", "nowhere", "doctor", "--json")
     assert done.returncode == 1
-    found = findings(done)
-    wrong = {name: one["state"] for name, one in found.items() if one["state"] != "ok"}
+    by_name = findings(done)
+    wrong = {name: one["state"] for name, one in by_name.items() if one["state"] != "ok"}
     wrong.pop("SQLite", None)  # as it is on this machine
     assert wrong == {
         "root": "problem",
@@ -71,9 +71,9 @@ def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
         "Cursor": "problem",
         "Claude Code": "warning",
     }
-    assert all(found[name]["fix"] for name in (*wrong, "Claude Code"))
-    assert "--root" in found["root"]["fix"]
-    assert "/gone/npl-mcp" in found["Cursor"]["text"]
+    assert all(by_name[name]["fix"] for name in (*wrong, "Claude Code"))
+    assert "--root" in by_name["root"]["fix"]
+    assert "/gone/npl-mcp" in by_name["Cursor"]["text"]
 
 
 CLIENTS = {
@@ -91,13 +91,13 @@ def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
     for path, text in CLIENTS.values():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text.replace("PROJECT", str(tmp_path / "project")), encoding="utf-8")
-    found = findings(run("--write", "doctor", "--json"))
-    assert found["write"]["text"] == "there is no root, so tools may not change files"
-    assert "--root" in found["write"]["fix"]
-    assert "clients" not in found
+    by_name = findings(run("--write", "doctor", "--json"))
+    assert by_name["write"]["text"] == "there is no root, so tools may not change files"
+    assert "--root" in by_name["write"]["fix"]
+    assert "clients" not in by_name
     for client, (path, _) in CLIENTS.items():
-        assert found[client]["state"] == "ok"
-        assert found[client]["text"].startswith(f"{tmp_path / path} names npl: ")
+        assert by_name[client]["state"] == "ok"
+        assert by_name[client]["text"].startswith(f"{tmp_path / path} names npl: ")
 
 
 def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_a_client_that_lists_all_tools_is_told_of_fewer(run: Run, tmp_path: Path
     entry, variables, told = STARTED[case]
     said = {"mcpServers": {"npl": {"command": "env", **entry}}}
     (tmp_path / "project" / ".mcp.json").write_text(json.dumps(said), encoding="utf-8")
-    found = findings(run("doctor", "--json", **variables))["Claude Code"]
-    assert (found["state"], SHORT in str(found["fix"])) == ("ok", told)
+    finding = findings(run("doctor", "--json", **variables))["Claude Code"]
+    assert (finding["state"], SHORT in str(finding["fix"])) == ("ok", told)
 
 
 def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
@@ -162,5 +162,5 @@ def test_a_running_server_answers(run: Run, served: Path) -> None:
     ("words", "places"), [(["--write"], "the roots"), (["--write", "notes/"], "the roots, in notes/")]
 )
 def test_the_flag_for_edits_takes_no_command_as_its_folder(words: list[str], places: str, run: Run) -> None:
-    found = findings(run("--root", ".", *words, "doctor", "--json"))
-    assert found["write"]["text"] == f"tools may change sections of files below {places}"
+    by_name = findings(run("--root", ".", *words, "doctor", "--json"))
+    assert by_name["write"]["text"] == f"tools may change sections of files below {places}"

@@ -135,8 +135,8 @@ def test_a_long_worklog_is_read_page_by_page(
     lines = "".join(f"[{number}] <time> a: did - {number}\n" for number in range(1, 6))
     assert run("read", "--agent", "r", *peek).out == lines
     assert run("read", "--agent", "r", *peek).out == (lines if peek else "")
-    found = json.loads(run("read", "--agent", "q", "--since", "0", "--json", *peek).out)
-    assert [one["seq"] for one in found] == [1, 2, 3, 4, 5]
+    page = json.loads(run("read", "--agent", "q", "--since", "0", "--json", *peek).out)
+    assert [one["seq"] for one in page] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])

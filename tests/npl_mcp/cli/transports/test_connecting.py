@@ -231,8 +231,8 @@ def test_which_token_is_sent(
     if token:
         monkeypatch.setenv("NPL_MCP_TOKEN", token)
     assert call_once("http", [])["success"]
-    found = re.search(rb"Authorization: Bearer (\S+)", requests[0])
-    assert (found and found[1]) == sent
+    match = re.search(rb"Authorization: Bearer (\S+)", requests[0])
+    assert (match and match[1]) == sent
 
 
 LATER = json.dumps({"name": "npl", "version": "99.0.0"}).encode()

@@ -54,8 +54,8 @@ def test_a_list_fills_its_own_parameter_only(database: Database) -> None:
         add(database, name)
     sql = "SELECT name FROM total WHERE name IN :names OR name IN :names_too ORDER BY name"
     with database.read() as tx:
-        found = [row["name"] for row in tx.all(sql, names=["a"], names_too=["b", "d"])]
-    assert found == ["a", "b", "d"]
+        names = [row["name"] for row in tx.all(sql, names=["a"], names_too=["b", "d"])]
+    assert names == ["a", "b", "d"]
 
 
 def test_processes_that_open_a_new_database_at_once_agree(database: Database, tmp_path: Path) -> None:

@@ -55,15 +55,15 @@ def test_what_works_without_a_pooler_works_with_one(address: str, tmp_path: Path
 def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
     """Also the second time, when all connections are open."""
     settings = replace(settings_in(tmp_path), database_url=address)
-    one, other = App(settings), App(replace(settings, data_dir=tmp_path / "other"))
-    fill(one)
+    first, other = App(settings), App(replace(settings, data_dir=tmp_path / "other"))
+    fill(first)
     topic = Topic(POSITIONS, 1)
     for number in range(3):
-        woken = one.news.expect(topic, one.news.position(topic))
+        woken = first.news.expect(topic, first.news.position(topic))
         said = ask(other, "chat_send_message", room_id=1, persona="bob", message=f"m{number}")
         assert said["success"], said
         woken.result(PATIENCE)
-    one.close()
+    first.close()
     other.close()
 
 

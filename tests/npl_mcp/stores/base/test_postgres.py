@@ -91,9 +91,9 @@ def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: 
     assert all("try again" in one["error"] for one in refused)
     server.ask("start")
     assert say(app, "after")["success"]
-    found = messages(app)
-    assert [text for text in found if text in kept] == kept
-    assert found[-1] == "after"
+    stored = messages(app)
+    assert [text for text in stored if text in kept] == kept
+    assert stored[-1] == "after"
     assert app.stores.database.check() == []
 
 
@@ -152,9 +152,9 @@ def test_a_disk_without_room_for_the_log_costs_calls_and_nothing_else(app: App, 
     assert not all(one["success"] for one in answers)
     until_it_is_back(app, server)
     assert messages(app) == kept
-    found = {one["id"] for one in ask(app, "artifact_list")["data"]["items"]}
-    assert found >= {one["data"]["artifact_id"] for one in answers if one["success"]}
-    assert all(is_stored(app, one) for one in found)
+    stored = {one["id"] for one in ask(app, "artifact_list")["data"]["items"]}
+    assert stored >= {one["data"]["artifact_id"] for one in answers if one["success"]}
+    assert all(is_stored(app, one) for one in stored)
     assert say(app, "after")["success"]
     assert app.stores.database.check() == []
 
@@ -174,8 +174,8 @@ def store(app: App, number: int) -> dict[str, Any]:
 
 def is_stored(app: App, artifact_id: int) -> bool:
     """Return whether the database has what was given."""
-    found = ask(app, "artifact_get", artifact_id=artifact_id)["data"]
-    return base64.b64decode(found["file_content"]) == noise(int(found["artifact_name"]))
+    artifact = ask(app, "artifact_get", artifact_id=artifact_id)["data"]
+    return base64.b64decode(artifact["file_content"]) == noise(int(artifact["artifact_name"]))
 
 
 def noise(seed: int) -> bytes:
@@ -284,13 +284,13 @@ def test_texts_are_ordered_byte_by_byte(database: Database) -> None:
     words = ["Z", "a", "é", "B", "_", "10", "9", "A"]
     with database.write() as tx:
         tx.insert_many("total", [{"name": word, "value": 1} for word in words])
-        found = [row["name"] for row in tx.all("SELECT name FROM total ORDER BY name")]
-    assert found == sorted(words, key=str.encode)
+        names = [row["name"] for row in tx.all("SELECT name FROM total ORDER BY name")]
+    assert names == sorted(words, key=str.encode)
 
 
 def test_a_colon_or_a_percent_sign_in_a_text_is_no_parameter(database: Database) -> None:
     with database.read() as tx:
-        found = tx.first(
+        row = tx.first(
             "SELECT ':no %s 100%' AS text, CAST(:yes AS TEXT)::text AS given, 7 % 4 AS rest", yes="%x"
         )
-    assert found == {"text": ":no %s 100%", "given": "%x", "rest": 3}
+    assert row == {"text": ":no %s 100%", "given": "%x", "rest": 3}

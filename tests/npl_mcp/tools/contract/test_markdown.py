@@ -42,16 +42,16 @@ class Reader:
         self._text, self._at = text, 0
 
     def fields(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         while self._at < len(self._text):
             self._skip("\n")
             *above, name = self._name()
-            place = found
+            place = values
             for part in above:
                 place = place.setdefault(part, {})
             assert name not in place
             place[name] = self._block() if self._next(":\n```") else self._line_or_table()
-        return found
+        return values
 
     def _line_or_table(self) -> Any:
         if self._take(": "):
@@ -126,9 +126,9 @@ class Reader:
         return self._text.startswith(mark, self._at)
 
     def _take(self, mark: str) -> bool:
-        found = self._next(mark)
-        self._at += len(mark) if found else 0
-        return found
+        line = self._next(mark)
+        self._at += len(mark) if line else 0
+        return line
 
     def _skip(self, sign: str) -> None:
         while self._take(sign):
