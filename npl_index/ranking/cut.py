@@ -48,7 +48,9 @@ with the fewest tokens (``benchmarks/relevance``)."""
 
 OTHER_SUBJECT = 0.4
 RELATED = 0.4
-"""Share of the question that makes another subject, and share of the best score that its section needs."""
+FURTHER = 0.6
+"""Share of the question that makes another subject; share of the best score that its section needs, and that
+of a further section of the same subject after short ones, in a search of a few documents."""
 
 FEW_DOCUMENTS = 4
 
@@ -93,10 +95,11 @@ def _required_share(settled: float, size: int) -> float:
 def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
     """Keep the best hit, equally good ones, and the best hit of each further subject of the question.
 
-    In a search of a few documents, each document is a subject.
+    In a search of a few documents, each document is a subject, and further sections follow a short one.
     """
     opened = UncoveredQuery(ranking)
     kept: list[Hit] = []
+    size = 0
     few = len(collection.paths) <= FEW_DOCUMENTS
     for hit, shares in zip(ranking.hits[:_MAX_SUBJECT_HITS], ranking.coverage.shares.T, strict=False):
         if not hit.size:
@@ -104,8 +107,9 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
         score = hit.score.total / kept[0].score.total if kept else 1.0
         other = few and all(hit.document != one.document for one in kept)
         other = other or opened.gain(shares) >= OTHER_SUBJECT
-        if score >= AS_GOOD or (score >= RELATED and other):
+        if score >= (RELATED if other else FURTHER if few and size < ORDINARY else AS_GOOD):
             kept.append(hit)
+            size += hit.size
             opened.take(shares)
     return kept
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from npl_index.ranking import cut as cutting
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import Collection
@@ -115,3 +117,27 @@ def test_a_task_with_many_aspects_brings_other_documents_first() -> None:
     hits = [hit for hit in ask(task, among=among) if hit.size]
     kept = cut(hits, among, asked(task), generous=True)
     assert [hit.document for hit in kept][:3] == [0, 1, 0]
+
+
+LAMP = """\
+# Lamp
+
+## Charging the lamp
+
+Put the lamp on its plate. {}
+
+## Plate of the lamp
+
+Charging the lamp takes an hour, and charging an empty lamp two hours.
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "kept"), [(0, ["Charging the lamp", "Plate of the lamp"]), (60, ["Charging the lamp"])]
+)
+def test_a_further_section_follows_a_short_one(more: int, kept: list[str]) -> None:
+    """In a search of a few documents, whose sections are mostly short; not after a long one."""
+    text = "It is quiet there, and nothing else happens until the morning. " * more
+    among = collection(LAMP.format(text))
+    ranking = rank(among, asked("charging the lamp"))
+    assert names(cutting.best_of_each_subject(ranking, among), among) == kept
