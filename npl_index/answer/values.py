@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from npl_index.answer.document_set import AnswerUnit
+if TYPE_CHECKING:  # commands that write no answer start without the parser
+    from npl_index.answer.document_set import AnswerUnit
 
 T = TypeVar("T")
 
