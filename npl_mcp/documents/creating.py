@@ -11,12 +11,12 @@ from npl_index.errors import InvalidRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.editing import check_closed
 from npl_index.markdown.front_matter import new_front_matter, with_line_feeds
+from npl_index.selectors.labels import is_visible
 from npl_mcp.documents.format import (
     DATES,
     DEFAULTS,
     TYPES,
     check_field,
-    check_title,
     choose,
     heading_of,
     now,
@@ -61,7 +61,9 @@ class Draft:
         """
         for name in data:
             choose(name, "data", ("title", *NEW, "content"))
-        title = check_title(_string_of(data, "title") or "", "data.title")
+        title = checks.line(_string_of(data, "title") or "", "data.title")
+        if not is_visible(title):
+            raise checks.invalid("data.title", "has no visible character")
         content = _string_of(data, "content")
         if content is not None and content.strip():
             checks.text(content, "data.content", MAX_CONTENT)

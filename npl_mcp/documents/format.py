@@ -16,7 +16,6 @@ from typing import Literal, get_args
 
 from npl_index.errors import UnreadableDocumentError
 from npl_index.markdown.front_matter import divide as divide_text
-from npl_index.selectors.labels import is_visible
 from npl_mcp.stores.base import checks
 
 Type = Literal[
@@ -102,18 +101,6 @@ def number_in(key: str) -> int | None:
     """Return the number of a key in the form of files; ``None`` for other texts."""
     match = _FILE_KEY.fullmatch(key)
     return None if match is None else int(match[1])
-
-
-def check_title(text: str, parameter: str) -> str:
-    """Check a title: one line with visible characters.
-
-    :param parameter: name of the tool's parameter, for messages.
-    :raises InvalidRequestError: the text is not such a line.
-    """
-    clean = checks.line(text, parameter)
-    if not is_visible(clean):
-        raise checks.invalid(parameter, "has no visible character")
-    return clean
 
 
 def key_in(name: str) -> str:

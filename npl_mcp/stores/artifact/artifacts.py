@@ -187,7 +187,14 @@ def create(
     :param session_id: the id of a session to link it to.
     """
     number = None if session_id is None else session.find(tx, session_id)["number"]
-    row = _store(tx, _insert(tx, name, kind), content, about)
+    known = "id, name, type, revision_count"
+    artifact: Row | None = tx.insert("artifact", known, "name", name=name, type=kind, created_at=tx.now)
+    if artifact is None:
+        taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
+        hint = f"add a revision to artifact {taken}, or choose another name"
+        raise errors.AlreadyExistsError(f"there is already an artifact {name!r}", hint=hint)
+    tx.add_total(1, _TOTALS[False])
+    row = _store(tx, artifact, content, about)
     if number is not None:
         session.link_artifact(tx, number, row["artifact_id"])
     return row
@@ -305,15 +312,3 @@ _HISTORY = f"""
 SELECT {columns(RevisionEntry)}
 FROM revision WHERE artifact_id = :artifact ORDER BY revision_num DESC LIMIT :limit OFFSET :offset
 """
-
-
-def _insert(tx: Transaction, name: str, kind: str) -> Row:
-    columns = "id, name, type, revision_count"
-    row: Row | None = tx.insert("artifact", columns, "name", name=name, type=kind, created_at=tx.now)
-    if row is None:
-        taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
-        problem = f"there is already an artifact {name!r}"
-        hint = f"add a revision to artifact {taken}, or choose another name"
-        raise errors.AlreadyExistsError(problem, hint=hint)
-    tx.add_total(1, _TOTALS[False])
-    return row

@@ -315,7 +315,8 @@ def post(
         " :data, :reply_to_id) RETURNING id, timestamp"
     )
     place = {"room": room_id, "position": room["event_count"], "moment": tx.now, "reply_to_id": reply_to_id}
-    (written,) = tx.all(sql, event_type=event_type, persona=persona, data=_json(data), **place)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    (written,) = tx.all(sql, event_type=event_type, persona=persona, data=text, **place)
     if room["session_number"] is not None:
         session.touch(tx, room["session_number"])
     return Posted(written["id"], room_id, written["timestamp"], room["session_number"])
@@ -386,7 +387,3 @@ def require_event(tx: Transaction, event_id: int) -> Row:
     hint = "chat_get_feed shows the events of a room"
     missing = errors.RecordNotFoundError(f"there is no event {event_id}", hint=hint)
     return tx.require(missing, "SELECT room_id, event_type FROM event WHERE id = :event", event=event_id)
-
-
-def _json(data: Mapping[str, object]) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
