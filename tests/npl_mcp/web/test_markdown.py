@@ -128,3 +128,8 @@ def test_long_texts_are_bounded(piece: str) -> None:
     got = read(piece * LIMIT + "end")
     assert "end" not in got.words
     assert len(got.words) < 2 * LIMIT
+
+
+def test_tasks_have_boxes() -> None:
+    words = Read(markdown("- [ ] tie\n- [x] **cut** [x] it\n\n[ ] no list\n")).words
+    assert [line for line in words.split("\n") if line] == ["☐ tie", "☑ cut [x] it", "[ ] no list"]
