@@ -203,7 +203,8 @@ class Packing:
         """Return whether all parts fit, so that nothing is cut and no tokens need to be reserved."""
         ledger, found = self._ledger, self._found
         is_large = found.chosen or (ledger.budget or 0) > DEFAULT_BUDGET
-        if not is_large or sum(unit.tokens for unit in found.units) > ledger.left:
+        totals = accumulate(unit.tokens for unit in found.units)  # counted until they do not fit
+        if not is_large or any(total > ledger.left for total in totals):
             return False
         costs = sum(ledger.row(unit) + ledger.text(unit) for unit in found.units)
         return costs + sum(map(ledger.trace, found.others)) + self._further_cost <= ledger.left
