@@ -3,8 +3,6 @@
 The pages show the bundled corpus, and a session and change requests that calls of tools made.
 """
 
-from __future__ import annotations
-
 import io
 import sqlite3
 import sys

@@ -10,51 +10,9 @@ from npl_mcp.web.routes import PAGES
 from npl_mcp.web.routing import WebPage
 from tests.browser.conftest import Tab
 from tests.browser.site import Site
+from tests.conftest import cases
 
-ADDRESSES = (
-    "/sign-in",
-    "/",
-    "/ask",
-    "/ask?context=turn+the+barrels&budget=300",
-    "/ask?context=turn+the+barrels&view=markdown",
-    "/ask?context=barrel&section=cellar/barrels.md+%3E+%23%23+Filling",
-    "/ask?context=barrel&compare=1&b_context=bung",
-    "/ask?selectors=%23%23+Absent",
-    "/questions",
-    "/questions/run",
-    "/questions/one?file=questions.md&line=1",
-    "/questions/edit?file=questions.md&line=1",
-    "/documents",
-    "/documents/docs:",
-    "/documents/pump.md",
-    "/documents/pump.md?view=source&line=3",
-    "/documents/edit?file=pump.md&selector=pump+%3E+%23%23+Siphon",
-    "/documents/health?file=docs:",
-    "/search",
-    "/search?q=capstan",
-    "/usage",
-    "/usage?show=failed",
-    "/usage?show=all",
-    "/sessions",
-    "/sessions/quay-3",
-    "/rooms",
-    "/rooms/1",
-    "/rooms/1?event=4",
-    "/artifacts",
-    "/artifacts/1",
-    "/artifacts/1/revisions/0?view=source",
-    "/artifacts/1/compare",
-    "/artifacts/2",
-    "/reviews",
-    "/reviews/1",
-    "/worklogs",
-    "/worklogs/quay-3",
-    "/changes",
-    "/changes?view=table",
-    "/changes/HBR-001",
-    "/changes/HBR-001/edit?section=1.+Description",
-    "/nowhere",
-)
+ADDRESSES = cases("browser/addresses")
 """Addresses of all pages, with something on each."""
 
 QUESTIONS = "## Which barrel is turned?\n\n- cellar/barrels > ## Filling\n"

@@ -92,54 +92,10 @@ def test_tables_and_lists_are_continued(case: str, tail: str) -> None:
         assert edited(before, "prepend", "Part", new) == before.replace(old, f"{new}{gap}{old}")
 
 
-@pytest.mark.parametrize(
-    ("before", "operation", "content", "after"),
-    [
-        # A definition that only the section uses goes with its text.
-        ("# D\n\n## A\n\n[x]\n\n[x]: x.md\n\n## B\n", "replace", "New.", "# D\n\n## A\n\nNew.\n\n## B\n"),
-        # A new definition takes the place of the old one.
-        (
-            "# D\n\n[x]\n\n## A\n\n[x]\n\n[y]: y.md\n[x]: x.md\n\n[y]\n\n## B\n\n[y]\n",
-            "append",
-            "New.",
-            "# D\n\n[x]\n\n## A\n\n[x]\n\n[y]: y.md\n[x]: x.md\n\n[y]\n\nNew.\n\n## B\n\n[y]\n",
-        ),
-        (
-            "# D\n\n[x]\n\n## A\n\n[x]\n\n[x]: x.md\n",
-            "replace",
-            "[x]\n\n[x]: new.md",
-            "# D\n\n[x]\n\n## A\n\n[x]\n\n[x]: new.md\n",
-        ),
-        # Anchors below a heading are its own.
-        (
-            "# D\n\n## A\n<a name='a'></a>\n\nOld.\n\n## B\n",
-            "replace",
-            "New.",
-            "# D\n\n## A\n<a name='a'></a>\n\nNew.\n\n## B\n",
-        ),
-        (
-            "# D\n\n## A\n{: #a }\nOld.\n\n## B\n",
-            "prepend",
-            "New.",
-            "# D\n\n## A\n{: #a }\nNew.\n\nOld.\n\n## B\n",
-        ),
-        # What looks like such text in code is code.
-        (
-            "# D\n\n## A\n\n```\n[g]: x\n</details>\n---\n```\n\n## B\n\n[g]\n",
-            "replace",
-            "New.",
-            "# D\n\n## A\n\nNew.\n\n## B\n\n[g]\n",
-        ),
-        # A section of nothing else is filled above it.
-        ("# D\n\n## A\n\n---\n\n## B\n", "append", "New.", "# D\n\n## A\n\nNew.\n\n---\n\n## B\n"),
-        (
-            "# D\n\n## A\n<a id='b'></a>\n## B\n",
-            "append",
-            "New.",
-            "# D\n\n## A\n\nNew.\n\n<a id='b'></a>\n## B\n",
-        ),
-    ],
-)
+BELONGING = cases("npl_index/markdown/surroundings")["belonging"]
+
+
+@pytest.mark.parametrize(("before", "operation", "content", "after"), BELONGING.values(), ids=BELONGING)
 def test_what_belongs_to_a_section_changes_with_it(
     before: str, operation: str, content: str, after: str
 ) -> None:

@@ -10,37 +10,7 @@ from npl_index.ranking.analysis import MAX_ANALYSED, MAX_QUERY_TERMS, extract_ke
 from npl_index.ranking.wordlists import commonness, stop_words
 from tests.conftest import cases
 
-TERMS = {
-    # Snowball's published English vocabulary gives these stems.
-    "plural": ("consignments", ["consign"]),
-    "ending": ("generalizations", ["general"]),
-    "camel case": ("maxRetries", ["max", "retri", "maxretri"]),
-    "snake case": ("max_retries", ["max", "retri", "max_retries"]),
-    "kebab case": ("work-log", ["work", "log", "work-log"]),
-    "dotted": ("tune.Tuner", ["tune", "tuner", "tune.tuner"]),
-    "acronym, word and number": ("HTTPServer2", ["http", "server", "httpserver2"]),
-    "acronyms in plural": ("GPUs and gpu", ["gpu", "gpu"]),
-    "irregular forms": ("definition defines hidden hides", ["defin", "defin", "hide", "hide"]),
-    "languages": ("C++ C# F#", ["c++", "c#", "f#"]),
-    "possessive": ("the agent's fence", ["agent", "fenc"]),
-    "typographic apostrophe": ("the agent’s fence", ["agent", "fenc"]),
-    "stop words": ("what is the fence for", ["fenc"]),
-    "escape sequences": (r"turn\n\nHuman", ["turn", "human"]),
-    "NPL marks": ("⌜agent|NPL⌝ 🎯➤", ["⌜", "agent", "npl", "⌝", "🎯", "➤"]),
-    "variation selector": ("🏳️", ["🏳"]),
-    "directive": ("⟪📅: table⟫", ["⟪", "📅", "tabl", "⟫"]),
-    "ligature and full width": ("ﬁle ＡＢＣ", ["file", "abc"]),
-    "accents": ("Café naïve", ["cafe", "naiv"]),
-    "sharp s": ("Straße", ["strass"]),
-    "Russian": ("Ёлка", ["елка"]),
-    "Hebrew with points": ("שָׁלוֹם", ["שלום"]),
-    "Arabic with marks": ("مَدْرَسَة", ["مدرسة"]),
-    "Hindi": ("हिन्दी", ["हिन्दी"]),
-    "Chinese": ("数据库", ["数", "据", "库", "数据", "据库"]),
-    "Japanese": ("ガイド", ["ガ", "イ", "ド", "ガイ", "イド"]),
-    "Korean": ("문서", ["문", "서", "문서"]),
-    "Thai": ("ภาษาไทย", ["ภาษ", "าษา", "ษาไ", "าไท", "ไทย"]),
-}
+TERMS = cases("npl_index/ranking/terms")
 
 
 @pytest.mark.parametrize(("text", "expected"), TERMS.values(), ids=TERMS)

@@ -1,7 +1,5 @@
 """The cut: the ranked sections that are returned."""
 
-from __future__ import annotations
-
 import pytest
 
 from npl_index.ranking import cut as cutting

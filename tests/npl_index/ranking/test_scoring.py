@@ -1,7 +1,5 @@
 """Ranking, scores and the cut."""
 
-from __future__ import annotations
-
 import logging
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Change requests written by several at once, by programs that are killed, and through links."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """All five domains, driven at random and compared with a model in memory after every step."""
 
-from __future__ import annotations
-
 import base64
 import re
 import shutil

@@ -14,7 +14,6 @@ from tests import engines
 from tests.conftest import Connect, calls, cases, envelope, with_client
 from tests.npl_mcp.http.http_server import call, serving
 
-LIST_BUDGET = 520
 """Tokens the five tools may cost every agent that connects."""
 
 LOG = ("worklog_log", {"agent_id": "a-1", "action": "found", "summary": "text"})

@@ -1,7 +1,5 @@
 """Health of a folder: each seeded defect is found at its line; sections are edited where they are shown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

@@ -49,21 +49,6 @@ def test_parts_of_a_session_that_are_gone_are_not_found(pages: Pages, path: str)
     assert (answer.status, b"there is no page" in answer.body) == (404, True)
 
 
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "'\"><svg/onload=alert(1)>",
-    "javascript:alert(1)",
-    "{{ 7777 * 7777 }} {% raw %}",
-    "--><b>",
-    "&lt;b&gt; &amp;",
-)
-
-
-UNSEEN = "\u202egnp.exe\u2028line"
-"""Turns the direction, and breaks the line; names cannot hold it."""
-
-
 def test_a_room_is_read_by_pages(pages: Pages) -> None:
     """From the newest page back and forth again; an event is found wherever it lies."""
     newest = pages.data("ann", "/rooms/1")
@@ -82,19 +67,6 @@ def test_a_former_page_of_an_event_leads_to_its_place_in_the_room(pages: Pages) 
     answer = pages.get("ann", "/rooms/1/events/2")
     assert (answer.status, answer.headers["location"]) == (308, "/rooms/1?event=2#event-2")
     assert 2 in [event["id"] for event in pages.data("ann", "/rooms/1?event=2")["items"]]
-
-
-FORMS = [
-    ("/rooms/1/messages", {"message": "a forged one"}),
-    ("/rooms/1/reactions", {"reaction": "3 x"}),
-    ("/rooms/1/todos", {"description": "a forged one"}),
-    ("/rooms/1/todos/3", {"status": "done"}),
-    ("/rooms/1/state", {"action": "archive"}),
-    ("/artifacts/1/revisions/0/comments", {"location": "line:1", "comment": "a forged one"}),
-    ("/artifacts/1/state", {"action": "archive"}),
-    ("/artifacts/1/revisions/0/verdict", {"verdict": "approved"}),
-    ("/reviews/1/comments/1", {"state": "resolved"}),
-]
 
 
 def test_who_has_a_token_acts_in_their_own_name(pages: Pages) -> None:

@@ -1,7 +1,5 @@
 """Calling tools by name from the command line."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

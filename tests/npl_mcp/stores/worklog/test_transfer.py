@@ -1,7 +1,5 @@
 """The predecessor's folder of worklogs: written by an export, read by an import."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """The worklog store: numbers, cursors, sessions, projects."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any
