@@ -9,8 +9,7 @@ import pytest
 from npl_mcp.cli.commands.load import main
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README", "GUIDE", "CLIENTS", "OPERATIONS", "SECURITY", "COMMANDS", "SETTINGS", "MIGRATION", "API"]
-
+NAMES = ("README", "GUIDE", "CLIENTS", "OPERATIONS", "SECURITY", "COMMANDS", "SETTINGS", "MIGRATION", "API")
 QUESTIONS = "documents.questions.md"
 
 FLOOR = 55
@@ -21,7 +20,7 @@ def test_strangers_get_an_answer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first answer holds most of their questions, and every selector still names a section."""
-    for path in (*(ROOT / f"{name}.md" for name in DOCUMENTS), ROOT / "tests/questions" / QUESTIONS):
+    for path in (*(ROOT / f"{name}.md" for name in NAMES), ROOT / "tests/questions" / QUESTIONS):
         shutil.copy(path, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))

@@ -211,7 +211,7 @@ def test_a_file_of_a_folder_that_vanishes_is_named(
     settings: Settings, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was there when the folder was listed; the answer has the others, and says what is missing."""
-    look = os.stat
+    look = os.lstat
 
     def late(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
         if str(path).endswith("roses.md"):
@@ -221,7 +221,7 @@ def test_a_file_of_a_folder_that_vanishes_is_named(
     request = ("npl_load_tailored", {"file": "plants", "context": "sow beans"})
     whole = calls(settings, [request])[0]["data"]
     assert "unreadable" not in whole
-    monkeypatch.setattr(os, "stat", late)
+    monkeypatch.setattr(os, "lstat", late)
     data = calls(settings, [request])[0]["data"]
     assert data["unreadable"] == ["plants/roses.md: the file was removed"]
     assert data["sections"][0]["file"] == "plants/beans.md"
