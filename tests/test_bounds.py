@@ -51,7 +51,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
     "client": (
         ".mcp.json",
         [
-            ("[" + "[]," * 340_000 + "[]]", "is not in an object"),
+            ("[" + "[]," * 340_000 + "[]]", "is not an object"),
             ("[" + "[]," * 5_000_000 + "[]]", "larger than 1,048,576 bytes"),
             ("[" * 900_000, "it is not JSON"),
         ],
