@@ -211,13 +211,13 @@ class Tally:
         self.first += any(right[:1])
         self.first_three += any(right[:3])
         self.fts5 += reciprocal_rank([number in union for number in scope.plain.rank(question.text)])
-        kept = {hit[:2] for hit in cut(ranking, collection)}
+        kept = {hit[:2] for hit in cut(ranking)}
         precision = len(kept & union) / len(kept) if kept else 0.0
         recall = sum(bool(numbers & kept) for numbers in wanted) / len(wanted)
         self.precision += precision
         self.recall += recall
         self.f1 += 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        packed = pack(collection, cut(ranking, collection, generous=True), BUDGET)
+        packed = pack(collection, cut(ranking, generous=True), BUDGET)
         held = {hit[:2] for hit, _ in packed}
         self.in_budget += sum(bool(numbers & held) for numbers in wanted) / len(wanted)
         if sum(one.document.fingerprint.size for one in collection.documents) > LARGE_FILE:

@@ -49,7 +49,7 @@ def measure_tasks(
     rows = json.loads(tasks.read_text(encoding="utf-8"))
     for task in rows:
         query = Query(extract_keywords(task["q"]))
-        hits = cut(rank(collection, query, signals=signals), collection, generous=True)
+        hits = cut(rank(collection, query, signals=signals), generous=True)
         wanted = set(task["gold"])
         for budget in BUDGETS:
             packed = pack(collection, hits, budget)
