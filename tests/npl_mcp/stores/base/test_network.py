@@ -242,7 +242,7 @@ def test_a_server_is_asked_to_end_while_the_network_stands_still(net: Network, p
     ):
         room = {"name": "room", "members": ["alice", "bob"]}
         assert call(server, "chat_create_room", room).status == 200
-        pool.submit(call, server, "chat_get_feed", {"room_id": 1, "since": 9, "wait": 60})
+        pool.submit(call, server, "chat_get_feed", {"room_id": 1, "since": 2, "wait": 60})
         until(lambda: in_flight(server) == 1)
         net.pause()
         pool.submit(call, server, "session_list", {})
