@@ -146,7 +146,9 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
         if isinstance(message, JSONRPCRequest):
             self._unanswered.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
-            self._unanswered.discard((message.params or {}).get("requestId", ""))
+            cancelled = (message.params or {}).get("requestId")
+            if isinstance(cancelled, int | str):
+                self._unanswered.discard(cancelled)
         return message
 
     def _read(self) -> Iterator[bytes]:

@@ -415,6 +415,7 @@ def test_mistakes_of_a_client_leave_standard_error_silent(tmp_path: Path, flags:
             assert "error" in receive()
         send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}')
         assert receive()["error"]
+        send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}')
         send(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":"x"}}')
         send(b'{"jsonrpc":"2.0","id":77,"result":{}}')
         send(b'{"jsonrpc":"2.0","id":3,"method":"ping"}')
