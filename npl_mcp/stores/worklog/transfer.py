@@ -273,16 +273,15 @@ def parse_line(raw: bytes) -> Entry | None:
     :returns: the entry with its ``seq`` in the file; ``None`` for an invalid entry, or values that no
         database can store.
     """
-    fields = {"agent_type": "unknown"} | read_object(raw)
+    fields = read_object(raw)
     seq, ts = fields.get("seq"), read_time(fields.get("ts"))
-    texts = (fields.get(name) for name in ("agent_id", "agent_type", "action", "summary"))
     if type(seq) is not int or not 1 <= seq <= checks.MAX_ID or ts is None:
         return None
-    if not all(isinstance(text, str) for text in texts):
+    if not all(isinstance(fields.get(name), str) for name in ("agent_id", "action", "summary")):
         return None
-    kinds = {"tags": list, "refs": dict}
+    kinds = {"agent_type": str, "tags": list, "refs": dict}
     more = {name: value for name, kind in kinds.items() if isinstance(value := fields.get(name), kind)}
-    return filled(Entry, fields, **{"tags": None, "refs": None, "ts": ts, **more})
+    return filled(Entry, fields, **{"agent_type": "unknown", "tags": None, "refs": None, "ts": ts, **more})
 
 
 def meta_text(session: WorklogSession) -> str:

@@ -74,6 +74,15 @@ def test_a_line_has_the_predecessors_bytes() -> None:
     assert parse_line(line) == entry
 
 
+@pytest.mark.parametrize("key", ["agent_type", "tags", "refs"])
+@pytest.mark.parametrize("value", [None, 5])
+def test_a_line_with_a_minor_value_of_another_kind_is_kept(key: str, value: object) -> None:
+    """The value counts as absent."""
+    entry = parse_line(written(1, "one", **{key: value}).encode())
+    assert entry is not None
+    assert (entry.summary, entry.agent_type, entry.tags, entry.refs) == ("one", "unknown", None, None)
+
+
 def test_the_folder_is_laid_out_as_before(store: Worklogs, project: Path) -> None:
     """Description, log and cursors stand where the predecessor's readers look; nothing does before."""
     made = store.init(str(project), "s1", "tâche")
