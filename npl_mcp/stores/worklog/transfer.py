@@ -281,6 +281,8 @@ def parse_line(raw: bytes) -> Entry | None:
         return None
     kinds = {"agent_type": str, "tags": list, "refs": dict}
     more = {name: value for name, kind in kinds.items() if isinstance(value := fields.get(name), kind)}
+    if not all(isinstance(tag, str) for tag in more.get("tags") or ()):
+        del more["tags"]
     return filled(Entry, fields, **{"agent_type": "unknown", "tags": None, "refs": None, "ts": ts, **more})
 
 

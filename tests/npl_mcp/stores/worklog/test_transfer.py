@@ -75,7 +75,7 @@ def test_a_line_has_the_predecessors_bytes() -> None:
 
 
 @pytest.mark.parametrize("key", ["agent_type", "tags", "refs"])
-@pytest.mark.parametrize("value", [None, 5])
+@pytest.mark.parametrize("value", [None, 5, ["x", None]])
 def test_a_line_with_a_minor_value_of_another_kind_is_kept(key: str, value: object) -> None:
     """The value counts as absent."""
     entry = parse_line(written(1, "one", **{key: value}).encode())
