@@ -133,7 +133,7 @@ class TailorRequest:
         for name, number in (("token_budget", token_budget), ("depth", depth)):
             if number is not None and number < 0:
                 raise InvalidRequestError(
-                    f"{name} is {number}", parameter=name, hint="use 0 or more, or leave it out for no limit"
+                    f"{name} is {number}", parameter=name, hint="use 0 or more, or leave it out"
                 )
         brief = token_budget is None and default_budget > 0 and bool(wanted or (context and context.strip()))
         token_budget = default_budget if brief and not written else token_budget

@@ -137,11 +137,13 @@ def _columns(name: str, source: str, installed: str, status: str) -> str:
 
 def _text_of(target: str) -> str:
     """Return the text of a file with line feeds as line ends; ``""`` if the file does not exist."""
-    data = read_path(target, MAX_BYTES)[0] if os.path.exists(target) else b""  # noqa: PTH110
     try:
+        data = read_path(target, MAX_BYTES)[0] if os.path.exists(target) else b""  # noqa: PTH110
         return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise OSError(errno.EILSEQ, "it is not UTF-8", target) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, target) from None
 
 
 def _replace_file(path: Path, text: str) -> None:

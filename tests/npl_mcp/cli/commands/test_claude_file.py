@@ -122,3 +122,6 @@ def test_a_file_that_is_no_text(project: Path, capsys: pytest.CaptureFixture[str
     assert main(["init-claude"]) == 74
     assert (project / "CLAUDE.md").read_bytes() == b"\xff\xfe"
     assert "./CLAUDE.md: it is not UTF-8" in capsys.readouterr().err
+    (project / "folder").mkdir()
+    assert main(["init-claude", "--target", "folder"]) == 74
+    assert "folder: not a regular file" in capsys.readouterr().err
