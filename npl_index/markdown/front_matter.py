@@ -284,12 +284,17 @@ def _scalar(raw: str) -> str:
     """Return a value without its quotes."""
     if len(raw) >= 2 and raw[0] == raw[-1] == '"':
         try:
-            return str(json.loads(raw))
+            return _whole(str(json.loads(raw)))
         except ValueError:
             return raw[1:-1]
     if len(raw) >= 2 and raw[0] == raw[-1] == "'":
         return raw[1:-1].replace("''", "'")
     return raw
+
+
+def _whole(text: str) -> str:
+    """Return a text with its surrogate pairs joined, and U+FFFD for a half; escapes can write both."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _yaml_fields(body: str, offset: int = 0) -> list[Field]:
@@ -336,6 +341,8 @@ def _strict_loader() -> Any:
                 raise yaml.YAMLError
             node = super().compose_node(parent, index)
             self.depth -= 1
+            if isinstance(node, yaml.ScalarNode):
+                node.value = _whole(node.value)
             return node
 
     return StrictLoader
