@@ -385,7 +385,9 @@ class Packing:
         """
         wanted = self._found
         dropped = left_out(self._documents, self.dropped)
-        owed = {part for unit in (*self.dropped[: self.owed], *self.rests) for part in unit.parts}
+        least = min((unit.score for unit in self.kept), default=1.0)
+        better = (unit for unit in self.dropped[self.owed :] if unit.score > least)
+        owed = {part for unit in (*self.dropped[: self.owed], *better, *self.rests) for part in unit.parts}
         if wanted.chosen:
             dropped = self._with_ranges(dropped)
         units = [*dropped, *self.rests, *wanted.others]

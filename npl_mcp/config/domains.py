@@ -38,7 +38,7 @@ def domains_named(words: Iterable[str]) -> tuple[str, ...]:
     :raises InvalidRequestError: a name is unknown.
     """
     wanted: set[str] = set()
-    for word in words:
+    for word in map(str.strip, words):
         if word not in NAMES:
             raise InvalidRequestError(f"there is no domain {word[:64]!r}", hint=USE_SOME)
         wanted.update(PRESETS.get(word, (word,)))

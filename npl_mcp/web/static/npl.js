@@ -276,6 +276,8 @@ document.addEventListener("input", ({ target }) => {
 });
 document.addEventListener("change", ({ target }) => {
   const field = target.dataset.sets ? document.getElementById(target.dataset.sets) : target;
+  // A click on the form's button changes the field that loses the focus, and sends the form itself.
+  if (field.form?.querySelector("button:active")) return;
   if (field.matches("[data-auto]") || field.form?.matches("[data-auto]")) field.form.requestSubmit();
 });
 document.addEventListener("keydown", (event) => {
