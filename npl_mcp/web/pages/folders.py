@@ -168,7 +168,7 @@ FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens
 async def health(visit: Visit) -> Data:
     """Return the problems of a folder, by default of the first check with problems."""
     name = visit.text("file")
-    found = await visit.run(partial(examined, ref=DocumentRef(name or None)))
+    found = await visit.run(lambda app: examined(app, DocumentRef(name or None)))
     counts = Counter(defect.check for defect in found.defects)
     check = visit.text("check", next((one for one in CHECKS if counts[one]), next(iter(CHECKS))))
     rows = [as_dict(defect) for defect in found.defects if defect.check == check]

@@ -338,7 +338,10 @@ def test_no_path_leads_out(server: Running) -> None:
         assert answer.status in (400, 404, 405), text
 
 
-QUERY = "offset={0}&since={0}&q={0}&view={0}&status={0}&project={0}&section={0}&span={0}&who={0}&as={0}"
+QUERY = (
+    "offset={0}&since={0}&q={0}&view={0}&status={0}&project={0}&section={0}&span={0}&who={0}&as={0}"
+    "&file={0}&check={0}&line={0}&sort={0}"
+)
 VALUES = ("-1", "0", "99999999999999999999", "x", "%00", "%ff", "<b>", "1.5", "%D9%A1", "%ed%a0%80")
 
 
