@@ -121,12 +121,13 @@ class Setting:
         :param label: name of the setting at its source, for messages.
         :raises InvalidRequestError: the texts are invalid; the hint names a valid value.
         """
+        wrong = [text for text in texts if not re.fullmatch(self.kind.pattern, text)]
         try:
-            if all(re.fullmatch(self.kind.pattern, text) for text in texts):
+            if not wrong:
                 return self.kind.read(texts if self.kind.separator else texts[0])
         except ValueError:
             pass
-        shown = "" if self.secret else f"={','.join(texts)[:32]!r}"
+        shown = "" if self.secret else f"={','.join(wrong or texts)[:32]!r}"
         raise InvalidRequestError(f"{label}{shown} {self.kind.problem}", hint=self.kind.hint)
 
 

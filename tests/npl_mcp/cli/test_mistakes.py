@@ -61,7 +61,7 @@ STORES: list[tuple[list[str], str]] = [
     (["--data-dir", "a\0b", "doctor"], "argument --data-dir: it contains a NUL character"),
     (["--data-dir", "file.md", "check"], "the data folder cannot be used: File exists; choose another with"),
     (["--domains", "", "check"], "argument --domains: it has no name; write names separated by commas"),
-    (["--domains", "chta", "check"], "--domains='chta' is not known; use some of search, npl"),
+    (["--domains", "npl,search,chta", "check"], "--domains='chta' is not known; use some of search, npl"),
     (["--patience", "-1", "check"], "--patience='-1' is not a number of seconds; e.g. 5 or 0.5"),
     (["chekc"], "argument COMMAND: invalid choice: 'chekc' (choose from"),
     (["check", "--root", "absent"], "--root absent is not a folder; give an existing folder"),
