@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Collection as Collection_
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -152,7 +151,7 @@ class DocumentSet:
     clock: Deadline = NO_DEADLINE
     changed: tuple[str, ...] | None = None
     behind: Mapping[int, str] = field(default_factory=dict)
-    noted: Collection_[Place] = ()
+    noted: Container[Place] = ()
     _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
