@@ -92,7 +92,7 @@ class Coverage(NamedTuple):
 
     :param words: different words of the question and its topics.
     :param weights: weights of the words.
-    :param evidence: weights of the words for the verdict, in which the subject of the documents keeps a part.
+    :param judged_weights: weights for the verdict, in which the subject of the documents keeps a part.
     :param found: numbers of the words in any section of the collection.
     :param sections: number of sections in the collection.
     :param shares: share of each word (row) in heading, path or body of each section (column), 0 to 1.
@@ -101,7 +101,7 @@ class Coverage(NamedTuple):
 
     words: Sequence[Word]
     weights: NDArray[Any]
-    evidence: NDArray[Any]
+    judged_weights: NDArray[Any]
     found: frozenset[int]
     sections: int
     shares: NDArray[Any]
@@ -113,13 +113,13 @@ class Coverage(NamedTuple):
 
     def support_ratio(self) -> NDArray[Any]:
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
-        return self.evidence @ self.shares * (1 + self.support) / self._needed
+        return self.judged_weights @ self.shares * (1 + self.support) / self._needed
 
     def joint_ratio(self) -> float:
         """Return the ratio for the best section, or for a long task the first sections together."""
         size = max(1, sum(word.size for word in self.words) // MODEL.part)
         joint = self.shares[:, :size].max(axis=1)
-        return float(self.evidence @ joint * (1 + self.support[:size].max()) / self._needed)
+        return float(self.judged_weights @ joint * (1 + self.support[:size].max()) / self._needed)
 
     def missing(self) -> list[int]:
         """Return the numbers of the rare words and identifiers that no section contains."""
@@ -128,7 +128,7 @@ class Coverage(NamedTuple):
 
     @property
     def _needed(self) -> float:
-        weight = self.evidence.sum() + (MODEL.missing - 1) * self.evidence[self.missing()].sum()
+        weight = self.judged_weights.sum() + (MODEL.missing - 1) * self.judged_weights[self.missing()].sum()
         return MODEL.needed(weight, sum(word.size for word in self.words), self.sections)
 
 
@@ -180,9 +180,9 @@ def cover(
     rarities = _rarities(passages.vocabulary, [term for _, term in terms])
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
     np.maximum.at(weights, owners, (asked_for * rarities).T)
-    own, evidence = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
+    own, judged = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
     found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
-    return Coverage(words, own, evidence, found, passages.vocabulary.sections, shares, support)
+    return Coverage(words, own, judged, found, passages.vocabulary.sections, shares, support)
 
 
 def judge(coverage: Coverage) -> Verdict:
