@@ -17,7 +17,12 @@ from npl_mcp.stores.base.values import conditions, filled
 STATUSES = ("active", "completed", "archived")
 PAGE = 20
 _COMPARED = 500
-_COLUMNS = "number, id, title, created_at, updated_at, status, room_count, artifact_count"
+_COLUMNS = (
+    "number, id, title, created_at, updated_at, status,"
+    " (SELECT count(*) FROM room WHERE room.session_number = session.number) AS room_count,"
+    " (SELECT count(*) FROM session_artifact AS link WHERE link.session_number = session.number)"
+    " AS artifact_count"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +71,13 @@ def ensure(tx: Transaction, session_id: str | None, title: str | None) -> int:
     return _insert(tx, session_id, title)["number"] if number is None else number
 
 
-def touch(tx: Transaction, number: int, rooms: int = 0, artifacts: int = 0) -> None:
+def touch(tx: Transaction, number: int) -> None:
     """Record a change of a session at the present time.
 
-    :param rooms: number of added rooms.
-    :param artifacts: number of added artifacts.
     :raises ClosedError: it is archived.
     """
-    sql = (
-        "UPDATE session SET updated_at = :now, room_count = room_count + :rooms,"
-        " artifact_count = artifact_count + :artifacts WHERE number = :number AND status != 'archived'"
-    )
-    changed = tx.run(sql, now=tx.now, rooms=rooms, artifacts=artifacts, number=number)
-    if not changed:
+    sql = "UPDATE session SET updated_at = :now WHERE number = :number AND status != 'archived'"
+    if not tx.run(sql, now=tx.now, number=number):
         raise _archived(tx.value("SELECT id FROM session WHERE number = :number", number=number))
 
 
@@ -94,8 +93,8 @@ def link_artifact(tx: Transaction, number: int, artifact_id: int) -> None:
     """
     key = "session_number, artifact_id"
     row = {"session_number": number, "artifact_id": artifact_id, "linked_at": tx.now}
-    made = tx.insert("session_artifact", "artifact_id", key, **row)
-    touch(tx, number, artifacts=0 if made is None else 1)
+    tx.insert("session_artifact", "artifact_id", key, **row)
+    touch(tx, number)
 
 
 def create(tx: Transaction, session_id: str | None, title: str | None) -> Session:
@@ -118,7 +117,8 @@ def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
     """
     where, values = conditions(status=("status = :status", status))
     sql = f"SELECT {_COLUMNS} FROM session WHERE {where} ORDER BY number DESC LIMIT :limit OFFSET :offset"
-    return tx.page(Session, sql, tx.total(f"session:{status}" if status else "session"), part, **values)
+    total = tx.value(f"SELECT count(*) FROM session WHERE {where}", **values)
+    return tx.page(Session, sql, total, part, **values)
 
 
 def update(tx: Transaction, session_id: str, title: str | None, status: str | None) -> Session:
@@ -134,9 +134,6 @@ def update(tx: Transaction, session_id: str, title: str | None, status: str | No
         f" updated_at = :now WHERE number = :number RETURNING {_COLUMNS}"
     )
     (after,) = tx.all(sql, title=title, status=status, now=tx.now, number=before["number"])
-    if after["status"] != before["status"]:
-        tx.add_total(-1, f"session:{before['status']}")
-        tx.add_total(1, f"session:{after['status']}")
     return filled(Session, after)
 
 
@@ -150,5 +147,4 @@ def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
         if row is None and wanted is not None:
             problem = f"there is already a session {wanted!r}"
             raise AlreadyExistsError(problem, hint="choose another id, or leave it out")
-    tx.add_total(1, "session", f"session:{row['status']}")
     return row

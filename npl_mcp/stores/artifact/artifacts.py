@@ -193,7 +193,6 @@ def create(
         taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
         hint = f"add a revision to artifact {taken}, or choose another name"
         raise errors.AlreadyExistsError(f"there is already an artifact {name!r}", hint=hint)
-    tx.add_total(1, _TOTALS[False])
     row = _store(tx, artifact, content, about)
     if number is not None:
         session.link_artifact(tx, number, row["artifact_id"])
@@ -262,8 +261,6 @@ def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifa
     if archived != (moment is not None):
         moment = tx.now if archived else None
         tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"])
-        tx.add_total(-1, _TOTALS[not archived])
-        tx.add_total(1, _TOTALS[archived])
     return ArchivedArtifact(row["id"], row["name"], moment)
 
 
@@ -272,8 +269,9 @@ def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[Artifac
 
     :param archived: whether to return the archived artifacts instead of the others.
     """
-    sql = _LIST.format(where=f"archived_at IS {'NOT ' if archived else ''}NULL")
-    return tx.page(ArtifactEntry, sql, tx.total(_TOTALS[archived]), part)
+    where = f"archived_at IS {'NOT ' if archived else ''}NULL"
+    total = tx.value(f"SELECT count(*) FROM artifact WHERE {where}")
+    return tx.page(ArtifactEntry, _LIST.format(where=where), total, part)
 
 
 def of_session(tx: Transaction, session_id: str, most: int) -> tuple[ArtifactEntry, ...]:
@@ -287,9 +285,6 @@ def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntr
     total = require(tx, artifact_id)["revision_count"]
     return tx.page(RevisionEntry, _HISTORY, total, part, artifact=artifact_id)
 
-
-_TOTALS = {False: "artifact", True: "archived-artifact"}
-"""Names of the totals of artifacts, open and archived."""
 
 _COLUMNS = "id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
 

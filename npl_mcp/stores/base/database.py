@@ -163,20 +163,6 @@ class Transaction:
             with closing(self.raw.cursor()) as cursor:
                 cursor.executemany(statement, rows)
 
-    def add_total(self, more: int, *names: str) -> None:
-        """Add to different totals; a missing one starts at 0.
-
-        Totals are stored by name, because the time of counting grows with the number of rows.
-        """
-        given = {f"name_{at}": name for at, name in enumerate(names)}
-        rows = ", ".join(f"(:{key}, :more)" for key in given)
-        conflict = "ON CONFLICT (name) DO UPDATE SET value = total.value + :more"
-        self.run(f"INSERT INTO total (name, value) VALUES {rows} {conflict}", more=more, **given)
-
-    def total(self, name: str) -> int:
-        """Return a total."""
-        return self.value("SELECT value FROM total WHERE name = :name", name=name) or 0
-
     def _rows(self, sql: str, values: Mapping[str, Any]) -> Generator[Row]:
         """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
         statement, given = self._engine.statement(sql, values)

@@ -26,13 +26,6 @@ MAX_ROOMS = 100
 _NEAR = 5
 _LOOKED_AT = 1_000
 
-_TOTAL = "room"
-"""Name of the total of all rooms; with a colon and a persona, of the rooms of that member. Archived rooms
-are counted separately.
-"""
-
-_ARCHIVED_TOTAL = "archived-room"
-
 POSITIONS = "SELECT id AS key, event_count AS position FROM room WHERE id IN :keys"
 """The position of a room; see :class:`~npl_mcp.stores.commits.Topic`."""
 
@@ -126,7 +119,7 @@ def create(
     number = None
     if session_id is not None or session_title is not None:
         number = session.ensure(tx, session_id, session_title)
-        session.touch(tx, number, rooms=1)
+        session.touch(tx, number)
     about = {"name": name, "description": description, "session_number": number}
     row: Row | None = tx.insert("room", "id", "name", created_at=tx.now, **about)
     if row is None:
@@ -135,7 +128,6 @@ def create(
         raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
     for persona in personas:
         _add_member(tx, row["id"], persona)
-    tx.add_total(1, _TOTAL)
     return changed(tx, row["id"])
 
 
@@ -178,7 +170,6 @@ def _add_member(tx: Transaction, room_id: int, persona: str) -> None:
     )
     tx.run(sql, persona=persona, moment=tx.now, room=room_id)
     post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
-    _count_member(tx, room_id, persona, 1)
 
 
 def leave(tx: Transaction, room_id: int, persona: str) -> None:
@@ -191,12 +182,6 @@ def leave(tx: Transaction, room_id: int, persona: str) -> None:
         return
     post(tx, room_id, persona, "persona_leave", {"action": "left", "persona": persona})
     tx.run("DELETE FROM member WHERE room_id = :room AND persona = :persona", room=room_id, persona=persona)
-    _count_member(tx, room_id, persona, -1)
-
-
-def _count_member(tx: Transaction, room_id: int, persona: str, more: int) -> None:
-    tx.run("UPDATE room SET member_count = member_count + :more WHERE id = :room", more=more, room=room_id)
-    tx.add_total(more, f"{_TOTAL}:{persona}")
 
 
 def archive(tx: Transaction, room_id: int, persona: str, *, reopen: bool = False) -> None:
@@ -206,10 +191,6 @@ def archive(tx: Transaction, room_id: int, persona: str, *, reopen: bool = False
         return
     moment = None if reopen else post(tx, room_id, persona, "room_archive", {"action": "archived"}).timestamp
     tx.run("UPDATE room SET archived_at = :moment WHERE id = :room", moment=moment, room=room_id)
-    before, after = (_ARCHIVED_TOTAL, _TOTAL) if reopen else (_TOTAL, _ARCHIVED_TOTAL)
-    endings = ("", *(f":{name}" for name in members(tx, room_id)))
-    tx.add_total(-1, *(before + ending for ending in endings))
-    tx.add_total(1, *(after + ending for ending in endings))
     if reopen:
         post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
 
@@ -243,17 +224,12 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
     :param persona: the member whose rooms are returned; ``None`` for all rooms.
     :param archived: whether to return archived rooms instead of open ones.
     """
-    name, source = _ARCHIVED_TOTAL if archived else _TOTAL, "SELECT id FROM room WHERE"
+    source = f"FROM room WHERE archived_at IS {'NOT ' if archived else ''}NULL"
     if persona is not None:
-        name = f"{name}:{persona}"
-        source = (
-            "SELECT member.room_id AS id FROM member JOIN room ON room.id = member.room_id"
-            " WHERE member.persona = :persona AND"
-        )
-    source += f" room.archived_at IS {'NOT ' if archived else ''}NULL"
-    source += " ORDER BY id DESC LIMIT :limit OFFSET :offset"
-    rooms = _rooms(tx, f"IN ({source})", limit=page.limit, offset=page.offset, persona=persona)
-    return page.page(rooms, tx.total(name))
+        source += " AND id IN (SELECT room_id FROM member WHERE persona = :persona)"
+    total = tx.value(f"SELECT count(*) {source}", persona=persona)
+    which = f"IN (SELECT id {source} ORDER BY id DESC LIMIT :limit OFFSET :offset)"
+    return page.page(_rooms(tx, which, limit=page.limit, offset=page.offset, persona=persona), total)
 
 
 def of_session(tx: Transaction, session_id: str, most: int) -> tuple[Room, ...]:
@@ -277,7 +253,7 @@ def _rooms(tx: Transaction, which: str, **values: Any) -> list[Room]:
 
 _SELECT = """
 SELECT room.id, room.name, room.created_at, room.description, session.id AS session_id, room.event_count,
-    room.member_count, room.archived_at
+    (SELECT count(*) FROM member WHERE member.room_id = room.id) AS member_count, room.archived_at
 FROM room LEFT JOIN session ON session.number = room.session_number"""
 
 
