@@ -1,4 +1,4 @@
-"""Artifacts: comments at their lines and spots, what changed between revisions, and reviews that end."""
+"""Comments on lines and spots of artifacts, differences between revisions, and the end of reviews."""
 
 import secrets
 
@@ -8,7 +8,7 @@ from tests.browser.conftest import Tab
 
 
 def made(tab: Tab) -> int:
-    """An artifact of this test alone."""
+    """An artifact that no other test uses."""
     made = tab.site.call(
         "artifact_create",
         name=f"log {secrets.token_hex(4)}",
@@ -85,7 +85,7 @@ def revision(tab: Tab, number: int) -> int:
 
 
 def test_open_comments_come_along_to_the_next_revision(tab: Tab) -> None:
-    """At the line that moved; where the line is gone they are outdated; resolved ones stay behind."""
+    """A comment follows its moved line; without its line it is outdated. Resolved comments stay behind."""
     number = made(tab)
     begun = tab.site.call(
         "review_create", artifact_id=number, revision_id=revision(tab, number), reviewer_persona="ben"

@@ -1,4 +1,4 @@
-"""Ask: the answer is the first thing that is seen; it is tuned, opened, compared and saved in place."""
+"""The page Ask: an answer is seen first, and is tuned, opened, compared and saved in place."""
 
 import re
 from urllib.parse import quote
@@ -28,7 +28,7 @@ SIZES = [(1440, 900), (390, 844)]
 def test_the_answer_is_on_the_first_screen(
     browser: Browser, site: Site, width: int, height: int, colours: str
 ) -> None:
-    """The best section with its place, its words and the begin of its text, above what is fixed below."""
+    """The best section shows its place, its words and the beginning of its text above the fixed bar."""
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=colours)  # type: ignore[arg-type]
     tab = Tab(context, site, True)
     page = tab.open(QUESTION)
@@ -43,7 +43,7 @@ def test_the_answer_is_on_the_first_screen(
 
 
 def test_a_question_is_asked(tab: Tab) -> None:
-    """Cards stand best first, each with its words; the other view has the answer as sent."""
+    """Cards stand best first, each with its words; the second view shows the answer as it is sent."""
     page = tab.open("/ask")
     page.get_by_label("Question or task").fill("turn the barrels of gold")
     page.get_by_label("Files").fill("cellar")
@@ -62,7 +62,7 @@ def test_a_question_is_asked(tab: Tab) -> None:
 
 
 def test_the_budget_is_moved_in_place(scripted: Tab) -> None:
-    """By keys, again and again: focus, ticks, what is open, place and history stay as they are."""
+    """Moving the budget by keys keeps focus, ticks, opened cards, scroll position and history."""
     scripted.open("/ask")
     page = scripted.open(QUESTION)
     page.get_by_label("Right: Filling").check()
@@ -89,7 +89,7 @@ def test_the_budget_is_moved_in_place(scripted: Tab) -> None:
 
 
 def test_blocks_lead_to_their_cards(tab: Tab) -> None:
-    """Taken blocks are filled and omitted ones hollow, up to the line of the budget."""
+    """Blocks of sent sections are filled, those of omitted ones hollow; each links to its card."""
     page = tab.open(f"{QUESTION}&section={quote('cellar/barrels.md > ## Filling')}")
     taken, left = page.locator(".ruler rect.taken").first, page.locator(".ruler a rect:not(.taken)").first
     fill = "one => getComputedStyle(one).fill"
@@ -101,7 +101,7 @@ def test_blocks_lead_to_their_cards(tab: Tab) -> None:
 
 
 def test_any_budget_is_typed(tab: Tab) -> None:
-    """Also one between the steps of the slider, and 0 for no limit; with a script, ticks and view stay."""
+    """A budget may lie between two steps of the slider; 0 means no limit. The script keeps ticks and view."""
     page = tab.open(f"{QUESTION}&view=markdown&right={quote('cellar/bottles.md > ## Corks')}")
     budget(page).fill("1337")
     budget(page).press("Enter")
@@ -130,7 +130,7 @@ def test_another_question_forgets_what_was_done_below_the_former(tab: Tab) -> No
 
 
 def test_a_section_is_opened(tab: Tab) -> None:
-    """In its card: its rank, its text, and what of it was taken; what it says stays text."""
+    """An opened card shows the rank, the text and what of it was sent; markup in it stays text."""
     page = tab.open(QUESTION)
     title = card(page, "Turning barrels").get_by_role("link", name="Turning barrels")
     before = title.bounding_box()
@@ -173,7 +173,7 @@ def test_two_requests_side_by_side(tab: Tab) -> None:
 
 
 def test_a_question_is_saved(tab: Tab) -> None:
-    """One click after the ticks; it is then in the list, and Ask has it with its ticks."""
+    """Sections are ticked and saved with one click; the list has the question, and Ask shows its ticks."""
     page = tab.open(QUESTION)
     page.get_by_label("Right: Turning barrels").check()
     tab.follow(page.get_by_role("button", name="Save as test"))
@@ -189,7 +189,7 @@ def test_a_question_is_saved(tab: Tab) -> None:
 
 
 def test_ticks_are_kept(tab: Tab) -> None:
-    """Beside an opened section, in the other view and after a reload, until the question is saved."""
+    """Ticks survive an opened section, the second view and a reload, until the question is saved."""
     page = tab.open(f"/ask?context={quote('fill the barrels')}&file=cellar")
     page.get_by_label("Right: Turning barrels").check()
     page.get_by_label("Right: Filling").check()
@@ -210,7 +210,7 @@ def test_ticks_are_kept(tab: Tab) -> None:
 
 
 def keep(tab: Tab) -> None:
-    """Keep what is ticked, which the script does by itself."""
+    """Keep the ticked sections, which the script does by itself."""
     button = tab.page.get_by_role("button", name="Keep the ticks")
     if tab.script:
         expect(button).to_have_count(0)
@@ -229,7 +229,7 @@ def test_back_shows_what_was_asked(tab: Tab) -> None:
 
 
 def test_errors_stand_at_their_field(tab: Tab) -> None:
-    """The form keeps what was typed, and a near name is one click away."""
+    """The form keeps the typed text and offers a near name as a link."""
     page = tab.open("/ask?context=corks&file=celar", 404)
     expect(page.get_by_role("alert")).to_contain_text("there is no document 'celar'")
     expect(page.get_by_label("Files")).to_have_attribute("aria-describedby", "problem")

@@ -1,4 +1,4 @@
-"""Change requests: board and table, a section and an attribute edited, and what changed meanwhile."""
+"""Change requests: board and table, edits of sections and attributes, and simultaneous changes."""
 
 import secrets
 
@@ -23,7 +23,7 @@ def test_a_board_and_a_table(tab: Tab) -> None:
 
 
 def made(tab: Tab, title: str) -> str:
-    """A change request of this test alone, by its title."""
+    """A change request of this title, which no other test uses."""
     unique = f"{title} {secrets.token_hex(4)}"
     tab.site.call("create_cr", project="HBR", type="Bug Fix", data={"title": unique, "assignee": "cleo"})
     return unique

@@ -1,4 +1,4 @@
-"""Documents: from the roots down to a section, its selector and its links."""
+"""Documents, from the roots down to a section, its selector and its links."""
 
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def test_arrows_walk_the_outline(scripted: Tab) -> None:
 
 
 def test_a_table_is_sorted_and_filtered(tab: Tab) -> None:
-    """By form or while a person types; the address has the state of the table."""
+    """A table is sorted and filtered by its form or while a person types; its state is in the address."""
     page = tab.open("/documents/docs:guide")
     table = page.get_by_role("table")
     tab.follow(table.get_by_role("link", name="Tokens"))
@@ -113,7 +113,7 @@ def test_a_table_is_sorted_and_filtered(tab: Tab) -> None:
 
 
 def test_a_section_is_edited_where_it_is_read(tmp_path: Path, browser: Browser) -> None:
-    """With a preview; who leaves with a text that is not saved is asked."""
+    """An edit has a preview, and the browser asks before it leaves a text that is not saved."""
     with running(tmp_path, "--write") as site:
         tab = Tab(browser.new_context(viewport={"width": 1280, "height": 800}), site, True)
         page = tab.open("/documents/guide/care.md")

@@ -1,4 +1,4 @@
-"""Every page is for everyone: axe finds nothing, light and dark, wide and narrow, and no page is too wide."""
+"""Axe finds nothing on any page, light and dark, wide and narrow, and no page is wider than the window."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Every page with texts that try to become more: nothing runs, and nothing is asked of others."""
+"""Hostile texts run nothing on any page and load nothing from other hosts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ MOST = 60
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server that holds nothing but such texts."""
+    """A server whose texts are all hostile."""
     folder = tmp_path_factory.mktemp("hostile")
     docs = folder / "docs"
     docs.mkdir()
@@ -35,7 +35,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def test_nothing_runs_on_any_page(browser: Browser, hostile: Site) -> None:
-    """Also when what can be opened is open, and the pointer is over what can be pointed at."""
+    """Nothing runs, even if all details are open and the pointer is over every element."""
     tab = Tab(browser.new_context(viewport={"width": 1280, "height": 800}), hostile, True)
     dialogs: list[str] = []
 
@@ -76,7 +76,7 @@ OPEN_ALL = """() => {
 
 
 def _page(site: Site, link: str) -> str | None:
-    """Return the address of a link to one of our pages; exports and files are no pages."""
+    """Return the address of a link to one of our pages; exports and files are not pages."""
     if not link.startswith(f"{site.url}/"):
         return None
     parts = urlsplit(link)

@@ -1,4 +1,4 @@
-"""Questions: their outcomes come in sight, and they are edited where they stand."""
+"""Questions: outcomes come into view, and a question is edited on its page."""
 
 import secrets
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.browser.site import Site
 
 @pytest.fixture
 def listed(site: Site) -> Iterator[Path]:
-    """A file with a question that holds, one that does not, and one that nothing answers."""
+    """A file with a question that is answered, one whose section is missed, and one without an answer."""
     file = site.docs / f"{secrets.token_hex(4)}.questions.md"
     file.write_text(
         "## When are corks soaked?\n\n- bottles > ## Racks\n\n"
@@ -26,7 +26,9 @@ def listed(site: Site) -> Iterator[Path]:
 
 
 def test_outcomes_come_with_their_sum_above_them(tab: Tab, listed: Path) -> None:
-    """All of a file, and one; what is missed is named first, with what stood above it."""
+    """The outcomes of a file or of one question stand below their sum; misses come first with the sections
+    above.
+    """
     page = tab.open(f"/questions/run?file={listed.name}")
     expect(page.get_by_role("status")).to_contain_text("2 of 3 pass")
     row = page.get_by_role("row", name="When are corks soaked?")
@@ -47,7 +49,7 @@ def test_outcomes_come_with_their_sum_above_them(tab: Tab, listed: Path) -> None
 
 
 def test_a_question_is_written_in_the_browser(browser: Browser, site: Site) -> None:
-    """By keys alone: a new one, and its removal."""
+    """A question is added and removed by keys alone."""
     tab = Tab(browser.new_context(viewport={"width": 390, "height": 844}), site, True)
     page = tab.open("/questions")
     tab.follow(page.get_by_role("link", name="New question"))

@@ -1,4 +1,4 @@
-"""Rooms: what is said shows, also while the page is open, and a person can do what a member does."""
+"""Rooms: messages appear while the page is open, and a person can do what a member does."""
 
 import secrets
 from datetime import datetime, timezone
@@ -9,7 +9,7 @@ from tests.browser.conftest import Tab
 
 
 def made(tab: Tab, todo: bool = False) -> tuple[int, int]:
-    """A room of this test alone, and a message or todo in it."""
+    """A room with a message or a todo, which no other test uses."""
     name = f"Pier {secrets.token_hex(4)}"
     room = tab.site.call("chat_create_room", name=name, members=["ann", "ben"])["room_id"]
     if todo:
@@ -118,7 +118,7 @@ def test_a_person_joins_and_leaves(tab: Tab) -> None:
 
 
 def test_the_box_stays_where_it_is_and_keeps_its_draft(scripted: Tab) -> None:
-    """While others write, through a reload, and when another name is chosen."""
+    """The draft survives messages of others, a reload and a change of name."""
     room, _ = made(scripted)
     for number in range(30):
         scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Wave {number}.")
@@ -145,7 +145,7 @@ def test_the_box_stays_where_it_is_and_keeps_its_draft(scripted: Tab) -> None:
 
 
 def test_a_reader_of_earlier_messages_is_told_of_new_ones(scripted: Tab) -> None:
-    """The page does not move, and one click leads to the end; the todos next to it are live as well."""
+    """The page does not scroll; one click leads to the end. The todos next to it are live as well."""
     room, first = made(scripted)
     for number in range(40):
         scripted.site.call("chat_send_message", room_id=room, persona="ann", message=f"Wave {number}.")
@@ -194,7 +194,7 @@ def test_what_is_said_meanwhile_shows(scripted: Tab) -> None:
 
 
 def test_what_changed_meanwhile_takes_its_own_place(scripted: Tab) -> None:
-    """A todo and reactions, each once; a row of an earlier page does not come to the end of this one."""
+    """A changed todo and reactions appear once, in place; a row of an earlier page is not appended here."""
     room, event = made(scripted, todo=True)
     page = scripted.open(f"/rooms/{room}")
     scripted.site.call("chat_claim_todo", event_id=event, persona="ben")

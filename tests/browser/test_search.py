@@ -1,4 +1,4 @@
-"""Search: one box on every page, and what it finds in every kind of thing."""
+"""Search: one box on every page finds every kind of thing."""
 
 from playwright.sync_api import Page, expect
 
@@ -30,7 +30,7 @@ def test_a_document_opens_at_its_section(tab: Tab) -> None:
 
 
 def test_nothing_is_said_where_nothing_fits(tab: Tab) -> None:
-    """Absent words are named, with links for similar words."""
+    """The page names absent words and links similar ones."""
     page = tab.open("/search?q=zzzxqv")
     expect(page.get_by_text("Nothing found.")).to_be_visible()
     expect(page.get_by_text("No section has zzzxqv")).to_be_visible()
@@ -53,7 +53,7 @@ def test_a_slash_leads_to_the_box(scripted: Tab) -> None:
 
 
 def test_a_document_is_one_row(tab: Tab) -> None:
-    """With its sections below; each leads to its place, and the words are marked in title and text."""
+    """The row lists its sections, each with a link; the words are marked in title and text."""
     page = tab.open("/search?q=siphon+lifts+water&kind=document")
     row = page.locator(".hits > li").filter(has=page.get_by_role("link", name="siphons.md"))
     expect(row).to_have_count(1)
@@ -69,7 +69,7 @@ def titles(page: Page) -> list[str]:
 
 
 def test_operators_narrow_what_is_found(tab: Tab) -> None:
-    """A path, a kind, a word that must not be there, and a phrase."""
+    """A path, a kind, an excluded word and a phrase narrow the results."""
     everything = titles(tab.open("/search?q=capstan"))
     assert len(everything) > 4
     page = tab.open("/search?q=capstan+path%3Acapstan.md")
@@ -87,7 +87,7 @@ def test_operators_narrow_what_is_found(tab: Tab) -> None:
 
 
 def test_results_come_while_a_person_types(scripted: Tab) -> None:
-    """The box keeps its focus and its text; the address leads back to the same."""
+    """The box keeps its focus and its text, and the address leads back to the same results."""
     page = scripted.open("/search?q=capstan")
     box = page.get_by_role("searchbox")
     box.fill("")

@@ -1,4 +1,4 @@
-"""Sessions: a list, and what belongs to one, while it grows."""
+"""The list of sessions, and the contents of one while it grows."""
 
 import secrets
 

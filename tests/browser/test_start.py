@@ -1,4 +1,4 @@
-"""Start: what waits for a person, and which agents are at work; live."""
+"""Start shows live what waits for a person and which agents are at work."""
 
 import secrets
 
@@ -63,7 +63,7 @@ def test_what_is_served_here_can_be_opened(tab: Tab) -> None:
 
 
 def test_a_page_looks_again_when_it_is_shown_however_long_it_was_open(scripted: Tab) -> None:
-    """One listener from the beginning on, and no further one with each look."""
+    """Repeated looks add no further listener."""
     page = scripted.page
     page.clock.install()
     page.add_init_script(

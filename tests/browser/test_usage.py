@@ -1,4 +1,4 @@
-"""Usage: what agents asked without an answer, failed calls with their reasons, and all calls."""
+"""Usage: questions without an answer, failed calls with their reasons, and all calls."""
 
 import pytest
 from playwright.sync_api import Locator, Page, expect

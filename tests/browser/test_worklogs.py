@@ -1,4 +1,4 @@
-"""Worklogs: their entries, and what is logged while the page is open."""
+"""Worklogs show their entries, also those that are logged while the page is open."""
 
 import secrets
 

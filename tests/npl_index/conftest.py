@@ -25,7 +25,7 @@ CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
 
 def document(path: str, text: str) -> Document:
-    """Make a document that was never on disk."""
+    """Make a document without a file."""
     data = text.encode()
     state = Fingerprint(f"/docs/{path}", 0, len(data))
     digest = blake2b(data, digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""The library in two functions: over a file, a folder, and what cannot be read."""
+"""The library's two functions over a file, a folder, and unreadable paths."""
 
 import logging
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_a_task_gets_its_sections_from_a_folder(folder: Path) -> None:
 
 
 def test_a_task_gets_its_sections_from_a_file(folder: Path) -> None:
-    """Text, topics and selectors choose; one file needs no marks."""
+    """Text, topics and selectors choose sections; a single file needs no marks."""
     path = folder / "guide.md"
     assert load_tailored(path, "boil water").content == USAGE
     assert load_tailored(str(path), topics=["setup"]).sections[0].title == "Setup"
@@ -81,7 +81,7 @@ def test_a_changed_file_is_read_again(folder: Path) -> None:
 
 
 def test_what_is_not_there_is_told(folder: Path) -> None:
-    """Near names help; an empty folder is no answer."""
+    """The error has near names; an empty folder is an error as well."""
     with pytest.raises(DocumentNotFoundError, match=r"guid\.md.*guide\.md"):
         section_index(folder / "guid.md")
     (folder / "empty").mkdir()
@@ -92,7 +92,7 @@ def test_what_is_not_there_is_told(folder: Path) -> None:
 
 
 def test_what_cannot_be_used_is_refused(folder: Path) -> None:
-    """Nothing to look for, a negative budget."""
+    """A request without a question or with a negative budget is refused."""
     with pytest.raises(InvalidRequestError):
         load_tailored(folder)
     with pytest.raises(InvalidRequestError):

@@ -27,7 +27,7 @@ class Document:
 
 
 def test_a_long_computation_holds_up_no_other_object() -> None:
-    """One thread computes for as long as it takes another to compute the same property."""
+    """A thread computes a property while another computes the same one of another object."""
     known, other = threading.Event(), threading.Event()
     slow, quick = Document(known), Document(other)
     other.set()

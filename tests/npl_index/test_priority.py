@@ -1,4 +1,4 @@
-"""Threads that compute, and threads that answer meanwhile."""
+"""Threads that compute yield to threads that answer."""
 
 import selectors
 import socket
@@ -13,7 +13,7 @@ from npl_index.priority import PrioritySelector, give_way, priority
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses of the test's own thread, each of which takes the clock on by itself."""
+    """The pauses of the test's own thread, each of which advances the clock."""
     made: list[float] = []
     now = 1_000.0
     me = threading.get_ident()
@@ -29,7 +29,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_nobody_pauses_for_nobody(pauses: list[float]) -> None:
-    """Nor does a thread pause for itself."""
+    """A thread pauses neither for itself nor without another that answers."""
     give_way()
     with priority():
         give_way()
@@ -37,7 +37,7 @@ def test_nobody_pauses_for_nobody(pauses: list[float]) -> None:
 
 
 def test_a_thread_that_computes_pauses_and_goes_on(pauses: list[float]) -> None:
-    """However long another answers, it gets its turn; the next pause comes when that is over."""
+    """It gets its turn however long the other thread answers; then it pauses again."""
     answering, over = threading.Event(), threading.Event()
 
     def answer() -> None:
@@ -64,7 +64,7 @@ def test_a_thread_that_computes_pauses_and_goes_on(pauses: list[float]) -> None:
 
 
 def test_an_event_loop_has_priority_unless_it_waits(pauses: list[float]) -> None:
-    """Threads that compute have all the time in which it has nothing to do."""
+    """Threads that compute have all the time in which the loop is idle."""
     ours, theirs = socket.socketpair()
     ready, go_on, over = threading.Event(), threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""An audit says of each section what the answer made of it, and nothing else than the answer."""
+"""An audit explains an answer section by section and changes nothing."""
 
 import pytest
 
@@ -84,7 +84,7 @@ def test_one_section_beside_what_was_taken_of_it(documents: DocumentSet) -> None
 
 
 def test_looking_is_not_remembered(documents: DocumentSet) -> None:
-    """An audit notes nothing of what is loaded together, and shows what others' calls made of suggestions."""
+    """An audit records no sections as loaded together, and shows the suggestions that calls have led to."""
     companions = Companions()
     request = TailorRequest.parse(selectors=["boats > ## Hull", "house/pump > ## Roof"])
     hull = TailorRequest.parse(selectors=["boats > ## Hull"])
@@ -103,7 +103,7 @@ def test_looking_is_not_remembered(documents: DocumentSet) -> None:
 
 
 def test_matches_say_what_they_have_of_the_question(documents: DocumentSet) -> None:
-    """Best first, with the headings above, the words they have and lack, and the text or one line of it."""
+    """Matches come best first, with headings, found and missing words, and the text or one line of it."""
     report = audited(documents, context="oil the zircon pump", token_budget=200)
     assert [row.rank for row in report.matches] == sorted(row.rank or 0 for row in report.matches)
     first = report.matches[0]

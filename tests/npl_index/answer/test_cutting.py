@@ -1,4 +1,4 @@
-"""Cutting of sections that do not fit."""
+"""Sections that do not fit are cut around their matches."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ KINDS = {
 @pytest.mark.parametrize("at", [0.02, 0.5, 0.97])
 @pytest.mark.parametrize("room", [50, 300])
 def test_the_blocks_around_the_match_are_kept(kind: str, at: float, room: int) -> None:
-    """Under the section's heading, wherever in the section the match stands."""
+    """The piece has the section's heading, wherever in the section the match stands."""
     needle = {"rows": "| greenfly | spray |\n", "items": "- spray against greenfly\n"}.get(
         kind, "Against greenfly, spray soap.\n\n"
     )
@@ -83,7 +83,7 @@ def test_a_word_is_found_whatever_its_stem_ends_in(word: str) -> None:
 
 
 def test_what_holds_most_of_the_question_is_kept() -> None:
-    """A word alone, even an earlier one, weighs less than the words together."""
+    """The words together weigh more than one of them alone, even an earlier one."""
     filler = words(KINDS["paragraphs"], 60)
     texts = (
         "The proxy.\n\n",
@@ -97,7 +97,7 @@ def test_what_holds_most_of_the_question_is_kept() -> None:
 
 @pytest.mark.parametrize("question", ["", "nothing of this kind", "weather"])
 def test_without_a_place_to_look_for_the_beginning_is_kept(question: str) -> None:
-    """Nothing was asked, nothing is found, or it stands everywhere."""
+    """The beginning is kept if nothing was asked, nothing matches, or the word stands everywhere."""
     on = document_set({"long.md": "# T\n\n" + words(KINDS["paragraphs"], 500)})
     assert kept(on, 50, question).startswith("# T\n\nParagraph 0 ")
 
@@ -134,7 +134,7 @@ ROW = "| exclude | what is not wanted |\n"
     ("question", "begin"), [("exclude parameter", "A parameter each."), ("exclude pump", "The pump.")]
 )
 def test_a_word_that_says_little_draws_no_cut(question: str, begin: str) -> None:
-    """One that stands in many sections, or in the heading, which comes with every piece."""
+    """A word of many sections, or of the heading, which comes with every piece, moves no cut."""
     pages = {f"p{number}.md": f"# P{number}\n\nA parameter.\n" for number in range(5)}
     table = f"| name | meaning |\n|--|--|\n{ROWS}{ROW}{ROWS}"
     on = document_set({"long.md": f"# T\n\n## Pump\n\n{begin}\n\n{table}", **pages})
@@ -145,7 +145,7 @@ def test_a_word_that_says_little_draws_no_cut(question: str, begin: str) -> None
 
 
 def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
-    """The row's selector brings the same text again, ``request_more`` what stands before and behind it."""
+    """The row's selector selects the same text; ``request_more`` selects the text before and after it."""
     lines = [f"Paragraph {number}." for number in range(800)]
     lines[400] = "Newts like ponds."
     on = document_set({"long.md": "# T\n\n## Animals\n\n" + "\n\n".join(lines) + "\n"})
@@ -170,7 +170,7 @@ def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
     st.booleans(),
 )
 def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact: bool) -> None:
-    """A piece fits; together with the text before and after it, it is the section, once."""
+    """A piece fits, and the text before it, the piece and the text after it are the section."""
     counter = exact_counter() if exact else estimator()
     on = wanting(document_set({"x.md": "# T\n\n" + "".join(blocks)}, counter), question)
     part = on.part((0, 1))
@@ -195,7 +195,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_counted_depends_on_the_room_alone(kind: str) -> None:
-    """However long the section is, and wherever in it the match stands."""
+    """The counted text grows neither with the section nor with the place of the match."""
     shown = []
     for times in (300, 3_000):
         meter = Meter()
@@ -210,7 +210,7 @@ def test_what_is_counted_depends_on_the_room_alone(kind: str) -> None:
 
 @pytest.mark.parametrize("line", every(2, ["x" * 300_000, "word " * 60_000, "- " * 100_000, "文" * 200_000]))
 def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
-    """Only as far as a stretch of it reaches."""
+    """Only the stretch around the match is counted."""
     meter = Meter()
     on = document_set({"x.md": f"# T\n\nShort.\n\n{line}\n"}, meter)
     part = on.part((0, 1), chosen=False)
@@ -244,7 +244,7 @@ TABLES = {
 @pytest.mark.parametrize("case", TABLES)
 @pytest.mark.parametrize("room", [60, 120, 400])
 def test_rows_come_under_the_head_of_their_table(case: str, room: int) -> None:
-    """And its lines say where they stand, so that the selector brings the same again."""
+    """The lines in the selector are those of the rows, so it selects the same piece."""
     head, rows, margin = TABLES[case]
     table = "".join(margin + line for line in (head + rows).splitlines(keepends=True))
     lead = "- an item\n\n" if case == "in a list" else ""
@@ -261,14 +261,14 @@ def test_rows_come_under_the_head_of_their_table(case: str, room: int) -> None:
 
 
 def test_what_is_only_like_a_table_gets_no_head() -> None:
-    """Lines with a bar behind a blank line, and a section that begins with the table itself."""
+    """Lines with a bar after a blank line get no head, nor does a section that begins with the table."""
     bars = "a | b in a paragraph of its own\n\n" * 200
     on = document_set({"long.md": f"# T\n\n{HEAD}| x | y |\n\n{bars}The siphon | here.\n\n{bars}"})
     assert "what it does" not in kept(on, 60, "siphon")
 
 
 def test_the_beginning_is_left_out_where_it_is_not_asked_for() -> None:
-    """Something is found and has no room: another piece says nothing of it."""
+    """If the matching lines have no room, no other piece replaces them."""
     on = document_set({"x.md": f"# T\n\nFirst.\n\n{words(KINDS['paragraphs'], 90)}{'siphon ' * 3}\n"})
     part = on.part((0, 1), chosen=False)
     assert cut(wanting(on, "siphon"), part, 8, or_beginning=False) is None

@@ -1,4 +1,4 @@
-"""Words are found where they stand, and none that stands somewhere is called absent."""
+"""Words are located in texts, and a word that stands somewhere is never called absent."""
 
 import re
 from dataclasses import replace
@@ -31,7 +31,7 @@ def absent(text: str, question: str) -> set[str]:
 
 @pytest.mark.parametrize(("text", "word"), STANDS)
 def test_a_word_stands_in_a_text(text: str, word: str) -> None:
-    """However it is written there, it is not absent, and a long section is cut around it."""
+    """A word is present in any spelling, and a long section is cut around it."""
     assert absent(text, word) == set()
     filler = "".join(map(FILLER.format, range(40)))
     documents = document_set({"a.md": f"# T\n\n{filler}{text}\n\n{filler}"})
@@ -43,19 +43,19 @@ def test_a_word_stands_in_a_text(text: str, word: str) -> None:
 
 @pytest.mark.parametrize(("text", "word"), CASES["absent"])
 def test_another_word_is_absent(text: str, word: str) -> None:
-    """An identifier is not another one with the same parts."""
+    """An identifier does not match a different one with the same parts."""
     assert absent(text, f"is {word} here") == {word}
 
 
 @pytest.mark.parametrize(("text", "phrase", "held"), CASES["phrases"])
 def test_a_phrase_is_compared_as_a_page_shows_it(text: str, phrase: str, held: bool) -> None:
-    """Markup, accents and line ends make no difference, other words do."""
+    """Markup, accents and line ends make no difference, different words do."""
     assert holds(text, phrase) is held
 
 
 @pytest.mark.parametrize("word", ["needle", "иголка", "kırmızı"])
 def test_the_end_of_a_long_text_is_searched(word: str) -> None:
-    """In time that grows with the text."""
+    """The search reads a long text to its end, in time that grows with the text."""
     line = "The garden is green, é.\n"
     text = line * 20_000 + f"Here is the {word}.\n"
     wanted = dict(extract_keywords(word).weights)

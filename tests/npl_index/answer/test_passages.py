@@ -1,4 +1,4 @@
-"""A rare word in a block that is far too long is in the answer, and reads as it does in the block."""
+"""A passage shows a rare word of a far too long block as the block does."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ PLAIN = (
 
 
 def many(text: str, needle: str, times: int = 300) -> str:
-    """Return a text many times over, with the needle in the middle; ``#`` becomes the number."""
+    """Return a text repeated with the needle in the middle; ``#`` becomes the number."""
     lines = [text.replace("#", str(number)) for number in range(times)]
     lines[times // 2] = needle.replace("#", str(times // 2))
     return "".join(lines)
@@ -126,7 +126,7 @@ def asked(documents: DocumentSet, form: Form, budget: int) -> Written[Tailored]:
     ("name", "form", "budget"), [(name, *asked) for name, asked in product(KINDS, ASKED)]
 )
 def test_a_rare_word_in_a_huge_block_is_shown(name: str, form: Form, budget: int) -> None:
-    """In the frame of the block, within the budget."""
+    """The passage keeps the frame of the block and fits the budget."""
     block, held = KINDS[name]
     content = asked(page(block), form, budget).value.content
     at = content.index("## Pump\n")
@@ -138,7 +138,7 @@ def test_a_rare_word_in_a_huge_block_is_shown(name: str, form: Form, budget: int
 
 @pytest.mark.parametrize("name", [name for name in KINDS if "one line" not in name and "space" not in name])
 def test_the_selector_of_a_piece_brings_it_again(name: str) -> None:
-    """With its frame, which follows from the lines."""
+    """The selector also brings the frame, which follows from the lines."""
     documents = page(KINDS[name][0])
     value = asked(documents, Markdown(), 300).value
     (selector,) = (row.selector for row in value.sections if "lines=" in row.selector)
@@ -149,7 +149,7 @@ def test_the_selector_of_a_piece_brings_it_again(name: str) -> None:
 @pytest.mark.parametrize("budget", [150, 200, 250, 300, 350])
 @pytest.mark.parametrize("name", [name for name in KINDS if SENTENCE in KINDS[name][1][-1]])
 def test_no_piece_begins_or_ends_within_a_sentence(name: str, budget: int) -> None:
-    """Nor behind "e.g." or within a version."""
+    """A piece is not cut after "e.g." or within a version either."""
     content = asked(page(KINDS[name][0]), Markdown(), budget).value.content
     text = content.partition("## Pump\n")[2].partition("## Pond\n")[0]
     words = " ".join(text.replace(">", "").split())
@@ -173,7 +173,7 @@ LEADS = {
 @pytest.mark.parametrize("lead", LEADS.values(), ids=LEADS)
 @pytest.mark.parametrize("room", range(20, 120, 7))
 def test_no_piece_ends_on_what_introduces_the_next(lead: str, room: int) -> None:
-    """Either both are there, or neither."""
+    """A piece has both the introduction and the block, or neither."""
     shown = "    The siphon's neighbour, shown.\n\n"
     documents = document_set({"x.md": f"# T\n\n{FILLER}The siphon.\n\n{lead}\n\n{shown}{FILLER}"})
     documents = replace(documents, wanted=(("siphon", 1.0),))
@@ -194,7 +194,7 @@ def test_a_paragraph_comes_with_the_code_that_it_introduces() -> None:
 
 
 def test_what_a_fence_shows_is_no_fence() -> None:
-    """One of other signs, one that is code, and a list in a fence frame nothing."""
+    """Fences of other signs, fences inside code and lists inside a fence frame nothing."""
     shown = "~~~~\n```py\n1. x\n~~~~\n\nText:\n\n    ```\n\n"
     text = f"# T\n\n{shown}{FILLER}The siphon.\n\n{FILLER}"
     documents = replace(document_set({"x.md": text}), wanted=(("siphon", 1.0),))

@@ -1,4 +1,4 @@
-"""Promises of the use case: budgets, selectors that come back, what is said about the answer."""
+"""Promises of an answer: its budget, its selectors, and what it says of omitted text."""
 
 import random
 import re
@@ -43,7 +43,7 @@ def ask(on: DocumentSet, **arguments: object) -> Tailored:
 
 @pytest.fixture(scope="module")
 def sets(corpus: Mapping[str, str]) -> list[DocumentSet]:
-    """The whole corpus at once, a long file, a folder, and texts made to be awkward."""
+    """The whole corpus at once, a long file, a folder, and awkward texts."""
     awkward = {
         "slash.md": "/starts with a slash\n\n# A\n\n   indented\n",
         "code.md": "    indented code first\n\n  ## Indented heading\n\ntext\n",
@@ -72,9 +72,8 @@ def sets(corpus: Mapping[str, str]) -> list[DocumentSet]:
     form=st.sampled_from([Json(), Json('{"success":true,"data":', "}"), Markdown()]),
 )
 def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget: int, form: Form) -> None:
-    """For any request, documents and form: the text as it is sent is within the budget.
-
-    Where even that is too much, it is the smallest there is: no content, and what to ask for.
+    """The sent text fits the budget; otherwise it is the smallest answer, with no content and what to ask
+    for.
     """
     chance = random.Random(seed)
     on = chance.choice(sets)
@@ -119,7 +118,7 @@ def check_that_nothing_better_is_lost(answer: Tailored, whole: Tailored) -> None
 
 @pytest.mark.parametrize("form", [Json(), Markdown()])
 def test_the_best_hit_is_in_every_answer(form: Form, corpus: Mapping[str, str]) -> None:
-    """From a budget on that holds one row of the form, and at least by name below that."""
+    """Its text comes from a budget on that has room for one row, its name below that."""
     sets = [document_set(corpus), document_set({"npl.md": corpus["npl.md"]})]
     questions = ("which page to load", "fence label", "the parts of a complete prompt")
     for turn, (on, question) in enumerate(product(sets, questions)):
@@ -145,10 +144,7 @@ def on_selectors(on: DocumentSet) -> list[str]:
 
 @given(seed=st.integers(0, 2**32))
 def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: int) -> None:
-    """Selectors of sections, suggestions and request_more select again what they stand for.
-
-    That of a piece of a line selects the line.
-    """
+    """Sections, suggestions and ``request_more`` have selectors of what they name, also a piece of a line."""
     chance = random.Random(seed)
     on = chance.choice(sets)
     words = on.collection.documents[-1].tree.source.split() or ["overview"]
@@ -225,7 +221,7 @@ def asked(request: pytest.FixtureRequest, places: list[DocumentSet]) -> Asked:
 
 
 def test_what_was_left_out_is_named(asked: Asked) -> None:
-    """At every budget from 72 tokens on, within the budget."""
+    """At every budget from 72 tokens on, an answer names omitted hits within the budget."""
     for on, found in asked.answers:
         for budget, written in found:
             assert size_of(written, on) <= budget
@@ -233,7 +229,7 @@ def test_what_was_left_out_is_named(asked: Asked) -> None:
 
 
 def test_suggestions_come_wherever_there_is_room(places: list[DocumentSet]) -> None:
-    """With the default budget, too."""
+    """Suggestions fit into the default budget as well."""
     for on in places:
         request = TailorRequest.parse("how is a placeholder written", default_budget=DEFAULT_BUDGET)
         answer = write(request, on, Json())
@@ -258,7 +254,7 @@ LONG_PAGES = {
 @pytest.mark.parametrize("form", [Json(), Markdown()])
 @pytest.mark.parametrize("question", ["a cup of milk for the bread", "milk bread; water soup; cake step 7"])
 def test_the_text_of_a_smaller_budget_is_in_that_of_a_larger(form: Form, question: str) -> None:
-    """And no answer is over its budget."""
+    """The text grows with the budget, and no answer exceeds its own."""
     on, before = document_set(LONG_PAGES), set[str]()
     for budget in (90, 130, 180, 260, 340, 450, 600, 700, 705, 900, 1_300, 2_000, 3_000, 5_000, 9_000):
         answered = write(TailorRequest.parse(question, token_budget=budget), on, form)
@@ -270,7 +266,7 @@ def test_the_text_of_a_smaller_budget_is_in_that_of_a_larger(form: Form, questio
 
 
 def test_an_answer_that_fits_is_the_same_under_a_budget() -> None:
-    """Keywords and suggestions are part of it."""
+    """A budget removes neither keywords nor suggestions from an answer that fits."""
     on = document_set({"a.md": TREE["a.md"]})
     for question in ({"context": "alpha", "selectors": ["## One"]}, {"selectors": ["a > # A"]}):
         free = write(TailorRequest.parse(**question), on, Json())  # type: ignore[arg-type]
@@ -280,7 +276,7 @@ def test_an_answer_that_fits_is_the_same_under_a_budget() -> None:
 
 
 def test_paging_through_a_section_gives_all_of_it(sets: list[DocumentSet]) -> None:
-    """Cut, ask for the rest, cut again: the parts are the whole, in order, each under the heading."""
+    """The parts under their headings, in order, are the whole section."""
     on = document_set({"list.md": "# L\n\n" + "".join(f"- item {n}\n" for n in range(100))})
     wanted, seen = ["list"], []
     while wanted:
@@ -305,7 +301,7 @@ MANY = "# Reference\n\nWhat every option does.\n" + "".join(
 @pytest.mark.parametrize("budget", [150, 300, 450, 1000])
 @pytest.mark.parametrize("form", [Json(), Markdown()])
 def test_every_subsection_that_was_left_out_is_named(form: Form, budget: int, selector: str) -> None:
-    """Alone, or in a range from the first to the last of those that follow one another."""
+    """A subsection is named alone, or in a range from the first to the last of consecutive ones."""
     on = document_set({"reference.md": MANY, "other.md": "# Other\n\n## Option 1\n\nNothing.\n"})
 
     def sections(selectors: Iterable[str]) -> set[int]:
@@ -322,7 +318,7 @@ def test_every_subsection_that_was_left_out_is_named(form: Form, budget: int, se
 
 
 def test_a_fence_larger_than_the_budget_is_cut_and_its_rest_named() -> None:
-    """It is a fence still; where nothing of it fits its heading comes."""
+    """The piece is a fence; if none of it fits, the heading comes."""
     on = document_set({"f.md": "# F\n\n```\n" + "line\n" * 300 + "```\n"})
     answer = ask(on, selectors=["f"], token_budget=50)
     assert answer.content == ""
@@ -341,14 +337,14 @@ def test_a_fence_larger_than_the_budget_is_cut_and_its_rest_named() -> None:
     "text", every(2, ["文" * 300_000, "![[]()" * 60_000, "x " * 150_000, "a\n" * 150_000])
 )
 def test_a_long_text_is_counted_once(text: str) -> None:
-    """Windows of it, and the last few lines a second time."""
+    """Windows of a text are counted once, and its last few lines a second time."""
     meter = Meter()
     document_set({"long.md": text}, meter)
     assert meter.shown < len(text) + 20_000
 
 
 def test_later_answers_count_no_section_again() -> None:
-    """A section's tokens are known from the first answer that needs them."""
+    """The first answer that needs a section's tokens counts them for all."""
     meter = Meter()
     text = "".join(f"## Bed {bed}\n\n{'The tulips need water. ' * 100}\n\n" for bed in range(5))
     on = document_set({"garden.md": text}, meter)
@@ -359,7 +355,7 @@ def test_later_answers_count_no_section_again() -> None:
 
 
 def test_a_piece_is_counted_once() -> None:
-    """A section is cut to several rooms; a piece that comes again is the same."""
+    """A piece of the same lines is not counted again."""
     meter = Meter()
     on = document_set({"garden.md": "# Garden\n\n" + "Water.\n\n" * 50}, meter)
     size = on.part((0, 1), chosen=False, lines=Span(0, 12)).size
@@ -401,7 +397,7 @@ def test_content_is_in_document_order_and_rows_best_first() -> None:
 
 
 def test_documents_of_a_set_are_marked_in_the_content() -> None:
-    """Where several files answer, each is named before its sections, within the token count."""
+    """If several files answer, a mark names each before its sections, within the token count."""
     on = document_set(TREE)
     answer = ask(on, selectors=["## One"])
     assert answer.content.startswith("<!-- a.md -->\n\n## One\n\nalpha beta\n\n### Deep")
@@ -410,7 +406,7 @@ def test_documents_of_a_set_are_marked_in_the_content() -> None:
 
 
 def test_a_selector_that_finds_nothing_is_reported_beside_those_that_do() -> None:
-    """Nothing is silently left out; alone it is an error."""
+    """An answer reports it; if no selector selects anything, that is an error."""
     on = document_set({"a.md": TREE["a.md"]})
     answer = ask(on, selectors=["## One", "## Onne"])
     assert answer.not_found is not None
@@ -430,13 +426,13 @@ def test_a_selector_that_finds_nothing_is_reported_beside_those_that_do() -> Non
     ],
 )
 def test_a_request_is_checked_once_at_the_edge(arguments: dict[str, object], error: type[Exception]) -> None:
-    """An invalid request is refused before anything is read."""
+    """An invalid request is refused before any file is read."""
     with pytest.raises(error):
         TailorRequest.parse(**arguments)  # type: ignore[arg-type]
 
 
 def test_a_context_without_words_of_its_own_still_answers() -> None:
-    """Stop words alone, punctuation alone, an empty document: an answer, never an error."""
+    """Stop words or punctuation alone, and an empty document, give an answer, never an error."""
     for texts in ({"a.md": TREE["a.md"]}, {"e.md": ""}, {"n.md": "no heading here\n"}):
         for context in ("the of and", "?!", "堆肥", "\ud800", "zzzz qqqq"):
             answer = ask(document_set(texts), context=context)

@@ -1,4 +1,4 @@
-"""Passages: what a named thing is, code whole or visibly cut, parents of items, no needless markup."""
+"""Passages: definitions of names, code whole or visibly cut, parents of items, no needless markup."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def passage(text: str, question: str, **arguments: object) -> str:
 @pytest.mark.parametrize("form", ["- **{}**: {}\n\n", "| `{}` | {} |\n", "{}\n: {}\n\n", "`{}` {}\n\n"])
 @pytest.mark.parametrize("name", OPTIONS[1::3])
 def test_what_a_named_thing_is_comes_before_its_mention(form: str, name: str) -> None:
-    """The bullet, row, definition or paragraph that begins with it, not the list of all names."""
+    """The bullet, row, definition or paragraph that begins with the name beats a list of all names."""
     head = "| name | what |\n|:--|:--|\n" if form.startswith("|") else ""
     text = LIST + head + "".join(form.format(one, f"This is {n}. {SAID}") for n, one in enumerate(OPTIONS))
     shown = passage(text, name)
@@ -62,7 +62,7 @@ def test_code_is_whole_or_visibly_cut() -> None:
 
 
 def test_a_section_that_is_asked_for_comes() -> None:
-    """Whole with its subsections if it is short; else its own text, what still fits, and pointers."""
+    """A short section comes whole with its subsections, a long one with its own text and pointers."""
     part = "Clean the filter of the pump, and look for leaves in the inlet.\n\n"
     below = "".join(f"### Step {n}\n\n{part * n}" for n in range(1, 18))
     documents = document_set({"pump.md": f"# Pump\n\n## Short\n\n{part * 20}\n## Long\n\n{part}{below}"})
@@ -102,7 +102,7 @@ TABS = '<Tabs groupId="os">\n<TabItem value="a" label="Mac">\n\nUse `<a id="x">`
     ],
 )
 def test_markup_that_says_nothing_is_not_sent(text: str, shown: str) -> None:
-    """Outside code."""
+    """Passages leave out markup outside of code."""
     assert cleaned(text) == shown
 
 

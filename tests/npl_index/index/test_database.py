@@ -1,4 +1,4 @@
-"""Connections to the index: files that cannot be used for a time, and memory."""
+"""Connections to the index: files that cannot be used for a time, and an index in memory."""
 
 import threading
 from contextlib import closing
@@ -21,7 +21,7 @@ def roots(index: IndexDatabase) -> list[str]:
 
 
 def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then the index is in memory, which keeps what was written."""
+    """Until then an index in memory keeps what was written."""
     monkeypatch.setattr(database, "AVOIDED_SECONDS", 0.2)
     folder = tmp_path / "data"
     folder.write_text("a file is in the way")
@@ -36,7 +36,7 @@ def test_a_file_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch
 
 
 def test_a_locked_file_is_left_for_some_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer may be a stopped process: the caller continues in memory, then uses the file again."""
+    """The writer may be a stopped process: the caller continues in memory, then uses the file again."""
     monkeypatch.setattr(database, "MAX_BUSY_SECONDS", 0.1)
     monkeypatch.setattr(database, "AVOIDED_SECONDS", 0.2)
     with closing(IndexDatabase(tmp_path)) as index:
@@ -64,7 +64,7 @@ def test_an_unexplained_error_makes_one_new_index(tmp_path: Path) -> None:
 
 
 def test_threads_share_an_index_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One reads while another waits for the same; errors of a reader lose nothing; no file is made."""
+    """Three threads read the same rows; an error of a reader loses nothing, and no file is made."""
     monkeypatch.chdir(tmp_path)
     with closing(IndexDatabase(None)) as index:
         add_root(index, "/first")

@@ -14,7 +14,7 @@ FILES = 2_000
 
 
 def test_the_files_to_read_are_listed_while_another_thread_indexes() -> None:
-    """A call whose patience ends looks at an update that goes on."""
+    """A call whose patience ends looks at a running update."""
     root = Root("/absent", "")
     files = [Found(root, f"{number}.md", "") for number in range(FILES)]
     states = [(file, Fingerprint(file.absolute, 1, 1)) for file in files]

@@ -1,4 +1,4 @@
-"""Choosing among agents."""
+"""Agents are chosen by conditions on their fields."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from npl_index.items.agents import field_condition, has_field, in_category, sear
     [("model:opus", True), ("model:OPUS", True), ("model:opu", False), ("note:a:b", True), ("gone:", False)],
 )
 def test_fields(condition: str, holds: bool) -> None:
-    """The whole value in any case; only the first colon divides."""
+    """A condition compares the whole value in any case; only its first colon divides."""
     assert has_field({"model": "Opus", "note": "a:b"}, field_condition(condition)) is holds
 
 
@@ -26,12 +26,12 @@ def test_fields(condition: str, holds: bool) -> None:
     ],
 )
 def test_categories(categories: object, holds: bool) -> None:
-    """One of a list, or a part of a text."""
+    """A condition matches one category of a list, or a part of a text."""
     assert in_category({} if categories is None else {"categories": categories}, "soil") is holds
 
 
 def test_what_cannot_be_read() -> None:
-    """It is told with the spelling that was given."""
+    """The error repeats the condition as it was written."""
     with pytest.raises(InvalidRequestError, match=r"field:value \(got: model\)"):
         field_condition("model")
     with pytest.raises(InvalidRequestError, match="Invalid regex pattern"):

@@ -1,4 +1,4 @@
-"""Loading whole items: which files, in which order, and the exact text."""
+"""Loading whole items: the chosen files, their order, and the exact text."""
 
 import os
 import re
@@ -57,7 +57,7 @@ def library_at(
 
 
 def library_for(case: Mapping[str, Any], base: Path) -> Library:
-    """The library a case is about: the three trees of the case file, or two of them."""
+    """The library of a case: the three trees of the case file, or two of them."""
     write(base / "home", CASES["trees"]["home"])
     environment = write(base / "environment", CASES["trees"]["environment"])
     npl_home = environment if case.get("environment") else base / "nonexistent"
@@ -85,7 +85,7 @@ def test_what_is_loaded(case: dict[str, Any], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES["sources"], ids=named)
 def test_where_it_comes_from(case: dict[str, Any], tmp_path: Path) -> None:
-    """Each item says which place won, with path, version and patch."""
+    """Each item names the place it comes from, with path, version and patch."""
     (item,) = load(library_for(case, tmp_path), case["kind"], case["items"]).items
     assert (item.root, item.path) == (case["root"], case["path"])
     assert (item.version, item.patched) == (case["version"], case["patched"])

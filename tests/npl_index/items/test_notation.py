@@ -1,4 +1,4 @@
-"""The notations of NPL in a text."""
+"""NPL's notations are counted in a text."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from tests.conftest import cases
 
 @pytest.mark.parametrize(("text", "found"), cases("notation"))
 def test_what_counts_as_what(text: str, found: dict[str, list[str]]) -> None:
-    """Each notation alone, and those that lie over each other."""
+    """Each notation is counted alone, and where notations overlap."""
     assert {usage.name: list(usage.matches) for usage in analyse(text, 9)} == found
 
 
 def test_counts_go_on_where_matches_stop() -> None:
-    """Only the first few matches are kept."""
+    """The count is complete; only the first few matches are kept."""
     (usage,) = analyse("∪" * 50, 3)
     assert (usage.count, len(usage.matches), usage.category) == (50, 3, "logic_operators")
 

@@ -42,7 +42,7 @@ def sources(*texts: str) -> dict[str, VersionedSection]:
     ],
 )
 def test_names_and_versions(text: str, found: dict[str, str]) -> None:
-    """As written, without quotes or comments; a header without a name, or inside a fence, does not count."""
+    """They are read without quotes and comments; a header without a name or inside a fence does not count."""
     assert {name: one.version for name, one in versioned_sections(text).items()} == found
 
 
@@ -60,12 +60,12 @@ def test_a_section_ends_at_a_separator_outside_of_fences() -> None:
     "line", ["\n", "```\n", "* * *\n", "npl-instructions:\n", "npl-instructions:\n a: b\n"]
 )
 def test_long_texts_take_proportional_time(line: str) -> None:
-    """A hundred thousand lines of one kind end."""
+    """A hundred thousand lines of one kind are read."""
     assert versioned_sections(line * 100_000) == {}
 
 
 def test_every_status() -> None:
-    """Compared by precedence, for any number of parts."""
+    """Versions with any number of parts are compared by precedence."""
     there = versioned_sections("\n\n* * *\n\n".join(map(section, "abcd", ("1.2", "1.9", "2.0", "1.0"))))
     wanted = sources(*map(section, "abce", ("1.2.0", "1.10", "1.99", "1.0")))
     rows = {row.name: row.status for row in compare(wanted, there)}
@@ -73,7 +73,7 @@ def test_every_status() -> None:
 
 
 def test_renewing_changes_nothing_else() -> None:
-    """Text before, between and behind stays; twice is once."""
+    """The text around a section stays, and a second run changes nothing."""
     text = f"Top\n\n* * *\n* * *\n\n{section('a')}\n\n* * *\n\n{section('b')}\n\n* * *\nBottom\n"
     fresh = sources(section("a", "2.0", "New."), section("b", "2.0", "New b."))
     once = renew(text, fresh, ["b", "a", "gone"])
@@ -89,7 +89,7 @@ def test_renewing_changes_nothing_else() -> None:
 
 
 def test_what_is_not_there_is_added_and_what_has_no_source_stays() -> None:
-    """Behind the rest, after a separator."""
+    """New sections come last, after a separator."""
     added = renew(f"{section('old')}\n", sources(section("a")), ["a", "old"])
     assert added.text == f"{section('old')}\n\n* * *\n\n{section('a')}"
     assert added.lost == ("old",)

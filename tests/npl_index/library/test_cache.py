@@ -27,7 +27,7 @@ def document(
 def building(
     build: object = None, clock: int = NOW, maxsize: int = 1000
 ) -> tuple[BuildingCache[str], list[Document]]:
-    """Make a cache of upper-cased texts that notes what it built."""
+    """Make a cache of upper-cased texts that records what it builds."""
     built: list[Document] = []
 
     def upper(found: Document) -> str:
@@ -161,7 +161,7 @@ def test_a_failure_is_remembered_until_the_file_changes() -> None:
 
 
 def test_a_failure_that_is_kept_holds_nothing_of_the_document(request: pytest.FixtureRequest) -> None:
-    """An error holds its frames, which may hold a hundred megabytes; the collector comes late."""
+    """A kept error would otherwise hold its frames, which may have a hundred megabytes."""
 
     class State:
         """The state of a parser."""

@@ -1,4 +1,4 @@
-"""The table of kinds: where items are looked for, and in which order."""
+"""The table of kinds: the places of items and their order."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.conftest import cases
 
 
 def full(theme: str = "default") -> Catalog:
-    """A catalog with every place there is."""
+    """A catalog with every place."""
     return places(
         cwd=Path("/w"),
         home=Path("/h"),
@@ -40,7 +40,7 @@ def test_order_of_places(kind: str) -> None:
 
 
 def test_every_kind_is_covered() -> None:
-    """The order of places is pinned for each kind there is."""
+    """The test above states the order of places for each kind."""
     assert {kind.name for kind in full().kinds} == set(ORDER)
 
 

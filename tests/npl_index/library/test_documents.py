@@ -1,4 +1,4 @@
-"""Finding and reading files: what is found, and that nothing outside the roots ever is."""
+"""Files are listed and read, and nothing outside the roots is."""
 
 import os
 import threading
@@ -39,7 +39,7 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def library_of(*roots: Path, limits: Limits | None = None, **environment: str) -> Library:
-    """A library over given folders, with no NPL places but those of the first folder and the environment."""
+    """A library over given folders; NPL's own places are those of the first folder and the environment."""
     catalog = places(cwd=roots[0], home=None, system=None, bundled=None, **environment)
     return Library([Root(str(root), root.name) for root in roots], catalog, limits)
 
@@ -54,7 +54,7 @@ def read(library: Library, file: str) -> Document:
 
 
 def build_hostile(base: Path) -> Library:
-    """A root among neighbours it must not reach, with everything in it that has fooled file servers."""
+    """A root with everything that has fooled file servers, among neighbours it must not reach."""
     root = write(base / "prompts", {"sub/ok.md": "fine", "top.md": "fine", "notes.txt": SECRET})
     write(base, {"secret.md": SECRET, "prompts-evil/s.md": SECRET, "x.md": SECRET})
     (root / "out.md").symlink_to(base / "secret.md")
@@ -243,7 +243,7 @@ def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object], times: int) -> None:
-    """Do something right after each of the first calls that ask for the state of an open file."""
+    """Act right after each of the first calls that read the state of an open file."""
     left = [times]
     really_ask = os.fstat
 
@@ -263,7 +263,7 @@ def grow(path: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that changes while it is read is read again, and is returned as it is then."""
+    """The file is read again, and its new content is returned."""
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)
@@ -275,7 +275,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that changes each time it is read is an error."""
+    """A file that changes at each reading is an error."""
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)
@@ -561,7 +561,7 @@ def test_the_number_of_items_is_limited(tmp_path: Path) -> None:
 
 
 def test_near_names_in_a_large_folder(tmp_path: Path) -> None:
-    """Where there is much to look through, a name that leads nowhere is still just not found."""
+    """A wrong name is not found, and the search for near names ends."""
     write(tmp_path, {f"folder{number:04}/x.txt": "" for number in range(1200)})
     with pytest.raises(DocumentNotFoundError):
         library_of(tmp_path).find(DocumentRef("nothing"))

@@ -1,4 +1,4 @@
-"""Opening without links, replacing as a whole, locking."""
+"""Files are opened without links, replaced as a whole, and locked."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 @pytest.fixture(params=[True, False], ids=["by descriptor", "by path"])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Systems that can open names relative to a folder, and those that cannot."""
+    """Systems that can open names relative to a folder, and systems that cannot."""
     monkeypatch.setattr(files, "_HAS_DIR_FD", request.param)
 
 
@@ -52,7 +52,7 @@ def test_a_file_below_a_root_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("either")
 def test_no_segment_may_be_a_link(tmp_path: Path) -> None:
-    """Not the file, not a folder, not even one that stays below the root."""
+    """Neither the file nor a folder on its path may be a link, even one that stays below the root."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "file").write_bytes(b"x")
     (tmp_path / "linked").symlink_to("real")
@@ -76,14 +76,14 @@ def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
 
 
 def test_a_missing_root_is_not_made(tmp_path: Path) -> None:
-    """Folders are made below a root only."""
+    """Only folders below a root are made."""
     with pytest.raises(FileNotFoundError), Folder.opened(tmp_path / "gone", "a", make=True):
         pass
     assert not (tmp_path / "gone").exists()
 
 
 def test_only_regular_files_are_opened(tmp_path: Path, folder: Folder) -> None:
-    """A pipe without a writer would block for ever."""
+    """Opening a pipe without a writer would block for ever."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "dir").mkdir()
     for name in ("pipe", "dir"):
@@ -96,7 +96,7 @@ def test_only_regular_files_are_opened(tmp_path: Path, folder: Folder) -> None:
 
 
 def test_a_file_has_as_many_bytes_as_the_limit_at_most(tmp_path: Path, folder: Folder) -> None:
-    """Also where more than one call is needed to read it."""
+    """The limit also holds if reading takes several calls."""
     (tmp_path / "file").write_bytes(b"x" * (3 << 20))
     assert len(folder.read("file", 3 << 20)[0]) == 3 << 20
     with pytest.raises(FileTooLargeError):
@@ -113,7 +113,7 @@ def test_what_the_user_names_may_be_a_link(tmp_path: Path) -> None:
 
 
 def test_a_path_may_pass_through_links_below_its_root(tmp_path: Path) -> None:
-    """And not through those that leave it, by name or in circles."""
+    """Links that leave the root, by name or in circles, are refused."""
     root = tmp_path / "root"
     (root / "real").mkdir(parents=True)
     (root / "inside").symlink_to("real")
@@ -128,7 +128,7 @@ def test_a_path_may_pass_through_links_below_its_root(tmp_path: Path) -> None:
 
 
 def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, folder: Folder) -> None:
-    """Unless others are asked for, as for a new one."""
+    """The caller can ask for other permissions, as for a new file."""
     (tmp_path / "old").write_bytes(b"old")
     (tmp_path / "old").chmod(0o751)
     folder.replace("old", b"new")
@@ -143,7 +143,7 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, folder: Folder) -
 
 
 def test_a_replaced_file_keeps_its_owner(tmp_path: Path, folder: Folder) -> None:
-    """Where the system lets us: only root has files of others that it may give them back."""
+    """The owner stays where the system allows it: only root can give a file back."""
     owner = (1234, 2345) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     (tmp_path / "old").write_bytes(b"old")
     os.chown(tmp_path / "old", *owner)
@@ -154,7 +154,7 @@ def test_a_replaced_file_keeps_its_owner(tmp_path: Path, folder: Folder) -> None
 
 
 def test_a_replaced_file_keeps_its_extended_attributes(tmp_path: Path, folder: Folder) -> None:
-    """As far as the system has any."""
+    """The attributes stay on systems that have them."""
     path = tmp_path / "a"
     path.write_bytes(b"old")
     kept = {}
@@ -169,7 +169,7 @@ def test_a_replaced_file_keeps_its_extended_attributes(tmp_path: Path, folder: F
 
 
 def test_replacing_a_link_leaves_its_target_alone(tmp_path: Path, folder: Folder) -> None:
-    """The link goes, and the file behind it is not written."""
+    """The link is replaced, and its target is not written."""
     (tmp_path / "target").write_bytes(b"target")
     (tmp_path / "link").symlink_to("target")
     folder.replace("link", b"new")
@@ -179,7 +179,7 @@ def test_replacing_a_link_leaves_its_target_alone(tmp_path: Path, folder: Folder
 
 
 def test_a_failed_replacement_leaves_everything_as_it_was(tmp_path: Path, folder: Folder) -> None:
-    """At any error while the new content is written."""
+    """Any error while the new content is written leaves the old file."""
 
     def pieces() -> Iterator[bytes]:
         yield b"first"
@@ -196,7 +196,7 @@ def test_a_failed_replacement_leaves_everything_as_it_was(tmp_path: Path, folder
 def test_a_file_is_replaced_if_it_holds_what_was_read(
     tmp_path: Path, folder: Folder, exchanging: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise the caller gets what it holds, and nothing is written."""
+    """Otherwise nothing is written, and the caller gets the present content."""
     if not exchanging:
         monkeypatch.setattr(files, "_renameat2", lambda: None)
     (tmp_path / "file").write_bytes(b"theirs")
@@ -211,7 +211,7 @@ def test_a_file_is_replaced_if_it_holds_what_was_read(
 def test_a_file_that_changes_in_the_last_instant_is_put_back(
     tmp_path: Path, folder: Folder, in_place: bool
 ) -> None:
-    """A program saves again and again while we replace: none of its contents is lost unseen."""
+    """Another program saves repeatedly during replacements, and none of its contents is lost unseen."""
     path = tmp_path / "file"
     path.write_bytes(b"0")
     stop = threading.Event()
@@ -242,7 +242,7 @@ def test_a_file_that_changes_in_the_last_instant_is_put_back(
 
 
 def test_a_file_is_made_once(tmp_path: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where files cannot have two names."""
+    """Only one writer makes it, even where files cannot have two names."""
 
     def cannot(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "no links here")
@@ -272,7 +272,7 @@ with Folder.opened(sys.argv[1]) as folder:
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path, folder: Folder) -> None:
-    """And no file of another program, under any name."""
+    """Files of other programs stay under any name."""
     (tmp_path / "file").write_bytes(b"old")
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert len(folder.names()) == 2
@@ -295,7 +295,7 @@ with Folder.opened(sys.argv[1]) as folder, folder.locked(0):
 
 
 def test_a_lock_keeps_other_processes_out(tmp_path: Path, folder: Folder) -> None:
-    """Until they end, however that happens."""
+    """The lock ends with its process, however that ends."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDING, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -311,7 +311,7 @@ def test_a_lock_keeps_other_processes_out(tmp_path: Path, folder: Folder) -> Non
 
 @pytest.mark.parametrize("visible", [True, False], ids=["with a file", "without"])
 def test_a_lock_keeps_other_threads_out(tmp_path: Path, visible: bool) -> None:
-    """Also where there is nothing that other processes could see."""
+    """Threads exclude each other even without a file that other processes could see."""
     file = os.open(tmp_path, os.O_RDONLY) if visible else None
     taken: list[bool] = []
     with locked(file, str(tmp_path), 1) as alone:

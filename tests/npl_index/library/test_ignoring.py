@@ -1,4 +1,4 @@
-"""Files that ``.gitignore`` files and ``exclude`` leave out of folders."""
+"""``.gitignore`` files and ``exclude`` leave files out of folders."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def library(root: Path, *exclude: str, npl: str = "", gitignore: bool = True) ->
 
 
 def settle() -> None:
-    """Wait until a folder that does not change is not read again."""
+    """Wait until an unchanged folder is not read again."""
     time.sleep(1.1 * FINE_GRANULARITY_NS / 1e9)
 
 
@@ -71,7 +71,7 @@ def tree(tmp_path: Path) -> Path:
     ],
 )
 def test_what_is_named_is_served(file: str | None, expected: list[str], tree: Path) -> None:
-    """A file, or a folder that is ignored as a whole."""
+    """An ignored file or folder is served if the caller names it in full."""
     assert served(library(tree), file) == expected
 
 
@@ -80,12 +80,12 @@ def test_roots_of_npl_ignore_nothing(tree: Path) -> None:
 
 
 def test_a_root_below_ignored_folders_is_served(tree: Path) -> None:
-    """The files above a root do not count."""
+    """Rules above a root do not count."""
     assert served(library(tree / "build")) == ["in/y.md", "x.md"]
 
 
 def test_changed_rules_are_seen_at_once(tree: Path) -> None:
-    """In every folder, in the same library, also when known files are ignored and served again."""
+    """The same library sees new rules of any folder, which ignore known files or serve them again."""
     found, rules, inner = library(tree), tree / ".gitignore", tree / "docs" / ".gitignore"
     for text, more, expected in [
         ("build/", "", 4),
@@ -114,7 +114,7 @@ def test_changed_rules_are_seen_at_once(tree: Path) -> None:
     ],
 )
 def test_a_setting_excludes_in_the_same_form(exclude: list[str], expected: list[str], tree: Path) -> None:
-    """No file below the root overrides it."""
+    """No ``.gitignore`` below the root overrides the setting."""
     (tree / "docs" / ".gitignore").write_text("!*\n!b.md\n")
     found = library(tree, *exclude)
     assert [path for path in served(found) if path != "docs/local.md"] == expected
@@ -123,7 +123,7 @@ def test_a_setting_excludes_in_the_same_form(exclude: list[str], expected: list[
 
 
 def test_only_plain_files_of_rules_count(tmp_path: Path) -> None:
-    """A link, a pipe, a folder and a large file name nothing, and no file is opened through them."""
+    """A link, a pipe, a folder or a large file has no rules, and nothing is opened through them."""
     put(tmp_path, "outside", *(f"docs/{name}/a.md" for name in "lpfbn"))
     (tmp_path / "outside").write_text("*\n")
     (tmp_path / "docs/l/.gitignore").symlink_to(tmp_path / "outside")
@@ -135,7 +135,7 @@ def test_only_plain_files_of_rules_count(tmp_path: Path) -> None:
 
 
 def test_links_to_ignored_folders(tree: Path) -> None:
-    """A link is ignored by its own name, and it is no folder for a rule."""
+    """A link is ignored by its own name, and a rule for folders does not match it."""
     (tree / "docs" / "linked").symlink_to(tree / "build" / "in")
     assert served(library(tree)) == ["a.md", "build/in/y.md", "docs/b.md"]
     (tree / ".gitignore").write_text("build/\nlocal.md\nlinked\n.npl/\n")
@@ -143,14 +143,14 @@ def test_links_to_ignored_folders(tree: Path) -> None:
 
 
 def test_costly_rules_take_no_time(tmp_path: Path) -> None:
-    """Stars do not multiply: with a search that backtracks, one such name takes hours."""
+    """A name with many stars would take a backtracking matcher hours."""
     put(tmp_path, f"{'a' * 200}.md", "/".join(["a"] * 20) + "/x.md")
     (tmp_path / ".gitignore").write_text("*a" * 20 + "*b.md\n" + "**/a/" * 15 + "**/y.md\n")
     assert len(served(library(tmp_path))) == 2
 
 
 def test_ignored_files_are_counted_within_a_bound(tree: Path) -> None:
-    """Files in ignored folders come last; what the bound hides is a lower number, not an error."""
+    """Ignored folders are counted last; beyond the bound the count is lower, without an error."""
     found = library(tree)
     for most, expected in ((20, 4), (9, None)):
         skipped = Counter[str]()

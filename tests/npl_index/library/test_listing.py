@@ -1,4 +1,4 @@
-"""A remembered folder equals one that is read for the first time, after any change by other programs."""
+"""A remembered folder equals a new reading of it, after any change by other programs."""
 
 import json
 import os
@@ -51,7 +51,7 @@ Do = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def do() -> Iterator[Do]:
-    """Let another process do something, and wait until it has."""
+    """Let another process act, and wait for its end."""
     with subprocess.Popen(
         [sys.executable, "-c", WRITER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:

@@ -1,4 +1,4 @@
-"""Files are opened by one function; the exceptions are listed here, with reasons."""
+"""One function opens files; this module lists the exceptions with their reasons."""
 
 import ast
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ ALLOWED = {
 
 
 def opened(source: str) -> Iterator[str]:
-    """Return what is called to open a file, as it is written."""
+    """Return the callables that open a file, as they are written."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             name = node.func
@@ -85,7 +85,7 @@ def opened(source: str) -> Iterator[str]:
 
 
 def test_files_are_opened_in_one_place() -> None:
-    """Everywhere else they are opened by it, or the table says why not; it says nothing that is not so."""
+    """Each other opening has a row in the table, and each row an opening."""
     openings = {
         f"{package.name}/{path.relative_to(package).as_posix()}": set(
             opened(path.read_text(encoding="utf-8"))
@@ -104,5 +104,5 @@ def test_files_are_opened_in_one_place() -> None:
     ["open(a)", "io.open(a)", "Path(a).read_text()", "a.open('rb')", "os.open(a, 0)", "os.fdopen(1)"],
 )
 def test_every_way_of_opening_is_seen(written: str) -> None:
-    """A walk that sees nothing would find nothing to list."""
+    """The walk recognizes every form of opening a file."""
     assert len(list(opened(written))) == 1

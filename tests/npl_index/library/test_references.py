@@ -1,4 +1,4 @@
-"""Names like a wanted one."""
+"""Near names are proposed for a wrong one."""
 
 import pytest
 
@@ -18,7 +18,7 @@ OPERATIONS = ("list", "get", "update", "replace", "append", "prepend", "delete")
     ],
 )
 def test_a_slip_is_corrected(wanted: str, meant: str) -> None:
-    """By names and by words of a list."""
+    """A misspelt name is corrected by names and by words of a list."""
     assert near_names(wanted, OPERATIONS, limit=1) == (meant,)
     assert near_words(wanted, OPERATIONS, limit=1) == (meant,)
 
@@ -39,5 +39,5 @@ def test_a_slip_is_corrected(wanted: str, meant: str) -> None:
     ],
 )
 def test_words_that_are_like_a_parameter_by_chance_lead_nowhere(wanted: str, meant: tuple[str, ...]) -> None:
-    """A slip, a part, or a word with more to it does."""
+    """Only a slip, a part, or a longer form of the name leads to it."""
     assert near_words(wanted, ("path", "file", "filename", "selectors", "token_budget", "item")) == meant

@@ -1,4 +1,4 @@
-"""The fast block parser against the stock one, and its limits."""
+"""The fast block parser agrees with the stock one, and has limits."""
 
 import itertools
 import re
@@ -90,7 +90,7 @@ def test_blocks_are_those_of_the_stock_parser(text: str) -> None:
     ids=lambda path: path.stem,
 )
 def test_blocks_of_whole_documents_are_those_of_the_stock_parser(path: Path) -> None:
-    """The same on documents of some length: the cases, and the bundled prompts."""
+    """The parsers agree on the longer documents of the cases and the bundled prompts."""
     # No document begins with front matter then, and none of its headers is one of NPL.
     text = "\n" + path.read_text(encoding="utf-8").replace("npl-instructions:", "npl:")
     assert fast(text) == stock(text)
@@ -125,7 +125,7 @@ def test_a_definition_list_takes_no_other_block_as_a_term(text: str, expected: l
 
 @pytest.mark.parametrize("mark", ["- ", "> ", "1. ", ">", "- > ", ": "])
 def test_what_is_nested_too_deep_does_not_swallow_the_rest(mark: str) -> None:
-    """Ten thousand containers in one another raise no RecursionError and hide no heading."""
+    """Ten thousand nested containers raise no RecursionError and hide no heading."""
     text = "term\n" + mark * 10_000 + "x\n\n# Behind\n"
     assert fast(text)[-1] == ("heading_open", "h1", 0, [3, 4], "", "Behind")
 
@@ -162,7 +162,7 @@ FIRST = {
 
 @pytest.mark.parametrize("kind", LONG)
 def test_no_construct_runs_on_past_the_deadline(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inside each construct the clock is looked at again and again, so that a passed deadline ends it."""
+    """Each construct looks at the clock repeatedly, so a passed deadline ends it."""
     looks = itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: float(next(looks) > 8))
     text = FIRST.get(kind, "") + LONG[kind] * 10_000
@@ -171,7 +171,7 @@ def test_no_construct_runs_on_past_the_deadline(kind: str, monkeypatch: pytest.M
 
 
 def test_a_document_of_very_many_lines_is_read_like_any_other() -> None:
-    """Beyond 200,000 lines the line tables are kept otherwise, and nothing else changes."""
+    """Beyond 200,000 lines only the form of the line tables changes."""
     once = "> - a\n\n\tcode\n\n- b\n\n      c\n\nText\n"
     gap = 200_000
     tokens = fast(once + "\n" * gap + once)
@@ -181,7 +181,7 @@ def test_a_document_of_very_many_lines_is_read_like_any_other() -> None:
 
 
 def test_lines_end_at_line_feeds_only() -> None:
-    """Separators that str.splitlines knows besides are ordinary characters."""
+    """Other separators of ``str.splitlines`` are ordinary characters."""
     assert find_lines("a\u2028b\x0bc\x85d\x1ce\n\nf").tolist() == [0, 10, 11, 12]
     assert find_lines("").tolist() == [0]
     assert find_lines("a\n").tolist() == [0, 2]

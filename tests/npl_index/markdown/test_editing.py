@@ -1,4 +1,4 @@
-"""Sections changed in place: what is written is read back, and nothing else moves."""
+"""An edited section reads back as written, and no other byte changes."""
 
 import re
 from pathlib import Path
@@ -43,7 +43,7 @@ def edited(operation: str, name: str, text: str, document: str = DOCUMENT, **opt
 def test_an_edit_changes_these_bytes_and_no_others(
     operation: str, name: str, text: str, options: dict[str, bool], old: str, new: str
 ) -> None:
-    """Only the part shown changes; blank lines around it stay."""
+    """Only the shown part changes; blank lines around it stay."""
     assert DOCUMENT.count(old) == 1
     assert edited(operation, name, text, **options) == DOCUMENT.replace(old, new)
 
@@ -126,7 +126,7 @@ def test_there_must_be_text_to_add(operation: str, text: str) -> None:
     cases("npl_index/markdown/editing")["a_section_is_deleted_and_nothing_else"],
 )
 def test_a_section_is_deleted_and_nothing_else(document: str, name: str, expected: str | None) -> None:
-    """With its subsections; the blank lines before it stay, and the file's own ending. A whole file stays."""
+    """Its subsections go too; blank lines before it and the file's last line end stay. A whole file stays."""
     data = document.encode()
     tree = parse_sections(data, "x")
     if expected is None:
@@ -138,7 +138,7 @@ def test_a_section_is_deleted_and_nothing_else(document: str, name: str, expecte
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_what_is_deleted_can_be_put_back_byte_by_byte(end: bytes) -> None:
-    """Sections of the bundled documents: the first below another, or the last, returns to its place."""
+    """A section of the bundled documents returns to its place, as first or last subsection."""
     returned = 0
     for path in every(3, sorted(corpus_folder().rglob("*.md"))):
         data = path.read_bytes().replace(b"\n", end)

@@ -1,4 +1,4 @@
-"""Front matter, as written by hand, and as set by the program."""
+"""Front matter, as people write it and as the program sets it."""
 
 import itertools
 import sys
@@ -82,7 +82,7 @@ lines = st.sampled_from(
 @example("a: b # c")
 @example('"it\'s" \\')
 def test_a_value_is_read_as_it_was_written(value: str) -> None:
-    """By this program and by one that reads YAML."""
+    """The value is equal for this program and for a YAML reader."""
     text = new_front_matter({"code": "TST-001", "assignee": value})
     assert text.count("\n") == 4
     assert values(text)["assignee"] == value
@@ -99,7 +99,7 @@ def test_a_value_is_read_as_it_was_written(value: str) -> None:
 def test_one_field_is_set_and_no_other_byte_changes(
     kept: list[str], value: str, name: str, dos: bool
 ) -> None:
-    """With any text before and after it."""
+    """Any text may stand before and after the field."""
     source = "\n".join(["---", "code: TST-001", *kept, "---", "", "# T", ""])
     text = source.replace("\n", "\r\n" if dos else "\n")
     front, body = divide(text)
@@ -126,7 +126,7 @@ def test_one_field_is_set_and_no_other_byte_changes(
     [("a\nb", "a\nb"), ("a\r\nb\r\n", "a\nb\n"), ("a\rb\r", "a\nb\n"), ("a\r\r\n\nb", "a\n\n\nb"), ("", "")],
 )
 def test_every_line_end_becomes_a_line_feed(text: str, wanted: str) -> None:
-    """As CommonMark counts line endings (https://spec.commonmark.org/0.31.2/#line-ending)."""
+    """CommonMark says which line ends count (https://spec.commonmark.org/0.31.2/#line-ending)."""
     assert with_line_feeds(text) == wanted
 
 

@@ -1,4 +1,4 @@
-"""Fences that begin behind the marker of a list or definition and are closed at the margin."""
+"""A fence after a list or definition marker may be closed at the margin."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def names(tree: SectionTree) -> list[str]:
     ],
 )
 def test_a_fence_ends_where_its_author_closed_it(text: str, expected: list[str], doubtful: list[int]) -> None:
-    """Nothing says NPL there but the loss."""
+    """The documents declare no NPL; only the lost headings show it."""
     tree = read(text)
     assert names(tree) == expected
     assert tree.dialect == "npl"
@@ -64,7 +64,7 @@ def test_other_documents_are_read_as_commonmark_reads_them(
 
 @pytest.mark.parametrize("line", every(2, [": ```\nx\n", "- - ```\nx\n", "- ```\nx\n\n", "- > ```\nx\n"]))
 def test_many_fences_that_are_never_closed_take_linear_time(line: str) -> None:
-    """No line is read once for each fence before it."""
+    """No line is read again for each fence before it."""
 
     def work(times: int) -> int:
         data = ("a\n" + line * times).encode()

@@ -1,4 +1,4 @@
-"""The section tree: structure, positions, names, versions, limits."""
+"""The section tree: structure, positions, names, versions and limits."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def described(section: Section, expected: dict[str, object]) -> dict[str, object
 
 
 def positions(tree: SectionTree) -> list[tuple[object, ...]]:
-    """List all but bytes."""
+    """Return all positions but those in bytes."""
     return [
         (s.level, s.heading, s.name, s.version, s.own, s.whole, s.parent, s.own_traits, s.whole_traits)
         for s in tree.sections
@@ -89,7 +89,7 @@ def headings(data: bytes, *, npl: bool = False) -> list[str]:
 
 
 def gaps(data: bytes, tree: SectionTree) -> list[str]:
-    """Return what lies before, between and behind the own texts, each of which is the text of its lines."""
+    """Return what lies before, between and after the own texts, each of which is the text of its lines."""
     found, end = [], 0
     for section in tree.sections:
         span = section.own_bytes
@@ -308,7 +308,7 @@ LOOSE = cases("npl_index/markdown/sections")
 )
 @pytest.mark.parametrize("opening", LOOSE)
 def test_a_fence_behind_any_marker_ends_where_its_author_closed_it(opening: str, above: str) -> None:
-    """And hides no heading; its own lines are no headings."""
+    """It hides no heading after it, and its own lines are not headings."""
     run = re.search(r"`{3,}|~{3,}", opening)
     assert run
     block = f"{above}\n{opening}\n# comment\nx = 1\n{run[0]}\n\n"
@@ -326,7 +326,7 @@ def test_a_fence_behind_any_marker_ends_where_its_author_closed_it(opening: str,
     ],
 )
 def test_other_fences_stay_as_they_are(text: str) -> None:
-    """Fences that their container closes, and lines that only look like fences."""
+    """Their container closes them, or their lines only look like fences."""
     assert headings(text.encode()) == ["A"]
 
 

@@ -1,4 +1,4 @@
-"""Text at a section's end that serves other sections stays there; tables and lists are continued."""
+"""Text at a section's end that serves other sections stays; tables and lists are continued."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def edited(text: str, operation: str, name: str, content: str = "", **options: b
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 @pytest.mark.parametrize("tail", TAILS)
 def test_the_end_of_a_section_stays(tail: str, ends: str) -> None:
-    """Text comes before it, and neither replacing nor deleting removes it."""
+    """New text comes before it, and neither replacing nor deleting removes it."""
     before = document(tail).replace("\n", ends)
     assert edited(before, "append", "Part", "New.") == before.replace("Old text.", f"Old text.{ends * 2}New.")
     assert edited(before, "replace", "Part", "New.") == before.replace("Old text.", "New.")
@@ -144,7 +144,7 @@ BLOCKS = st.sampled_from(
 def test_all_other_sections_stay(
     blocks: list[str], new: list[str], operation: str, index: int, whole: bool
 ) -> None:
-    """Their texts, names and links; only the end of the section before a deleted one grows."""
+    """Their texts, names and links stay; a deletion only extends the end of the section before."""
     data = ("# Title\n\n" + "\n\n".join(blocks) + "\n").encode()
     tree = parse_sections(data, "x")
     index = min(index, len(tree.sections) - 1)

@@ -1,4 +1,4 @@
-"""Example labels, and filters over traits."""
+"""Labels of examples, and filters over traits."""
 
 import json
 from types import MappingProxyType
@@ -39,7 +39,7 @@ FULL = Traits(True, True, True, True, 100)
     ],
 )
 def test_these_labels_mark_an_example(info: str) -> None:
-    """The first word counts, and of it the parts between hyphens."""
+    """Only the first word of a label counts, with its parts between hyphens."""
     assert is_example(info)
 
 
@@ -48,7 +48,7 @@ def test_these_labels_mark_an_example(info: str) -> None:
     ["", "exampled", "counterexample", "python example", "text", "sample", "py # example", "text|example"],
 )
 def test_these_labels_do_not(info: str) -> None:
-    """Other words, and words behind the first, do not count."""
+    """Words after the first do not count."""
     assert not is_example(info)
 
 

@@ -1,4 +1,4 @@
-"""Sections that are given by the terms of their fields."""
+"""Sections that are made from the terms of their fields."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -14,7 +14,7 @@ Fields = Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]]
 
 
 def counted(*documents: Fields) -> tuple[KnownVocabulary, list[Sections]]:
-    """Return the vocabulary and the sections of documents; all sections stand on one page."""
+    """Return the vocabulary and the sections of documents; all sections belong to one page."""
     words = sorted(set(chain(*chain(*chain(*documents)))))
     row_of = {term: row for row, term in enumerate(words)}
     sections = []

@@ -1,4 +1,4 @@
-"""Words to terms, contexts to keywords."""
+"""Terms of words, and keywords of contexts."""
 
 import unicodedata
 
@@ -15,7 +15,7 @@ TERMS = cases("npl_index/ranking/terms")
 
 @pytest.mark.parametrize(("text", "expected"), TERMS.values(), ids=TERMS)
 def test_terms(text: str, expected: list[str]) -> None:
-    """Every way to write a word leads to the terms by which others will look for it."""
+    """Every spelling of a word leads to the terms of a search for it."""
     assert terms(text) == expected
 
 
@@ -43,7 +43,7 @@ def test_every_letter_can_be_found(letter: str, times: int) -> None:
 
 
 def test_decomposed_and_composed_are_one() -> None:
-    """Unicode's two ways to write an accent find each other."""
+    """Unicode's two ways to write an accent give equal terms."""
     assert terms("résumé") == terms("re\u0301sume\u0301")
 
 
@@ -75,18 +75,18 @@ def test_a_question_of_stop_words_still_asks() -> None:
 
 
 def test_repeated_words_weigh_more_and_question_words_less() -> None:
-    """Weights follow what the context insists on."""
+    """Weights follow the emphasis of the context."""
     weights = dict(extract_keywords("explain fences, nested fences and more fences, and tables").weights)
     assert weights["fenc"] > weights["tabl"] > weights["explain"]
 
 
 def test_neighbours_are_pairs() -> None:
-    """Words side by side are remembered as such."""
+    """Adjacent words are remembered as pairs."""
     assert ("defin", "list") in extract_keywords("a definition list").pairs
 
 
 def test_parts_of_identifiers_are_terms_of_the_query() -> None:
-    """Of a long question terms are left out, and so is what they are a part of, or have as a part."""
+    """Every part of an identifier is a term of the query, even if a long question drops terms."""
     names = " ".join(f"rare{number}x the-time-{number % 9}_of_{number}" for number in range(60))
     keywords = extract_keywords(f"{names} the-time-8_of_9")
     assert {term for parts in keywords.parts for term in parts} <= dict(keywords.weights).keys()

@@ -1,4 +1,4 @@
-"""The cut: the ranked sections that are returned."""
+"""The cut returns the useful beginning of the ranking."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def asked(context: str, *topics: str) -> Query:
 
 
 def test_the_cut_keeps_the_best() -> None:
-    """It returns the first hits, few of them, and with a budget at least as many."""
+    """The cut returns the first few hits, and with a budget at least as many."""
     hits, query = ask("agent definition of a table list"), asked("agent definition of a table list")
     few, more = cut(hits, ONE, query), cut(hits, ONE, query, generous=True)
     assert few == hits[: len(few)]
@@ -36,7 +36,7 @@ def test_a_bare_heading_gives_way_to_its_sections() -> None:
 
 
 def test_named_topics_survive_the_cut() -> None:
-    """A section whose heading is a topic the caller named is returned, however good another one is."""
+    """A section whose heading is a named topic is returned, however good another one is."""
     topics = ("agent declaration", "definition list", "runtime environment", "table formatting")
     context = "corner marks with name and type of an agent declaration"
     hits = ask(context, *topics)
@@ -58,7 +58,7 @@ def test_a_short_question_brings_its_section() -> None:
 
 
 def test_a_task_with_many_aspects_brings_the_sections_of_all() -> None:
-    """With a budget there is no number of sections at which the list ends."""
+    """A budget sets no fixed number of sections."""
     aspects = [f"aspect{chr(97 + n)}x" for n in range(26)]
     text = "".join(f"## About {aspect}\n\nWhat to know of {aspect}.\n\n" for aspect in aspects)
     among = collection(f"# All\n\nText.\n\n{text}")
@@ -86,7 +86,7 @@ def test_a_body_of_stop_words_is_text() -> None:
 
 
 def test_half_of_a_question_is_not_its_answer() -> None:
-    """The section with the other half comes too; once all is covered, only sections nearly as good do."""
+    """The section with the second half comes too; then only nearly equal sections follow."""
     roses, tulips, filler = (
         "## Roses\n\nPrune roses in spring.\n\n",
         "## Tulips\n\nPlant tulips in autumn.\n\n",
@@ -105,7 +105,7 @@ def test_half_of_a_question_is_not_its_answer() -> None:
 
 
 def test_a_task_with_many_aspects_brings_other_documents_first() -> None:
-    """Each document has a section before a second one of the best document, which has hardly more to say."""
+    """Each document gives a section before the best gives a second, slightly better one."""
     aspects = [f"aspect{chr(97 + n)}x" for n in range(26)]
     half, other = " ".join(aspects[:17]), " ".join(aspects[17:])
     among = collection(
@@ -134,7 +134,7 @@ Charging the lamp takes an hour, and charging an empty lamp two hours.
     ("more", "kept"), [(0, ["Charging the lamp", "Plate of the lamp"]), (60, ["Charging the lamp"])]
 )
 def test_a_further_section_follows_a_short_one(more: int, kept: list[str]) -> None:
-    """In a search of a few documents, whose sections are mostly short; not after a long one."""
+    """In a search of a few documents a short section is followed by another, a long one is not."""
     text = "It is quiet there, and nothing else happens until the morning. " * more
     among = collection(LAMP.format(text))
     ranking = rank(among, asked("charging the lamp"))

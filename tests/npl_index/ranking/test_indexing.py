@@ -32,7 +32,7 @@ def indexed(text: str = TEXT, path: str = "guides/demo.md") -> IndexedDocument:
 
 
 def answer(collection: Collection, question: str) -> list[str]:
-    """Name the sections found for a question, best first."""
+    """Return the sections that match a question, best first."""
     hits = rank(collection, Query(extract_keywords(question))).hits
     return [collection.documents[hit.document].tree.sections[hit.section].name for hit in hits]
 
@@ -56,13 +56,13 @@ def test_everything_in_a_document_can_be_found(question: str, section: str) -> N
 
 
 def test_front_matter_is_no_text() -> None:
-    """It is not returned, so it is not found, except for names of the page."""
+    """Front matter is neither searched nor returned, except for names of the page."""
     assert answer(indexed("---\nlayout: zebra\n---\n# A\n\ntext\n").collection, "zebra") == []
     assert answer(indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection, "zebra") == ["demo", "A"]
 
 
 def test_the_file_name_counts() -> None:
-    """A component's generic headings are found through the name of its file."""
+    """The name of its file leads to a component's generic headings."""
     both = KnownCollection(
         [indexed("## Syntax\n\nuse it\n", f"npl/{name}.md") for name in ("fence", "highlight")]
     )
@@ -72,7 +72,7 @@ def test_the_file_name_counts() -> None:
 
 @pytest.mark.thorough
 def test_a_document_of_too_many_words_is_found_by_the_first_of_them() -> None:
-    """Terms are numbered while they are read, so that a long text needs no list of all."""
+    """Terms are numbered while they are read, so a long text needs no list of all."""
     many = map("".join, islice(product("aeklmnoprtuxz", repeat=6), MAX_TERMS + 10_000))
     document = indexed(f"## Zebra\n\nzygote\n\n## Words\n\n{' '.join(many)}\n\n## Zulu\n\nxenon zygote\n")
     assert len(document.terms) == MAX_TERMS
@@ -96,7 +96,7 @@ def test_pages() -> None:
 
 
 def test_a_collection_of_one_is_kept() -> None:
-    """A document's own collection is made once."""
+    """A document makes its own collection once."""
     document = indexed()
     assert document.collection is document.collection
 
@@ -141,7 +141,7 @@ def test_a_long_section_is_read_to_its_end() -> None:
 
 
 def test_binary_files() -> None:
-    """A file that is no text is refused."""
+    """A binary file is refused."""
     with pytest.raises(UnreadableDocumentError):
         index_document(document("demo.md", "a\0b"))
 

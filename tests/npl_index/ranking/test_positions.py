@@ -1,4 +1,4 @@
-"""Reading sections word by word, compared with doing it slowly."""
+"""Words are located in sections as a slow reference does."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -38,7 +38,7 @@ def concepts_of(postings: Postings, words: Sequence[str]) -> list[Concept]:
 
 @given(bodies=TEXTS, width=st.integers(1, 6))
 def test_the_best_window(bodies: list[list[str]], width: int) -> None:
-    """It is that of all stretches of the width whose different words weigh most."""
+    """The window has the greatest weight of different words among all of its width."""
     postings = postings_of([[] for _ in bodies], bodies)
     wanted = ["ash", "oak", "elm"]
     weight = {word: 1.0 + place for place, word in enumerate(wanted)}
@@ -75,7 +75,7 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
 
 
 def test_reading_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bounded number of words is read, at any length of sections, but always of the first section."""
+    """The number of words read is bounded for any length, but the first section is always read."""
     bodies = [["oak"] * 50, ["elm"] * 60, ["fir"] * 10]
     postings = postings_of([[], [], []], bodies)
     for most, expected in ((10, [0]), (60, [0]), (110, [0, 1]), (1_000, [0, 1, 2])):

@@ -1,4 +1,4 @@
-"""Counting and weighing, against rank-bm25."""
+"""Counts and weights agree with rank-bm25."""
 
 from math import exp
 
@@ -26,7 +26,7 @@ def passages_of(*documents: Fields) -> Passages:
 
 
 def known(passages: Passages) -> list[tuple[int, str]]:
-    """Return the rows and terms that are there."""
+    """Return the known rows and terms."""
     vocabulary = passages.vocabulary
     assert isinstance(vocabulary, KnownVocabulary)
     return vocabulary.between("", "\U0010ffff")
@@ -84,7 +84,7 @@ def test_few_sections(sections: int) -> None:
 
 @given(texts, texts)
 def test_joining_is_counting_together(first: list[list[str]], second: list[list[str]]) -> None:
-    """Two documents joined have the statistics of one document with all their sections."""
+    """Two joined documents have the statistics of one with all their sections."""
     joined = passages_of(bodies_only(first), bodies_only(second))
     whole = passages_of(bodies_only(first + second))
     assert known(joined) == known(whole)
@@ -102,7 +102,7 @@ def test_fields_weigh_differently() -> None:
 
 
 def test_a_common_folder_says_nothing() -> None:
-    """Words that stand in every section's path, as those of the root folder do, change no score."""
+    """Words in every section's path, such as those of the root folder, change no score."""
     here, plain = (
         passages_of([(["alpha"], path, ["gamma"]), (["beta"], path, ["gamma", "delta"])])
         for path in (["docs"], [])
@@ -128,7 +128,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize(("term", "expected"), VARIANTS.values(), ids=VARIANTS)
 def test_variants(term: str, expected: set[str]) -> None:
-    """A query's word finds its abbreviations, its parts and its correct spelling."""
+    """A query's word matches its abbreviations, its parts and its correct spelling."""
     passages = passages_of(bodies_only([["environ", "kube", "ray", "directive", "123456", "ending"]]))
     shares = {passages.vocabulary.texts([row])[0]: share for row, share in passages.vocabulary.variants(term)}
     assert set(expected) <= set(shares) if expected else not shares

@@ -106,7 +106,7 @@ FORMS = (
 @pytest.mark.parametrize("kind", ["file", "folder", "nested"])
 @pytest.mark.parametrize("pair", FORMS)
 def test_the_form_that_was_written_comes_first(pair: tuple[str, str], kind: str) -> None:
-    """In any order, with any texts, as a topic and as a context."""
+    """Its section wins in any order, with any texts, as a topic and as a context."""
     texts = ("Nothing here.", "About {0}: {0} and {1} and {1}, {1} with {0}, and {1} again.")
     for one, other in (pair, pair[::-1]):
         for first, second in product(texts, repeat=2):
@@ -132,7 +132,7 @@ def test_topics_match_contents_too() -> None:
 
 
 def test_a_misspelt_topic() -> None:
-    """A heading is found from a topic that is spelt nearly like it."""
+    """A nearly right topic leads to its heading."""
     best = ask("", "tabel formating")[0]
     assert names([best]) == ["Table Formatting"]
     assert 0 < best.score.topic <= 0.5
@@ -175,7 +175,7 @@ def test_weights_change_the_order() -> None:
 
 
 def test_the_cutoff() -> None:
-    """Hits with less than that share of the best total are left out; none at all when it is 0."""
+    """Hits below that share of the best total are left out; 0 keeps all."""
     everything = ask("prompt tables of an agent definition", score_cutoff=0)
     above = ask("prompt tables of an agent definition", score_cutoff=0.7)
     best = everything[0].score.total
@@ -208,7 +208,7 @@ PAGES = [
 
 @pytest.mark.parametrize("joined", [False, True], ids=["three files", "one file"])
 def test_generic_headings_are_told_apart_by_their_page(*, joined: bool) -> None:
-    """The section "Usage" is that of the page asked about, be the pages files or parts of one file."""
+    """The answer is the section "Usage" of the named page, in a file of its own or in a part of one."""
     among = collection("\n".join(PAGES)) if joined else collection(*PAGES)
     best = ask("usage of routing", among=among)[0]
     indexed = among.documents[best.document]
@@ -282,7 +282,7 @@ def test_a_dropped_signal_has_no_gain(dropped: Signal) -> None:
 
 
 def test_a_title_tells_sections_of_one_page_apart() -> None:
-    """All sections speak of packages, the install and a proxy; one is called by two of these words."""
+    """All sections mention packages, the install and a proxy; one heading has two of these words."""
     assert names(ask(BEHIND_A_PROXY, among=collection(MANUAL)), collection(MANUAL))[0] == "Install packages"
 
 
@@ -307,7 +307,7 @@ They are sent in parts.
 
 @pytest.mark.parametrize(("files", "gaining"), [([CHAPTER, GUIDE], {"Failed uploads"}), ([CHAPTER], set())])
 def test_a_section_with_text_gains_by_its_best_subsection(files: list[str], gaining: set[str]) -> None:
-    """In a search of several documents; a bare heading does not, nor the title of a page without text."""
+    """In a search of several documents, bare headings and titles without text gain nothing."""
     among = collection(*files)
     ranking = rank(among, Query(extract_keywords("are large or failed uploads sent again")))
     gains = ranking.gains.get("child", [0.0] * len(ranking.hits))
@@ -335,7 +335,7 @@ A herd of goats is sold whole.
     ids=["all words", "no word"],
 )
 def test_the_beginning_of_a_page_gains_if_it_has_the_whole_query(begins: str, gains: bool) -> None:
-    """It is the answer then, and else an overview of better sections."""
+    """It is the answer then; otherwise it only introduces better sections."""
     among = collection(HERDS.format(begins), GUIDE)
     ranking = rank(among, Query(extract_keywords("a herd of goats")))
     gain = dict(zip(names(ranking.hits, among), ranking.gains["child"], strict=True))
@@ -348,14 +348,14 @@ EXPLAINED = (
 
 
 def test_a_section_that_explains_comes_before_one_that_only_names() -> None:
-    """In a search of several documents, where stubs of a few words match many questions."""
+    """Many short stubs match a question to several documents and do not come first."""
     explains = f"# Pump\n\n## After a pause\n\n{EXPLAINED * 3}\n"
     among = collection("# Keys\n\n## F9\n\nResuming the pump.\n", explains, GUIDE)
     assert names(ask("resuming the pump", among=among), among)[0] == "After a pause"
 
 
 def test_no_title_names_the_question() -> None:
-    """Then titles add nothing, and the text decides."""
+    """Titles without the question's words add nothing, and the text decides."""
     among = collection(MANUAL)
     ranking = rank(among, Query(extract_keywords("servers of their own")))
     assert not any(ranking.gains["title"])
@@ -370,7 +370,7 @@ def test_one_file_is_ranked_alike_from_memory_and_from_the_index() -> None:
 
 
 def test_many_documents_at_once() -> None:
-    """A large collection is ranked in blocks with the same result as each file's own order suggests."""
+    """Ranking a large collection in blocks agrees with each file's own order."""
     filler = [
         f"# Page {n}\n\n" + "".join(f"## Part {i}\n\nword{n} other{i}\n\n" for i in range(50))
         for n in range(60)
@@ -381,7 +381,7 @@ def test_many_documents_at_once() -> None:
 
 
 def test_the_first_question_about_a_page_takes_no_step_for_each_of_its_words() -> None:
-    """Its postings are weighed then, all at once."""
+    """The first question weighs all postings of a page at once."""
     ask("kettle")  # what is known of English is loaded
 
     def steps(words: int) -> int:
@@ -454,7 +454,7 @@ IDENTIFIERS = {
 
 @pytest.mark.parametrize(("context", "others", "right", "expected"), IDENTIFIERS.values(), ids=IDENTIFIERS)
 def test_an_exact_identifier_comes_first(context: str, others: list[str], right: str, expected: str) -> None:
-    """Before its parts and before identifiers that look like it."""
+    """It comes before its parts and before similar identifiers."""
     among = collection(*others, right)
     assert names(ask(context, among=among), among)[0] == expected
 
@@ -470,7 +470,7 @@ def test_an_exact_heading_wins() -> None:
 
 
 def test_topics_in_order() -> None:
-    """A heading that is the topic scores above one that has it in part, that one above one spelt alike."""
+    """A heading equal to the topic beats one that contains it, and that beats one spelt alike."""
     text = "# T\n\n## Risk List\n\nrisk, risks\n\n## Risk\n\nNot yet.\n\n## Rusk\n\nrisks, risk and risks\n"
     among = collection(text)
     hits = ask("", "risks", among=among)
@@ -496,7 +496,7 @@ def test_a_topic_of_stop_words() -> None:
     ],
 )
 def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str) -> None:
-    """It stands once, in a long text; others have its parts as a heading, and its number."""
+    """It stands once in a long text, while other headings have its parts and its number."""
     filling = "Other things are told here, at some length. " * 9
     texts = [
         f"# {parts} {100 + n * 7 % 400}\n\n{parts} and {parts} of {100 + n * 7 % 400}. {parts}.\n\n"
@@ -535,7 +535,7 @@ def test_an_unspecific_topic_leaves_the_choice_to_the_context(subject: str) -> N
 
 
 def test_a_topic_that_is_one_heading_wins() -> None:
-    """A rare heading comes first as a topic, although the context speaks of other sections."""
+    """A rare heading as a topic comes first, although the context is about other sections."""
     among = shop()
     context = "remove stains from kettles and lanterns, repair all about them"
     assert names(ask(context, "Tariff codes", among=among)[:1], among) == ["Tariff codes"]
@@ -545,7 +545,7 @@ def test_a_topic_that_is_one_heading_wins() -> None:
     ("topic", "part"), [("allow_nets", ".NET"), ("node.js", "Place"), ("max_workers", "Worker")]
 )
 def test_a_part_of_an_identifier_is_no_topic(topic: str, part: str) -> None:
-    """A heading that is a part of the identifier does not fit it; one that holds the identifier does."""
+    """A heading that is a part of the identifier does not fit; one that contains it does."""
     among = collection(
         f"# T\n\n## {part}\n\nOther matters.\n\n## The setting {topic}\n\nHow.\n\n## Login\n\nBy IP.\n"
     )
@@ -563,7 +563,7 @@ def both(hits: list[Hit], among: Collection) -> tuple[list[str], list[Hit]]:
 
 
 def test_identifiers_of_one_question_weigh_alike() -> None:
-    """The section that is about one of them is not lost behind those that mention rarer ones."""
+    """A section about one of them ranks before sections that mention rarer ones."""
     pages = [f"# P{n}\n\nOrdinary prose {n}.\n" for n in range(600)]
     known = "validate_by_name " * 9
     pages += [f"# Q{n}\n\nSee validate_by_name.\n" for n in range(8)]
@@ -574,7 +574,7 @@ def test_identifiers_of_one_question_weigh_alike() -> None:
 
 
 def test_words_on_nearly_every_page_say_little() -> None:
-    """A word that few sections hold, but one on every page, is not what a question is about."""
+    """A word of few sections that is on every page does not decide a question."""
     steps = "".join(f"## Step {n}\n\nMore of it.\n\n" for n in range(12))
     pages = [f"# Page {n}\n\nIn turbine operation.\n\n{steps}" for n in range(60)]
     pages += [f"# Shed {n}\n\nA gasket. In turbine operation.\n\n{steps}" for n in range(30)]

@@ -1,4 +1,4 @@
-"""Languages, versions and statuses of documents, and which documents stand behind others."""
+"""Languages, versions and statuses put documents behind others."""
 
 from datetime import datetime, timezone
 
@@ -48,7 +48,7 @@ def test_older_versions_of_a_path(paths: list[str], older: set[int]) -> None:
     ],
 )
 def test_older_versions_of_the_same_headings(paths: list[str], older: set[int]) -> None:
-    """Headings that several pages of a version have say nothing, nor do those of other folders."""
+    """Headings that several pages of a version share prove nothing, nor do those of other folders."""
     versions = versions_of([f"/docs/{path}" for path in paths])
     assert versions.older == set()
     headings = dict.fromkeys(range(len(paths)), frozenset(("use", "limits")))
@@ -119,6 +119,6 @@ def test_documents_behind_others(question: str, behind: dict[int, str]) -> None:
 
 
 def test_a_named_version_stands_before_the_current_pages() -> None:
-    """Pages outside of the folders of versions are current, also without a version in their path."""
+    """Pages outside of version folders are current, also without a version in their path."""
     versions = versions_of(["/r/docs/a.md", "/r/versioned_docs/version-3.1/a.md", "/r/docs/b.md"])
     assert reasons("How was it in 3.1?", range(3), [Standing()] * 3, versions) == {0: "version current"}

@@ -1,4 +1,4 @@
-"""Words of a question in the sections, and the verdict on an answer."""
+"""The verdict on an answer follows from the question's words in its sections."""
 
 from functools import partial
 
@@ -45,7 +45,7 @@ BOTH = collection(CACHE, SERVER)
 
 
 def told(question: str, *topics: str, among: Collection = BOTH) -> Verdict:
-    """Ask, and say what speaks for an answer."""
+    """Ask a question and return its verdict."""
     return judge(rank(among, Query(extract_keywords(question), topics)).coverage)
 
 
@@ -94,13 +94,13 @@ ABSENT = {
 
 @pytest.mark.parametrize("question", HELD.values(), ids=HELD)
 def test_a_question_that_sections_answer_is_held(question: str) -> None:
-    """Its words are in one section; the question has others."""
+    """One section has the words that matter."""
     assert told(question).state == "held"
 
 
 @pytest.mark.parametrize(("question", "words"), ABSENT.values(), ids=ABSENT)
 def test_a_question_about_something_else_is_absent(question: str, words: tuple[str, ...] | None) -> None:
-    """No section holds its telling words; they are named as the caller wrote them."""
+    """No section has its rare words, which are named as the caller wrote them."""
     verdict = told(question)
     assert verdict.state == "absent"
     assert words is None or verdict.absent == words
@@ -108,7 +108,7 @@ def test_a_question_about_something_else_is_absent(question: str, words: tuple[s
 
 
 def test_words_are_named_as_written_most_telling_first() -> None:
-    """An identifier comes before a word, a rare word before a common one; verbs like "use" are not missed."""
+    """Identifiers come before words, rare words before common ones; verbs like "use" are not missed."""
     verdict = told("Configure the Middleware, `Kafka` and ZOO_HOME to add a header.")
     assert verdict.absent == ("ZOO_HOME", "Kafka")
     assert verdict.held[-1] == "add"
@@ -117,7 +117,7 @@ def test_words_are_named_as_written_most_telling_first() -> None:
 
 @pytest.mark.parametrize("word", ["x" * 20_000, "a-b_c." * 500, "/".join(["部分"] * 500)])
 def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
-    """Naming any word costs few tokens."""
+    """The name of any word costs few tokens."""
     verdict = told(word)
     assert verdict.absent
     assert all(len(one) <= MAX_SHOWN for one in verdict.absent)
@@ -132,7 +132,7 @@ def test_a_question_without_spaces_takes_time_in_proportion(part: str) -> None:
 
 
 def test_the_best_section_holds_too_little() -> None:
-    """Where another of the first sections holds the question, the best one is weak."""
+    """The best section is weak if another of the first ones has the question's words."""
     question = "middleware adds the processing time to each response"
     among = collection(CACHE, SERVER, "".join(f"## Note {number}\n\nText.\n\n" for number in range(500)))
     assert told(question, among=among).state == "held"
@@ -142,7 +142,7 @@ def test_the_best_section_holds_too_little() -> None:
 
 
 def test_more_sections_need_more_evidence() -> None:
-    """One page has fewer words by chance than many pages."""
+    """A single page has fewer words by chance than many pages."""
     question = "which delay between groups of lamps fits a clock"
     notes = "".join(f"## Note {number}\n\nText.\n\n" for number in range(500))
     assert told(question).state == "held"
@@ -151,7 +151,7 @@ def test_more_sections_need_more_evidence() -> None:
 
 @pytest.mark.parametrize(("planted", "state"), [(14, "held"), (1, "absent")])
 def test_sections_answer_a_long_task_together(planted: int, state: str) -> None:
-    """No section has enough of it; a few have together, if they are about its parts."""
+    """No section has enough of a long task alone; a few about its parts have it together."""
     beds = [" ".join(f"{first}{letter}vetch" for letter in "kmp") for first in "abcdefghijklno"]
     texts = [bed if number < planted else "Empty." for number, bed in enumerate(beds * 36)]
     among = collection("".join(f"## Bed {number}\n\n{text}\n\n" for number, text in enumerate(texts)))
@@ -159,7 +159,7 @@ def test_sections_answer_a_long_task_together(planted: int, state: str) -> None:
 
 
 def test_words_of_a_topic_belong_to_the_question() -> None:
-    """The verdict says whether a named heading is there."""
+    """The verdict says whether a named heading exists."""
     assert told("", "Cache directory").state == "held"
     assert told("", "Kafka rebalancing") == Verdict(("Kafka", "rebalancing"), (), "absent")
 

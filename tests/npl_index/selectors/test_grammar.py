@@ -1,4 +1,4 @@
-"""Reading selectors: what they mean, what cannot be read and how that is said, and limits."""
+"""Reading selectors: meanings, errors and limits."""
 
 import pickle
 from dataclasses import FrozenInstanceError
@@ -15,14 +15,14 @@ CASES = cases("selectors/grammar")
 
 
 def written(steps: tuple[Step, ...]) -> str:
-    """Write steps in one unmistakable form: combinator, level, name."""
+    """Write steps in an unambiguous form: combinator, level, name."""
     signs = {"start": "", "child": "> ", "descendant": "// "}
     return " ".join(f"{signs[step.combinator]}{'#' * (step.level or 0)}{step.name!r}" for step in steps)
 
 
 @pytest.mark.parametrize(("text", "meaning"), CASES["meaning"])
 def test_meaning(text: str, meaning: str) -> None:
-    """Operators, marks and names are told apart as the grammar says."""
+    """Operators, marks and names are distinguished as the grammar says."""
     assert written(compile_selector(text).steps) == meaning
 
 
@@ -35,7 +35,7 @@ def test_ranges(text: str, start: str, end: str) -> None:
 
 @pytest.mark.parametrize(("text", "document"), CASES["documents"])
 def test_document(text: str, document: str | None) -> None:
-    """A selector tells which document it may start with, so that this document can be opened."""
+    """A selector names the document it may start with, so that this document can be opened."""
     assert compile_selector(text).document == document
 
 
@@ -44,7 +44,7 @@ SYNTAX_ERRORS: dict[str, str] = CASES["errors"]
 
 @pytest.mark.parametrize("text", SYNTAX_ERRORS)
 def test_syntax_errors(text: str) -> None:
-    """A selector that cannot be read is shown with the spot, and with what was expected there."""
+    """The error shows the place in the selector and what was expected there."""
     with pytest.raises(SelectorSyntaxError) as error:
         compile_selector(text)
     assert str(error.value) == SYNTAX_ERRORS[text]
@@ -127,7 +127,7 @@ def test_spelled_names_read_as_names(name: str, marks: str) -> None:
     )
 )
 def test_blanks_between_elements_do_not_matter(elements: list[str]) -> None:
-    """One blank or many, or a line break: the meaning stays the same."""
+    """Several blanks or a line break mean the same as one blank."""
 
     def read(text: str) -> object:
         selector = outcome(text)
@@ -143,7 +143,7 @@ def test_blanks_between_elements_do_not_matter(elements: list[str]) -> None:
     cases("npl_index/selectors/grammar"),
 )
 def test_a_name_shows_what_nobody_can_see(name: str, spelt: str) -> None:
-    """And does not end a comment; it is read as it was."""
+    """Invisible characters are written as numbers, end no comment, and read back unchanged."""
     assert spell(name) == spelt
     assert compile_selector(f"guide > ## {spelt}").steps[-1].name == name
 

@@ -80,7 +80,7 @@ def test_fold_is_stable(text: str) -> None:
 
 
 def test_fold_document() -> None:
-    """A document is called the same with its ending and without."""
+    """A document has the same folded name with its ending and without."""
     assert fold_document("core/prompts/NPL-Conventions.md") == fold_document("core/prompts/npl-conventions")
 
 

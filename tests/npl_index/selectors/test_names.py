@@ -1,4 +1,4 @@
-"""Selectors over sets: what the index says of names leads where reading all documents leads."""
+"""Selectors over sets give equal results from the index and from reading all documents."""
 
 from collections.abc import Sequence
 
@@ -75,7 +75,7 @@ def found(scope: Scope, selector: str) -> object:
 def test_selectors_find_the_same_with_and_without_the_trees(
     documents: dict[str, str], chosen: list[str], stored: bool
 ) -> None:
-    """The same sections, the same errors with the same hints, in memory or in the index."""
+    """Sections, errors and hints are equal in memory and in the index."""
     every = [indexed(path, documents[path]) for path in sorted(documents)]
     names: Names = KnownCollection(every).names
     if stored:
@@ -90,7 +90,7 @@ def test_selectors_find_the_same_with_and_without_the_trees(
 
 
 def test_only_documents_that_may_be_meant_are_read() -> None:
-    """A heading that one of fifty documents has is found by reading that one; a wrong name costs five."""
+    """One of fifty documents is read for a heading that it alone has; a wrong name costs five."""
     documents = [indexed(f"page{n}.md", f"# Page\n\n## Number {n}\n\n## More of it\n") for n in range(50)]
     asked: list[int] = []
 

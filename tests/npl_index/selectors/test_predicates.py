@@ -45,7 +45,7 @@ def test_traits(spellings: str, trait: str) -> None:
     ],
 )
 def test_meaning(text: str, expected: Conditions) -> None:
-    """Numbers, depths and unknown predicates are told apart; blanks and case do not matter."""
+    """Numbers, depths and unknown predicates are distinguished; blanks and case do not matter."""
     assert read_predicate(text, 0, Conditions()) == (expected, len(text))
 
 

@@ -1,4 +1,4 @@
-"""Selectors against trees: cases as Markdown, exactness of generated selectors, errors, growth."""
+"""Selectors against trees: cases as Markdown, exact generated selectors, errors and growth."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

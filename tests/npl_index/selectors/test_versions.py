@@ -1,4 +1,4 @@
-"""Order of versions."""
+"""Versions are ordered."""
 
 from itertools import pairwise
 

@@ -78,7 +78,7 @@ def test_odd_characters_are_counted(text: str) -> None:
 
 
 def test_names_say_what_was_counted() -> None:
-    """A counter's name tells the vocabulary, and whether the count is exact."""
+    """A counter's name has the vocabulary and says whether the count is exact."""
     assert [
         (counter.name, counter.exact) for counter in (SMALL["cl100k_base"], estimator("o200k_harmony"))
     ] == [
@@ -96,7 +96,7 @@ def test_unknown_vocabulary_names_those_alike() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [("-\n", "/a"), ("a\n\n", "\nb"), ("a\n", "\r")])
 def test_texts_that_continue_a_token_are_told(left: str, right: str) -> None:
-    """The condition is needed: each of these pairs costs another number of tokens when put together."""
+    """Each of these pairs costs another number of tokens when it is joined."""
     assert not starts_token(right)
     counter = SMALL["o200k_base"]
     assert counter.count(left + right) != counter.count(left) + counter.count(right)

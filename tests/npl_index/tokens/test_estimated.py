@@ -44,7 +44,7 @@ def test_estimate_is_near_the_truth(vocabulary: str) -> None:
 
 
 def test_estimates_of_both_vocabularies_keep_the_promise() -> None:
-    """Of the counts of all kinds of text in all languages, 95 in 100 are met within 10 %."""
+    """Of the counts of all kinds of text in all languages, 95 % are met within 10 %."""
     near = [
         0.9 <= ESTIMATES[vocabulary].count(case(name)) / TRUTH[name][vocabulary] <= 1.1
         for name in TRUTH

@@ -1,4 +1,4 @@
-"""The exact count against tiktoken, and where vocabularies come from."""
+"""The exact count against tiktoken, and the places of vocabularies."""
 
 import base64
 import gzip
