@@ -186,13 +186,13 @@ class DocumentSet:
     def note(self, part: SectionPart) -> str | None:
         """Return the remark about a ranked section: its document's standing, and copies."""
         standing = self.behind.get(part.document) or self.status(part.document)
-        copies = self._copies(part.place) if part.place in self.noted and not part.chosen else ()
-        files = len({document for document, _ in copies} - {part.document})
-        also = f"also in {files} file{'s' * (files > 1)}, {self.selector(copies[0])}" if files else ""
-        return "; ".join(filter(None, (standing, also))) or None
-
-    def _copies(self, place: Place) -> Sequence[Place]:
-        return self.once(("copies", place), lambda: self.collection.copies(*place))
+        notes = [standing] if standing else []
+        if part.place in self.noted and not part.chosen:
+            copies = self.once(("copies", part.place), lambda: self.collection.copies(*part.place))
+            for word, places in zip(("also", "similar"), copies, strict=True):
+                if files := len({document for document, _ in places}):
+                    notes.append(f"{word} in {files} file{'s' * (files > 1)}, {self.selector(places[0])}")
+        return "; ".join(notes) or None
 
     def status(self, document: int) -> str:
         """Return the status of a document by its front matter; empty unless it is retired."""

@@ -28,7 +28,7 @@ from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.indexing import Collection, ParsedDocument, Summary, restore_sections, summarized
 from npl_index.ranking.postings import Postings, Sections
 from npl_index.ranking.standing import FIELDS, Standing, status_of
-from npl_index.selectors.names import LEVEL, Place
+from npl_index.selectors.names import LEVEL, SIMILAR, Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
@@ -37,8 +37,9 @@ Read = Callable[[Found], Document]
 T = TypeVar("T", ParsedDocument, "IndexRow")
 
 _COPIES = (
-    "SELECT document, section FROM name WHERE copy != 0"
-    " AND copy = (SELECT copy FROM name WHERE document = ? AND section = ?)"
+    "SELECT name.document, name.section, name.copy = own.copy FROM name JOIN name AS own ON name.copy != 0"
+    f" AND name.copy BETWEEN own.copy & {-1 << SIMILAR} AND own.copy | {~(-1 << SIMILAR)}"
+    " WHERE own.document = ? AND own.section = ?"
 )
 
 _MAX_SUMMARIES = 1_000
@@ -263,11 +264,14 @@ class IndexedCollection(Collection):
             names[number].add(name)
         return {one: frozenset(names[number]) for one, number in zip(documents, numbers, strict=True)}
 
-    def copies(self, document: int, section: int) -> Sequence[Place]:
-        """Return the other sections with the text of a section, in several documents, in their order."""
-        rows = self._reader.rows(_COPIES, int(self.scope.documents[document]), section)
-        known = self.scope.places
-        return sorted({(known[one], other) for one, other in rows if one in known} - {(document, section)})
+    def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
+        """Return the sections of other documents with the text of a section, and those with a similar one."""
+        number, known = int(self.scope.documents[document]), self.scope.places
+        equal, similar = set[Place](), set[Place]()
+        for other, index, is_equal in self._reader.rows(_COPIES, number, section):
+            if other != number and other in known:
+                (equal if is_equal else similar).add((known[other], index))
+        return sorted(equal), sorted(similar)
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""

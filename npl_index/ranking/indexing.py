@@ -41,7 +41,7 @@ from npl_index.ranking.standing import Standing, Versions, language_of, status_i
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field
 from npl_index.selectors.labels import fold, heading_label
-from npl_index.selectors.names import LEVEL, KnownNames, Name, Names, Place, names_of
+from npl_index.selectors.names import LEVEL, SIMILAR, KnownNames, Name, Names, Place, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import NOTHING
@@ -144,7 +144,7 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     row_of = np.empty(len(words), np.uint32)
     row_of[list(map(numbers.__getitem__, words))] = np.arange(len(words))
     names = names_of(tree, (" ".join(without_compounds(heading)) for heading, *_ in found))
-    further, copies = [more for *_, more in found], [name.copy for name in names]
+    further, copies = [more for *_, more in found], [name.copy >> SIMILAR for name in names]
     sections = sections_of(tree, rows, further, copies, row_of)
     return IndexedDocument(document, tree, tuple(words), sections, names)
 
@@ -426,9 +426,9 @@ class Collection(ABC):
         fronts = (parsed.tree.front_matter for parsed in self.documents)
         return dict(Counter(chain.from_iterable({name for name, _ in field_values(one)} for one in fronts)))
 
-    def copies(self, document: int, section: int) -> Sequence[Place]:  # noqa: ARG002
-        """Return the other sections with the text of a section, in several documents, in their order."""
-        return ()
+    def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:  # noqa: ARG002
+        """Return the sections of other documents with the text of a section, and those with a similar one."""
+        return (), ()
 
     @cached_property
     def versions(self) -> Versions:

@@ -31,8 +31,18 @@ LISTS_LINKS = BEGINS_PAGE << 1
 MIN_COPY = 8
 """Minimum words of a text that counts as a copy of an equal one: an answer has it once."""
 
-_MARKS = re.compile(r"^[ \t]*(?:[#>]+|[-+*](?=[ \t]))[ \t]*|\*\*|__", re.MULTILINE)
-_LINK = re.compile(r"\]\((?![a-z]+:)[^()\n]*\)")
+SIMILAR = 16
+"""Low bits of the digest of a copy in which similar texts differ."""
+
+_MARKS = re.compile(r"^[ \t]*(?:[#>]+(?=\s)|[-+*](?=[ \t]))[ \t]*", re.MULTILINE)
+_STRONG = re.compile(r"(?<![^\s(])\*\*(?=\S)([^*\n`]+)(?<=\S)\*\*")
+_FOLDER = re.compile(r"(\]\((?![a-z]+:))[^()\s]*/(?=[^()\s/])")
+_WORD = re.compile(r"(?:[^\s`]+|`[^`]*`?)+")  # code is one word, as written
+_NEEDLESS = re.compile(
+    r"\0(?:please|the(?!\0(?:few|less|little|more|most|one|only)\b))(?=\0[a-z])"
+    r"|(?<=[^\W\d_]{3})\.(?=\0[A-Z]|\Z)"
+)
+"""An article, a courtesy, or a full stop, in words behind NULs; the words around them show that it is one."""
 
 
 class Name(NamedTuple):
@@ -43,7 +53,7 @@ class Name(NamedTuple):
     :param fold: the folded form of the label (:func:`npl_index.selectors.labels.fold`).
     :param written: the folded form of the heading's source, empty if equal.
     :param spelt: the terms of its heading without compounds, joined by spaces.
-    :param copy: digest of its own text without markup (:func:`copy_digest`); 0 for a short text.
+    :param copy: digest of its own text (:func:`copy_digest`); 0 for a short one.
     """
 
     kind: int
@@ -80,22 +90,29 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
         same = section.heading == section.name or not section.index
         written = "" if same else fold(heading_label(section.heading))
         title = "" if section.index else section.heading  # it stands in the front matter
-        copy = copy_digest(f"{title}\n{tree.text(section.own)}")
+        copy = copy_digest(f"{title}\n{tree.text(section.own)}", is_code=section.own_traits.has_code)
         names.append(Name(kind_of(section), label, fold(label), written, terms, copy))
     return names
 
 
-def copy_digest(text: str) -> int:
+def copy_digest(text: str, *, is_code: bool) -> int:
     """Return a number that texts with the same words in the same order share; 0 for a text of a few words.
 
-    Marks of headings, lists, quotations and emphasis do not count, nor relative addresses of links, which
-    differ between copies. Code counts as written.
+    Marks of headings, lists, quotations and emphasis do not count, nor the folders of relative links, which
+    differ between copies. Texts that differ only in articles, courtesies and full stops have different
+    bits :data:`SIMILAR`; each other word may be the answer.
+
+    :param is_code: whether the text has a block of code; it then counts as written.
     """
-    words = _LINK.sub("]", _MARKS.sub("", text)).split()
+    words = _WORD.findall(text if is_code else _STRONG.sub(r"\1", _FOLDER.sub(r"\1", _MARKS.sub("", text))))
     if len(words) < MIN_COPY:
         return 0
-    digest = blake2b(" ".join(words).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True) or 1
+    whole = text.lstrip("\n# ") if is_code else "\0".join(["", *words])
+    digests = (
+        blake2b(own.encode("utf-8", "surrogatepass"), digest_size=bits // 8).digest()
+        for own, bits in ((whole, SIMILAR), (_NEEDLESS.sub("", whole), 64 - SIMILAR))
+    )
+    return int.from_bytes(b"".join(digests), "little", signed=True)
 
 
 class Names(Protocol):

@@ -52,6 +52,39 @@ def test_a_text_comes_once(folder: Call) -> None:
     assert len([one for one in hits if one["title"] == "Keep mode"]) == 2
 
 
+PAIRS = [
+    ("the nightly run keeps `f(**options)`", "the nightly run keeps `f(options)`"),
+    ("the nightly run keeps __call__ as it is", "the nightly run keeps call as it is"),
+    ("the nightly run keeps 2**3 of its files", "the nightly run keeps 23 of its files"),
+    ("the nightly run keeps [it](../prod.md)", "the nightly run keeps [it](../stage.md)"),
+    ("```yaml\nnightly:\n  run:\n    keeps: it\n```", "```yaml\nnightly:\n  run:\n  keeps: it\n```"),
+    ("the nightly run keeps `the end`", "the nightly run keeps `end`"),
+    ("the nightly run keeps the few", "the nightly run keeps few"),
+    ("the nightly run asks the Who", "the nightly run asks Who"),
+    ("#nightly run keeps its files", "nightly run keeps its files"),
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0][-12:])
+def test_texts_whose_difference_may_be_the_answer_both_come(
+    folder: Call, settings: Settings, pair: tuple[str, str]
+) -> None:
+    for name, text in zip(("one", "two"), pair, strict=True):
+        page = f"# Run\n\n## Nightly\n\nOf the files on a node of the cluster,\n\n{text}\n"
+        (settings.roots[0] / f"{name}.md").write_text(page)
+    answer = folder("npl_load_tailored", context="nightly run keeps files of the cluster", token_budget=1000)
+    assert [one.get("note") for one in answer["data"]["sections"]] == [None, None]
+
+
+def test_a_text_without_an_article_is_similar(folder: Call, settings: Settings) -> None:
+    texts = "wakes the node of pumps in the night.", "wakes node of pumps in the night"
+    for name, text in {"one": texts[0], "two": texts[1], "three": texts[0]}.items():
+        (settings.roots[0] / f"{name}.md").write_text(f"# Run\n\n## Nightly\n\nThe nightly run {text}\n")
+    asked = {"context": "nightly run wakes pumps", "token_budget": 1000}
+    (only,) = folder("npl_load_tailored", **asked)["data"]["sections"]
+    assert only["note"] == "also in 1 file, three > ## Nightly; similar in 1 file, two > ## Nightly"
+
+
 def test_the_beginning_of_a_page_comes_once(folder: Call, settings: Settings) -> None:
     """Unless its title is another."""
     text = "---\ntitle: {}\n---\nThe badger digs a sett with many doors and cleans it each week.\n"
