@@ -109,7 +109,8 @@ def language_of(text: str) -> str:
     characters = sum(map(len, words)) or 1
     for codes, script in () if text.isascii() else _SCRIPTS:
         if len(script.findall(text)) >= _SCRIPT_SHARE * characters:
-            return max(codes.split(), key=lambda code: points.get(code, 0))
+            best = max(codes.split(), key=lambda code: points.get(code, 0))
+            return best if best == codes or points[best] else ""
     if len(words) <= _SHORT:  # a question may have few of these words, but other words of English
         points["en"] += sum(commonness(term) > RARE for term in terms(text)) / 2
     (best, most), (_, second), *_ = sorted(points.items(), key=lambda one: -one[1])
