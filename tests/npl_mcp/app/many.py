@@ -1,4 +1,4 @@
-"""Folders of many small files, and what a server says of them."""
+"""Folders of many small files, and answers about them."""
 
 import os
 import time

@@ -38,7 +38,7 @@ def test_a_view_has_its_own_roots_and_project_and_the_same_state(settings: Setti
 
 
 def test_a_set_is_kept_until_a_file_changes(settings: Settings) -> None:
-    """Another caller gets the same one; a changed file makes another one."""
+    """Another caller gets the same set; a changed file leads to a new one."""
     for path in (settings.roots[0] / "plants").iterdir():
         os.utime(path, (0, 0))
     app = App(settings)
@@ -67,7 +67,7 @@ for line in sys.stdin:
 
 
 def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings) -> None:
-    """Words of one length, written many times within the grain of the clock: states look alike."""
+    """Words of one length, written many times within a tick of the clock, leave equal states of the file."""
     root, chance = settings.roots[0] / "many", Random(1)
     for number in range(20):
         path = root / f"folder{number % 3}" / f"page{number}.md"

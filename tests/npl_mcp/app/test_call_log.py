@@ -31,7 +31,7 @@ def rows(settings: Settings) -> list[LoggedCall]:
 
 
 def test_what_is_left_is_written_when_the_server_ends(logged: Settings) -> None:
-    """A context is kept by who asks for that alone."""
+    """Contexts are stored only if their setting asks for it."""
     assert calls(logged, LOAD)[0]["success"]
     calls(replace(logged, log_calls="contexts"), LOAD)
     assert [call.context for call in rows(logged)] == ["how to begin", None]
@@ -71,7 +71,7 @@ FAILING: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", FAILING)
 def test_a_failed_call_has_its_reason(logged: Settings, case: str) -> None:
-    """Its arguments are stored shortened, and only with contexts."""
+    """Its arguments are shortened, and stored only with contexts."""
     answer = calls(logged, [FAILING[case]])[0]
     calls(replace(logged, log_calls="contexts"), [FAILING[case]])
     full, bare = rows(logged)

@@ -1,4 +1,4 @@
-"""Where a caller says it works: every folder that cannot be used is refused as such."""
+"""A caller's folder is refused in all forms that cannot be used."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ FOLDERS = {
 def test_a_folder_that_cannot_be_used_is_refused(
     settings: Settings, tmp_path: Path, case: str, trusted: bool
 ) -> None:
-    """Links in circles, names that are too long, files, and names that no folder can have."""
+    """Circular links, too long names, files and impossible names are refused."""
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     (tmp_path / "file").touch()

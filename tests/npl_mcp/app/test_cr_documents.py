@@ -45,7 +45,7 @@ def ask(settings: Settings, tool: str, **arguments: Any) -> Any:
 
 
 def test_one_is_browsed_by_its_sections(project: tuple[Settings, Path]) -> None:
-    """It is called by its key, and its fields come as metadata."""
+    """The document's name is its key, and its fields come as metadata."""
     data = ask(project[0], "npl_section_index", file="cr:TST-002")
     assert data["file"] == "cr:TST-002"
     titles = str(data)
@@ -53,7 +53,7 @@ def test_one_is_browsed_by_its_sections(project: tuple[Settings, Path]) -> None:
 
 
 def test_a_folder_of_them_ranks_together(project: tuple[Settings, Path]) -> None:
-    """Hits name their change request, and their selectors load just them."""
+    """Hits name their change request, and their selectors load only that."""
     data = ask(project[0], "npl_load_tailored", context="importer loses rows of files", file="cr:TST")
     best = data["sections"][0]
     assert "TST-003" in best["selector"]
@@ -90,13 +90,13 @@ def test_fields_of_the_front_matter_filter(
     ],
 )
 def test_a_name_that_leads_nowhere_is_told(project: tuple[Settings, Path], name: str, code: str) -> None:
-    """By the same codes as of the tools."""
+    """Errors have the codes of the tools for change requests."""
     answer = calls(project[0], [("npl_section_index", {"file": name})])[0]
     assert (answer["success"], answer["error_code"]) == (False, code)
 
 
 def test_an_edit_is_seen_at_once(project: tuple[Settings, Path]) -> None:
-    """By the tools or by another program; a new one joins the set."""
+    """The next call sees edits by tools and by other programs; a new change request joins the set."""
     settings, file = project
     zebra = {"key": "2", "operation": "append", "section": "Rationale", "content": "zebra"}
     requests: list[tuple[str, dict[str, Any]]] = [
@@ -115,7 +115,7 @@ def test_an_edit_is_seen_at_once(project: tuple[Settings, Path]) -> None:
 
 
 def test_the_file_itself_stays_a_document_of_its_own(project: tuple[Settings, Path]) -> None:
-    """By its path it is called as before, whichever name was used first."""
+    """Its path remains its name, whichever of its names was used first."""
     settings, _ = project
     by_key, by_path, again = calls(
         settings,

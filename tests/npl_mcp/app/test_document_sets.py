@@ -1,4 +1,4 @@
-"""Promises of sets of documents: kept across starts, shared by processes, never wrong."""
+"""Sets of documents survive restarts, are shared by processes, and are never wrong."""
 
 import gc
 import json
@@ -41,7 +41,7 @@ def kept(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def test_a_set_survives_a_restart(kept: Settings) -> None:
-    """The next start indexes nothing, and says the same."""
+    """The next start indexes nothing and gives the same answers."""
     app = App(kept)
     first = told(app)
     app.close()
@@ -94,7 +94,7 @@ def test_what_changed_is_seen_by_the_next_call_and_the_next_start(
 
 
 def test_processes_share_what_one_of_them_indexed(kept: Settings) -> None:
-    """An edit that one has indexed is not indexed by the other; both say the same."""
+    """An edit is indexed by one of them only; both give the same answers."""
     first, other = App(kept), App(kept)
     told(first)
     assert parsed(other) == 0
@@ -174,7 +174,7 @@ DAMAGES.append(another_version)
 @pytest.mark.thorough
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], None]) -> None:
-    """After any damage, answers are right, and the next start uses the repaired files."""
+    """Answers are right after any damage, and the next start uses the repaired files."""
     app = App(kept)
     told(app)
     edit(kept.roots[0])
@@ -232,7 +232,7 @@ time.sleep(600)
 
 
 def test_an_index_in_memory_leaves_no_file(tmp_path: Path) -> None:
-    """Not even of a process that is terminated."""
+    """Even a terminated process leaves no file."""
     write(tmp_path / "many", FILES)
     before = {tmp_path / "work", *tmp_path.rglob("*")}
     command = [sys.executable, "-c", IN_MEMORY, str(tmp_path)]
@@ -312,7 +312,7 @@ def test_other_programs_read_what_is_indexed_of_a_file(kept: Settings) -> None:
 
 
 def test_what_an_edit_replaced_is_freed_at_once(kept: Settings) -> None:
-    """No cycle keeps a set that was replaced until the next collection of garbage."""
+    """No cycle keeps a replaced set until the next garbage collection."""
     app = App(kept)
     before = ref(app.gather(DocumentRef(file=".")).collection)
     told(app)
@@ -328,7 +328,7 @@ def test_what_an_edit_replaced_is_freed_at_once(kept: Settings) -> None:
 
 
 def test_files_of_other_programs_and_versions_are_left_alone(kept: Settings) -> None:
-    """The index of a later version, and what is no index although it has the name."""
+    """The index of a later version stays, and so does a file of the same name that is not an index."""
     newer = kept.data_folder / f"index-{VERSION + 1}.db"
     put(newer, "of a later version")
     put(index_file(kept), "GIF89a" * 100)
@@ -355,7 +355,7 @@ def test_a_data_folder_that_cannot_be_written(kept: Settings, caplog: pytest.Log
 
 
 def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
-    """Folders that were not used for longest go; the answers stay."""
+    """The least recently used folders leave the index; the answers stay."""
     write(tmp_path / "other", 3)
     first = replace(kept, index_bytes=1)
     second = replace(first, roots=(tmp_path / "other",))
@@ -370,7 +370,7 @@ def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
 
 
 def test_a_further_root_indexes_its_own_files_only(kept: Settings, tmp_path: Path) -> None:
-    """Roots share the index; one changes nothing that is said of another."""
+    """Roots share the index without changing each other's answers."""
     write(tmp_path / "other", 3)
     app = App(kept)
     first = told(app)
@@ -386,7 +386,7 @@ def test_a_further_root_indexes_its_own_files_only(kept: Settings, tmp_path: Pat
 
 
 def test_a_part_of_a_folder_needs_no_index_of_its_own(kept: Settings) -> None:
-    """Folders and patterns below a root are documents of it."""
+    """Folders and patterns below a root use its documents."""
     app = App(kept)
     told(app)
     built = app.state.sets.built
@@ -397,7 +397,7 @@ def test_a_part_of_a_folder_needs_no_index_of_its_own(kept: Settings) -> None:
 
 
 def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
-    """A set that was looked at before the change says that the file is another one now."""
+    """A set from before the change says that the file has changed since."""
     app = App(kept)
     place = app.gather(DocumentRef(file=".")).files.index("part1/page001.md")
     app.close()
@@ -412,7 +412,7 @@ def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
 
 @pytest.mark.thorough
 def test_a_set_that_is_forgotten_while_it_is_updated(kept: Settings) -> None:
-    """Answers from an earlier state find other contents, and make the server compare all files again."""
+    """Answers from an earlier state meet other contents, and make the server compare all files again."""
     app = App(kept)
     place = app.gather(DocumentRef(file=".")).files.index("part1/page001.md")
     app.close()
@@ -445,7 +445,7 @@ def test_a_set_that_is_forgotten_while_it_is_updated(kept: Settings) -> None:
 
 
 def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
-    """Selectors, names and sizes come from the index; a file is read when its text is shown."""
+    """The index has selectors, names and sizes; a file is read for its text only."""
     app = App(kept)
     told(app)
     app.close()

@@ -61,7 +61,7 @@ CHANGES: tuple[Callable[[Path, Random], None], ...] = (edit, remove, add)
 
 
 def walk(settings: Settings, chance: Random) -> App:
-    """Edit, ask and restart at random, then make the folder what :func:`write` makes of it."""
+    """Edit, ask and restart at random, then restore the folder as :func:`write` makes it."""
     root = settings.roots[0]
     app = App(settings)
     for _ in range(12):
@@ -85,7 +85,7 @@ def walk(settings: Settings, chance: Random) -> App:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_past_changes_no_score(kept: Settings, seed: int) -> None:
-    """Each set has the scores that a server without a past gives it."""
+    """Each set has the scores of a server without a past."""
     write(kept.roots[0], FILES)
     chance = Random(seed)
     app = walk(kept, chance)
@@ -99,7 +99,7 @@ def test_the_past_changes_no_score(kept: Settings, seed: int) -> None:
 
 
 def test_more_documents_than_candidates(kept: Settings) -> None:
-    """Their choice depends on no other documents either, nor on the order in which they were indexed."""
+    """The choice of candidates depends neither on other documents nor on the order of indexing."""
     root, number = kept.roots[0], MAX_CANDIDATES + 100
     for one in reversed(range(number)):
         put(page(root, one), "# Page\n\nThe valve turns.\n")

@@ -1,4 +1,4 @@
-"""Selectors go back: what an answer names is selected again without a file, by a server just started."""
+"""A selector of an answer selects the same section again, without a file, on a new server."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -95,7 +95,7 @@ def load(app: App, **request: Any) -> dict[str, Any]:
 
 
 def selected(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int, int]], str]:
-    """Return the sections that a selector selects, and their text without the lines that name files."""
+    """Return the selected sections and their text without the lines that name files."""
     answer = load(app, selectors=[selector], **where)
     rows = [(row["title"], row["start_line"], row["end_line"]) for row in answer["sections"]]
     lines = [line for line in answer["content"].split("\n") if line and not line.startswith("<!--")]
@@ -105,7 +105,7 @@ def selected(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", ASKED)
 def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> None:
-    """It selects the same text with the file and, in a new process's worth of state, without it."""
+    """It selects the same text with the file, and without it on a new server."""
     where = ASKED[case]
     with closing(App(places)) as first:
         answers = [load(first, **question, **where) for question in QUESTIONS]
@@ -119,7 +119,7 @@ def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> 
 
 @pytest.mark.parametrize("case", [case for case in ASKED if case != "a list"])
 def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None:
-    """The name of a file in rows leads to that file alone."""
+    """The file of a row leads to that file alone."""
     with closing(App(places)) as app:
         answer = load(app, context="build the example", **ASKED[case])
         for row in answer["sections"]:
@@ -132,7 +132,7 @@ def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None
     cases("npl_mcp/app/going_back")["other_names_of_a_document_lead_to_it"],
 )
 def test_other_names_of_a_document_lead_to_it(places: Settings, selector: str, text: str) -> None:
-    """Its path, the end of its path, an item's name, and what else people call it."""
+    """Its path, the end of its path, an item's name and the usual short forms lead to it."""
     with closing(App(places)) as app:
         content = load(app, selectors=[selector])["content"]
         assert text in content
@@ -140,7 +140,7 @@ def test_other_names_of_a_document_lead_to_it(places: Settings, selector: str, t
 
 
 def test_selectors_of_several_documents_and_of_none_go_together(places: Settings) -> None:
-    """Where a selector names no document, all roots that were given are looked through as well."""
+    """A selector without a document is looked for in all given roots as well."""
     with closing(App(places)) as app:
         both = load(app, selectors=["artifact:1 > ## Risks", "## Sowing"])["sections"]
         assert [row["title"] for row in both] == ["Risks", "Sowing"]
@@ -150,7 +150,7 @@ def test_selectors_of_several_documents_and_of_none_go_together(places: Settings
 @pytest.mark.parametrize("form", ["json", "markdown"])
 @pytest.mark.parametrize("case", ["nothing", "a pattern", "a list", "all artifacts"])
 def test_an_agent_goes_on_with_what_an_answer_named(places: Settings, case: str, form: str) -> None:
-    """With what is left and what it has, no file, and a server that knows nothing of the calls before."""
+    """It sends the remaining selectors and those it has, without a file, to a server without a past."""
     asked: dict[str, Any] = {"selectors": ["// *"], **ASKED[case]}
     had: list[str] = []
     lines: list[str] = []
@@ -171,7 +171,7 @@ def test_an_agent_goes_on_with_what_an_answer_named(places: Settings, case: str,
 
 
 def test_what_is_had_of_other_documents_is_no_error(places: Settings) -> None:
-    """A selector without any section is one."""
+    """Only a selector without any section is an error."""
     with closing(App(places)) as app:
         for had in (["guide/build > ## App Mode"], ["artifact:1 > ## Risks", "TST-002"], ["## Building"]):
             answer = load(app, selectors=["plants/beans > ## Sowing"], exclude=had)
@@ -181,7 +181,7 @@ def test_what_is_had_of_other_documents_is_no_error(places: Settings) -> None:
 
 
 def test_sets_of_sources_are_read_together(places: Settings) -> None:
-    """All artifacts that are Markdown, and lists with commas or as JSON."""
+    """All Markdown artifacts, and lists with commas or as JSON, are read as one set."""
     names = ["artifact:2", "cr:TST-002", "guide.md"]
     files = ["artifact:*", ", ".join(names), ",".join(names), names]
     answers = calls(places, [("npl_section_index", {"file": file}) for file in files])
@@ -203,7 +203,7 @@ def test_sets_of_sources_are_read_together(places: Settings) -> None:
     ],
 )
 def test_a_set_of_what_is_not_there_gets_a_clear_error(places: Settings, file: str, problem: str) -> None:
-    """The part of a list that is missing is named; braces must lead to something."""
+    """The error names the missing part of a list; braces must match something."""
     (answer,) = calls(places, [("npl_section_index", {"file": file})])
     assert not answer["success"]
     assert problem in answer["error"]

@@ -1,4 +1,4 @@
-"""After any edits the index holds what one made afresh from the same files holds, bit for bit."""
+"""After any edits the index equals a new index of the same files, bit for bit."""
 
 import os
 import time
@@ -59,7 +59,7 @@ def edit(root: Path, chance: Random) -> None:
 
 
 def held(settings: Settings) -> dict[str, list[Any]]:
-    """Return what an index holds, by paths and texts: its numbers are its own."""
+    """Return an index's contents by paths and texts, since its numbers are its own."""
     with closing(driver().connect(str(index_file(settings)))) as connection:
         states = {name: connection.execute(query).fetchall() for name, query in STATES.items()}
         terms = [term for term, *_ in states["statistics"]]

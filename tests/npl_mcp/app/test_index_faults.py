@@ -1,4 +1,4 @@
-"""Full disks, read-only folders, kills, other processes and odd files, made for real: no answer is wrong."""
+"""Real full disks, read-only folders, kills, other processes and odd files lead to no wrong answer."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ FILES = 34
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder of many files that every user of the machine can reach, other than pytest's own."""
+    """A folder of many files outside of pytest's own, which every user of the machine can reach."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name).resolve()
         path.chmod(0o755)
@@ -58,13 +58,13 @@ def change(settings: Settings, text: str = "The valve is a spoon now.") -> None:
 
 
 def memory_only(caplog: pytest.LogCaptureFixture) -> int:
-    """Return how often it was said that sets are kept in memory only; nothing else was."""
+    """Return how often the log says that sets are kept in memory only; it says nothing else."""
     assert all("memory only" in record.message for record in caplog.records)
     return len(caplog.records)
 
 
 def assert_is_kept(settings: Settings) -> None:
-    """A server says what is right and leaves the set such that the next indexes nothing."""
+    """Check that a server answers rightly and leaves a set that the next need not index."""
     app = App(settings)
     assert told(app) == fresh(settings)
     app.close()
@@ -80,7 +80,7 @@ ROOM = {"not even a page": 1_000, "for no table": 4_200, "for the tables, not fo
 def test_a_disk_that_is_full_when_a_set_is_published(
     kept: Settings, room: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Answers are right, one warning says why nothing is kept, nothing is left; with room it is kept."""
+    """Answers are right, one warning has the reason, and no file is left; with room the set is kept."""
     with largest_file(room):
         app = App(kept)
         assert told(app) == fresh(kept)
@@ -95,7 +95,7 @@ def test_a_disk_that_is_full_when_a_set_is_published(
 def test_a_disk_that_is_full_when_an_edit_is_written_down(
     kept: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The server goes on with what it has in memory; a start on the full disk uses what is there."""
+    """The server continues in memory; a start on the full disk uses the older index."""
     running = App(kept)
     told(running)
     with largest_file(1_000):
@@ -176,7 +176,7 @@ app.close()
 
 
 def test_servers_that_index_and_edit_at_once(kept: Settings, place: Path) -> None:
-    """Whichever is first, all say what is right, and the next start indexes nothing."""
+    """All answers are right whichever server is first, and the next start indexes nothing."""
     command = [sys.executable, "-c", WORKER, str(place)]
     workers = [
         subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -197,7 +197,7 @@ def test_servers_that_index_and_edit_at_once(kept: Settings, place: Path) -> Non
 
 
 def test_files_that_change_while_they_are_indexed(kept: Settings) -> None:
-    """Calls during the changes are answered; the first one after them says what is there then."""
+    """Calls during the changes are answered; the first one after them shows the final files."""
     root, stop = kept.roots[0], threading.Event()
     write(root, 2 * FILES)  # enough stay for the set to be kept
 
@@ -266,7 +266,7 @@ def without_folder(file: Path) -> None:
 
 @pytest.mark.parametrize("harm", [unlink, swap, without_folder])
 def test_an_index_that_goes_from_under_a_running_server(kept: Settings, harm: Callable[[Path], None]) -> None:
-    """Answers stay right, edits are seen, and a server that starts then says the same."""
+    """Answers stay right, edits are seen, and a newly started server agrees."""
     running = App(kept)
     first = told(running)
     harm(index_file(kept))
@@ -305,7 +305,7 @@ DAY = 86_400
 
 
 def test_a_clock_that_is_set_back_and_forward(kept: Settings, place: Path) -> None:
-    """A server that lives in another time sees every edit, and so does one that was there before."""
+    """A server at another time sees every edit, and so does one from before."""
     running = App(kept)
     told(running)
     for offset in (-400 * DAY, DAY, -DAY):
@@ -316,7 +316,7 @@ def test_a_clock_that_is_set_back_and_forward(kept: Settings, place: Path) -> No
 
 
 def test_many_empty_files(kept: Settings) -> None:
-    """Each is a document without a word; more files than the limit are refused before one is read."""
+    """Each is a document without a word; more files than the limit are refused before any is read."""
     for number in range(1_500):
         put(kept.roots[0] / "none" / f"empty{number:04}.md", "")
     app = App(kept)
@@ -331,7 +331,7 @@ def test_many_empty_files(kept: Settings) -> None:
 
 
 def test_more_bytes_than_a_set_may_have(kept: Settings) -> None:
-    """They are refused before a file is read."""
+    """They are refused before any file is read."""
     for number in range(129):
         with (kept.roots[0] / f"large{number}.md").open("wb") as file:
             file.truncate(16 << 20)
@@ -343,7 +343,7 @@ def test_more_bytes_than_a_set_may_have(kept: Settings) -> None:
 
 
 def test_a_folder_of_empty_files_only(kept: Settings) -> None:
-    """The answer says that nothing was found."""
+    """The answer says that no section matches."""
     root = kept.roots[0].parent / "empty"
     for number in range(FILES):
         put(root / f"empty{number:03}.md", "")
@@ -357,7 +357,7 @@ def test_a_folder_of_empty_files_only(kept: Settings) -> None:
 
 
 def test_one_file_of_the_largest_size_among_many(kept: Settings) -> None:
-    """It is searched with the others; one byte more, and it is left out and named."""
+    """It is searched with the others; with one byte more it is left out and named."""
     settings = replace(kept, limits=Limits(max_bytes=200_000))
     page = kept.roots[0] / "long.md"
     begin = "# Long\n\n" + "".join(f"## Flange {number}\n\nA gasket.\n\n" for number in range(300))
@@ -388,9 +388,8 @@ FORMER = ("index-cache.db", "index-7.db", "index-7.db-wal", "index/manifest.db",
 
 
 def test_the_indices_of_earlier_versions_go(kept: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    """Everything else in the data folder stays, and what is not theirs in a folder of theirs.
-
-    The log says once that files are ignored now.
+    """Foreign files in the data folder stay, also inside an old index. The log says once that files are
+    ignored now.
     """
     for name in (*FORMER, "worklog.txt", "index/notes.txt", "sub/index-7.db"):
         put(kept.data_folder / name, "earlier")

@@ -1,4 +1,4 @@
-"""Promises of large sets while they are indexed: by several processes, visibly, without holding up others."""
+"""Large sets are indexed by several processes, with visible progress, without delaying others."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def told(app: App) -> object:
 
 
 def in_one_process(settings: Settings) -> object:
-    """Return what is said without workers: there is no such program."""
+    """Return the answers of a server that cannot start workers."""
     app = App(replace(settings, cache_mode="memory"))
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -128,7 +128,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
 def test_no_worker_outlives_its_server(large: Settings, tmp_path: Path, number: signal.Signals) -> None:
-    """However a server ends in the middle of an index, its workers end, too."""
+    """The workers end with their server, however it ends in the middle of an index."""
     script = tmp_path / "serve.py"
     script.write_text(SERVE, encoding="utf-8")
     for path in large.roots[0].iterdir():  # enough to do
@@ -152,7 +152,7 @@ ASKED = {"context": QUESTION, "file": ".", "token_budget": 600}
 
 
 def test_clients_see_how_far_it_is(large: Settings) -> None:
-    """A caller with a progress token learns that all files are done; others are answered meanwhile."""
+    """A caller with a progress token sees all files done; others are answered meanwhile."""
     seen: list[list[tuple[float, float | None]]] = []
     ended: list[str] = []
 
@@ -199,7 +199,7 @@ def hurried(large: Settings) -> Settings:
 
 @pytest.mark.thorough
 def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
-    """It says what is missing, the next one gets more, and the last one all, as a patient one does."""
+    """It names what is missing; later calls get more, and the last one gets all, like a patient call."""
     forms = ("json", "markdown")
 
     async def run(settings: Settings) -> dict[str, list[str]]:

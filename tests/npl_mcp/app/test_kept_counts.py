@@ -1,4 +1,4 @@
-"""Token counts that are kept with a set: they are those of its files, and no text is read for them."""
+"""Token counts kept with a set are those of its files, and no text is read for them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -50,7 +50,7 @@ def sizes(nodes: list[dict[str, Any]]) -> Iterator[object]:
 
 
 def assert_counts_are_true(app: App) -> None:
-    """Those of the set are those of each of its files, which is counted when it is asked for alone."""
+    """Check that a set's counts are those of its files, each counted when it is asked for alone."""
     whole = answer(app, file=".", depth=6, token_budget=0)
     total = 0
     for node in whole["sections"]:
@@ -65,7 +65,7 @@ def assert_counts_are_true(app: App) -> None:
 
 
 def told(app: App) -> list[object]:
-    """Return what depends on counts: indices of any depth and kind, and what fits into a budget."""
+    """Return the answers that depend on counts: indices of any depth and kind, and packed budgets."""
     indices: list[dict[str, Any]] = [
         {},
         {"depth": 1},
@@ -94,7 +94,7 @@ def said(settings: Settings, **changes: Any) -> list[object]:
 @pytest.mark.parametrize("mode", ["memory", "disk"])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_counts_are_those_of_the_files(kept: Settings, mode: str, vocabulary: str) -> None:
-    """Before and after edits, and after a restart."""
+    """They are equal before and after edits, and after a restart."""
     settings = replace(kept, cache_mode=mode, vocabulary=vocabulary)
     app = App(settings)
     assert_counts_are_true(app)
@@ -109,7 +109,7 @@ def test_counts_are_those_of_the_files(kept: Settings, mode: str, vocabulary: st
 
 @pytest.mark.parametrize(("vocabulary", "other"), [VOCABULARIES, VOCABULARIES[::-1]])
 def test_a_set_that_was_indexed_with_another_vocabulary(kept: Settings, vocabulary: str, other: str) -> None:
-    """Nothing is indexed again; answers are those of a server that indexed it itself, also after edits."""
+    """It is not indexed again; answers equal those of a server that indexed it, also after edits."""
     expected = said(kept, cache_mode="memory", vocabulary=vocabulary)
     said(kept, vocabulary=other)
     app = App(replace(kept, vocabulary=vocabulary))

@@ -19,7 +19,7 @@ from tests.until import soon
 
 
 class Gates:
-    """Work that is held until it is let go, one after the other; ``begun`` says whose began."""
+    """Calls that block until they are let go; ``begun`` has their callers in order."""
 
     def __init__(self) -> None:
         self.begun: list[Hashable] = []
@@ -33,7 +33,7 @@ class Gates:
         return work
 
     async def open(self, lanes: WorkerLane, count: int = 1) -> None:
-        """Let as many go, one after the other, and wait until as many others began or none is left."""
+        """Let a number of calls end one by one, waiting until as many others have begun or all have ended."""
         for _ in range(count):
             wanted = min(len(self.begun) + 1, len(self.begun) + lanes.waiting)
             self._let_go.release()
@@ -58,7 +58,7 @@ async def queue(group: Any, one: WorkerLane, gates: Gates, caller: Hashable, cou
 
 @pytest.mark.parametrize("name", [name for name, threads in LANES.items() if threads > 1])
 def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> None:
-    """As soon as one thread is free; the others of the busy caller come after."""
+    """It gets the next free thread; the busy caller's other calls come after."""
 
     async def run() -> None:
         workers, gates = lane(name), Gates()
@@ -78,7 +78,7 @@ def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> Non
 
 
 def test_callers_take_turns() -> None:
-    """In any order of arrival, with any number of calls each."""
+    """Callers alternate for any order of arrival and any number of calls."""
 
     async def run() -> None:
         workers, gates = WorkerLane(1), Gates()
@@ -94,7 +94,7 @@ def test_callers_take_turns() -> None:
 
 
 def test_calls_that_are_given_up_take_no_turn() -> None:
-    """Nor does anything remember their caller."""
+    """Their caller leaves no trace."""
 
     async def run() -> None:
         workers, gates = WorkerLane(1), Gates()
@@ -115,7 +115,7 @@ def test_calls_that_are_given_up_take_no_turn() -> None:
 
 
 def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) -> None:
-    """Its sections are loaded among the short calls; those of a large file are not, nor are a folder's."""
+    """Its sections are loaded among the short calls; those of a large file or a folder are not."""
     root = settings.cwd / "pages"
     root.mkdir()
     (root / "small.md").write_text("# Small\n\n## Valve\n\nClose it.\n", encoding="utf-8")

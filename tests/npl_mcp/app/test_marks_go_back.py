@@ -79,7 +79,7 @@ def load(app: App, **request: Any) -> Any:
 
 
 def pieces(answer: str) -> Iterator[tuple[str, str | None]]:
-    """Return each selector of an answer in Markdown, with the text under it where it has some."""
+    """Return each selector of an answer in Markdown with the text below it, if it has any."""
     tags = set(re.findall(r"(?:^| )#([0-9a-f]{6}) -->$", answer, re.MULTILINE))
     tail = f" #{tags.pop()} -->\n" if tags else " -->\n"
     if note := NOTE.search(answer):
@@ -134,7 +134,7 @@ def content(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int,
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", ASKED)
 def test_what_marks_say_goes_back(places: Settings, case: str) -> None:
-    """As it is printed, to a server that has just started and is told no file, for the same text."""
+    """A new server that is given no file selects the same text by the printed selector."""
     where = ASKED[case]
     with closing(App(places)) as first:
         pairs = [

@@ -1,4 +1,4 @@
-"""Sections that were read: their digests are those of the answer, even if the file changes meanwhile."""
+"""The digests of read sections are those of the answer, even if the file changes meanwhile."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ AFTER: dict[str, tuple[str | None, list[bool]]] = {
 def test_what_happens_between_answer_and_memory_is_a_change(
     settings: Settings, docs: Path, case: str, file: str | None
 ) -> None:
-    """The memory gets the section after the file has changed; a removed file ends no answer."""
+    """The section is remembered as it was sent; a removed file breaks no answer."""
     text, expected = AFTER[case]
     app, reader = App(settings), ReadSections()
     documents = app.gather(DocumentRef(file))

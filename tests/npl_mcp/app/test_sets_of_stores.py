@@ -1,4 +1,4 @@
-"""Sets of change requests and of artifacts: they rank as a folder of the same texts, and cost the same."""
+"""Sets of change requests and of artifacts rank as a folder of the same texts, at the same cost."""
 
 import base64
 import shutil
@@ -81,7 +81,7 @@ Kind = Callable[[Settings, Path], Requests | Artifacts]
 
 
 def ranking(app: App, name: str) -> list[Any]:
-    """Return titles, texts and scores of what questions find, in order."""
+    """Return titles, texts and scores of the hits of several questions, in order."""
     ranks: list[Any] = []
     for question in QUESTIONS:
         answer = npl_load_tailored(app, context=question, file=name, explain=True).value
@@ -91,7 +91,7 @@ def ranking(app: App, name: str) -> list[Any]:
 
 
 def one(settings: Settings, place: Path, kind: Kind, pages: Names) -> App:
-    """Return an application whose store holds some pages."""
+    """Return an application whose store has some pages."""
     made = kind(settings, place)
     app = App(made.settings)
     made.fill(app, pages)
@@ -114,7 +114,7 @@ def filled(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -
 
 
 def test_a_set_ranks_like_a_folder_with_the_same_texts(filled: Any) -> None:
-    """The same order and scores, before and after edits, which cost one document each."""
+    """Order and scores agree before and after edits, each of which indexes one document."""
     made, app, root = filled
     assert ranking(app, made.name) == ranking(app, ".")
     changed = {name: texts(61, " Mind the ladle.")[name] for name in ("TST-007", "TST-061")}
@@ -152,7 +152,7 @@ def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_pa
 
 @pytest.mark.engine("sqlite")
 def test_a_backup_that_was_put_back_beside_the_index(settings: Settings, tmp_path: Path) -> None:
-    """Its artifacts have the numbers of others that were indexed, and are not taken for them."""
+    """Its artifacts have the numbers of other indexed ones, and are not taken for them."""
     data = {name: replace(settings, data_dir=tmp_path / name) for name in ("data", "backup")}
     for name, mark in (("data", ""), ("backup", " Mind the ladle.")):
         app = one(data[name], tmp_path, Artifacts, texts(FEW, mark))

@@ -1,4 +1,4 @@
-"""Artifacts are documents: browsed, selected and tailored like files."""
+"""Artifacts are documents: they are browsed, selected and tailored like files."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def without_place(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_tree_of_an_artifact_is_that_of_the_file(call: Call, guide: str) -> None:
-    """Selectors, lines, sizes and traits are the same."""
+    """Selectors, lines, sizes and traits are equal."""
     assert without_place(call("npl_section_index", file=guide)) == without_place(
         call("npl_section_index", file="guide.md")
     )
@@ -49,14 +49,14 @@ def test_the_tree_of_an_artifact_is_that_of_the_file(call: Call, guide: str) -> 
     ],
 )
 def test_an_artifact_is_tailored_like_the_file(call: Call, guide: str, request_: dict[str, Any]) -> None:
-    """The same sections, scores and counts."""
+    """Sections, scores and counts are equal."""
     assert without_place(call("npl_load_tailored", file=guide, **request_)) == without_place(
         call("npl_load_tailored", file="guide.md", **request_)
     )
 
 
 def test_an_answer_names_the_revision_and_its_selectors_work_again(call: Call, guide: str) -> None:
-    """Selectors of an answer can be sent back unchanged."""
+    """Selectors of an answer are accepted unchanged."""
     data = call("npl_load_tailored", file=guide, context="pruning")["data"]
     assert data["file"] == f"{guide}@0"
     again = call("npl_load_tailored", file=data["file"], selectors=[data["sections"][0]["selector"]])
@@ -64,7 +64,7 @@ def test_an_answer_names_the_revision_and_its_selectors_work_again(call: Call, g
 
 
 def test_each_revision_stays_a_document(settings: Settings, call: Call, guide: str) -> None:
-    """A new revision is seen by the next call; the old one is still there by its number."""
+    """The next call sees a new revision; the old one stays available by its number."""
     number = int(guide.partition(":")[2])
     newer = base64.b64encode(GUIDE.replace("## Pruning", "## Trimming").encode()).decode()
     revise = {"artifact_id": number, "file_content_base64": newer, "filename": "guide.md"}

@@ -1,4 +1,4 @@
-"""The choice of the token counter: the exact one if a vocabulary is present, and one for a whole answer."""
+"""The token counter is exact if a vocabulary is present, and the same for a whole answer."""
 
 import base64
 import gzip
@@ -23,7 +23,7 @@ NAMES = ("o200k_base.tiktoken", "o200k_base.tiktoken.gz")
 
 @pytest.fixture(autouse=True)
 def small_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the published vocabulary be a small one, as if that were in the tables."""
+    """Let a small vocabulary stand for the published one."""
     address, _ = exact._FILES["o200k_base"]
     monkeypatch.setitem(exact._FILES, "o200k_base", (address, hashlib.sha256(PUBLISHED).hexdigest()))
 
@@ -38,7 +38,7 @@ def put(folder: Path, name: str = NAMES[0], content: bytes = PUBLISHED) -> Path:
 def test_a_server_counts_exactly_with_what_lies_in_the_data_folder(
     name: str, settings: Settings, call: Call
 ) -> None:
-    """Nothing is set."""
+    """A vocabulary in the data folder needs no setting."""
     put(settings.data_folder / "vocabularies", name)
     answer = call("npl_section_index", file="plants/roses.md")["data"]
     text = (settings.roots[0] / "plants" / "roses.md").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def test_a_server_counts_exactly_with_what_lies_in_the_data_folder(
 
 
 def test_a_command_without_a_server_counts_exactly(settings: Settings, tmp_path: Path) -> None:
-    """With the settings of a server, which would load the vocabulary in the background."""
+    """A command loads the vocabulary at once; a server loads it in the background."""
     put(tmp_path / "cache")
     given = replace(settings, vocabulary_folders=(tmp_path / "cache",), warm_up=True)
     command = InProcess(given)
@@ -60,7 +60,7 @@ def test_a_command_without_a_server_counts_exactly(settings: Settings, tmp_path:
 def test_settings_and_library_look_where_tiktoken_does(
     variable: str, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder that its variable names."""
+    """Both read the folder of tiktoken's variable."""
     put(tmp_path / "cache", hashlib.sha1(exact._FILES["o200k_base"][0].encode()).hexdigest())
     monkeypatch.setenv(variable, str(tmp_path / "cache"))
     assert tmp_path / "cache" in Settings.from_env().vocabulary_folders
@@ -86,13 +86,13 @@ def test_a_call_has_one_counter(settings: Settings) -> None:
 
 
 def found(settings: Settings) -> tuple[str, str, str | None]:
-    """Return what the doctor finds about the vocabulary."""
+    """Return the doctor's finding about the vocabulary."""
     (finding,) = (one for one in examine(settings) if one.name == "vocabulary")
     return finding.state, finding.text, finding.fix
 
 
 def test_the_doctor_names_the_counter(settings: Settings, tmp_path: Path) -> None:
-    """And says how to get the exact one, with and without a network; a damaged file is named."""
+    """The doctor says how to get the exact counter, with and without a network, and names a damaged file."""
     folder = settings.data_folder / "vocabularies"
     state, text, fix = found(settings)
     assert (state, text) == ("ok", "estimate:o200k_base: tokens are estimated")

@@ -1,4 +1,4 @@
-"""A server that says what a test tells it to."""
+"""A server that plays a script of a test."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ Play = Callable[[socket.socket], object]
 
 
 class Stage:
-    """A server on loopback that plays one script per connection, and keeps what it was sent."""
+    """A server on loopback that plays one script per connection, and keeps the requests."""
 
     def __init__(self, play: Play) -> None:
         self._play = play
@@ -52,7 +52,7 @@ class Stage:
 
 
 def heard(line: socket.socket) -> bytes:
-    """Read one request whole."""
+    """Read one whole request."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += line.recv(65536)

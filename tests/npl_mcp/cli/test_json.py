@@ -43,14 +43,14 @@ ROWS: dict[str, tuple[int, str]] = {
 
 
 def commands(program: str, inner: dict[str, argparse.ArgumentParser]) -> Iterator[str]:
-    """Return what a program calls each of its commands that take ``--json``."""
+    """Return the names of a program's commands that take ``--json``."""
     for name, parser in inner.items():
         if any("--json" in action.option_strings for action in parser._actions):
             yield f"{program} {name}".strip()
 
 
 def test_every_option_is_tried() -> None:
-    """The table above has each command that takes it."""
+    """The table above has each command with ``--json``."""
     taking = {
         *commands("npl-load", parsers_of(load.PROGRAM.parser())),
         *commands("npl-worklog", parsers_of(worklog.PROGRAM.parser())),
@@ -64,7 +64,7 @@ def test_every_option_is_tried() -> None:
 
 
 def test_rows_are_printed_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One value and nothing else, with the fields of the table."""
+    """The output is one JSON value with the fields of the table."""
     Path("docs").mkdir()
     Path("docs/garden.md").write_text("# Garden\n\n## Pruning\n\nPrune apples.\n", encoding="utf-8")
     Path("docs/questions.md").write_text("## How do I prune?\n\n- garden > ## Pruning\n", encoding="utf-8")

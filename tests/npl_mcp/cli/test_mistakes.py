@@ -1,4 +1,4 @@
-"""Command lines that cannot be used: what each program says, in the words of its own options."""
+"""Unusable command lines are refused in the words of each program's options."""
 
 import re
 from collections.abc import Callable
@@ -201,7 +201,7 @@ def everything(folder: Path) -> list[str]:
 def test_a_mistake_is_told_in_the_words_of_the_command_line(
     case: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2, one message of a readable length on standard error, nothing made in the project."""
+    """Exit code 2 and one short message on standard error; nothing is made in the project."""
     program, cases = CASES[case]
     before = everything(Path())
     for words, said in cases:

@@ -1,4 +1,4 @@
-"""Entries for clients, compared with the documentation of each client's publisher."""
+"""Entries for clients have the forms of each client's publisher."""
 
 import json
 import re
@@ -36,14 +36,14 @@ def fits(said: Any, client: str) -> bool:
 
 
 def entries_of(client: Client) -> list[dict[str, Any]]:
-    """Return a client's entries of a server it starts, and of one that listens, with a token and without."""
+    """Return a client's entries: of a server it starts, and of one that listens, with and without a token."""
     listening = client.address and [client.address(URL, HEADERS), client.address(URL, {})]
     return [client.program(COMMAND), *(listening or ())]
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: str(client.name))
 def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
-    """A name that the form does not know is refused, too."""
+    """Names that the form does not know are refused."""
     for entry in (*entries_of(client), client.program([*COMMAND, *clients.READING])):
         said = read(client, client.file(entry))
         assert fits(said, client.name)
@@ -55,7 +55,7 @@ def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
 
 
 def test_a_short_list_is_loaded_at_once() -> None:
-    """By the client that else waits until a model searches; a list of all tools would cost every session."""
+    """Only a client that would otherwise wait for a search loads it; all tools would cost every session."""
     entries = {one.name: one.program([*COMMAND, *clients.READING]) for one in CLIENTS}
     assert {name for name, entry in entries.items() if "alwaysLoad" in entry} == {"Claude Code"}
     assert entries["Claude Code"]["alwaysLoad"] is True
@@ -97,7 +97,7 @@ def decoded(link: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("client", [one for one in CLIENTS if one.name in connecting.LINKS])
 def test_a_link_says_what_the_file_says(client: Client) -> None:
-    """For any path; no character of the link ends it in Markdown."""
+    """A link works for any path, and none of its characters ends it in Markdown."""
     for entry in entries_of(client):
         link = connecting.LINKS[client.name](entry)
         assert decoded(link) == {"name": "npl", "entry": entry}
@@ -105,7 +105,7 @@ def test_a_link_says_what_the_file_says(client: Client) -> None:
 
 
 def test_what_the_pages_show_are_such_forms() -> None:
-    """Every configuration in a document and in the plugin fits a client, every link is one of ours."""
+    """Every configuration in a document and in the plugin fits a client, and every link is ours."""
     shown = [(ROOT / "plugin" / ".mcp.json").read_text(encoding="utf-8")]
     links: set[str] = set()
     for page in PAGES:
@@ -122,7 +122,7 @@ def test_what_the_pages_show_are_such_forms() -> None:
 
 
 def test_files_with_comments_are_read(tmp_path: Path) -> None:
-    """Half of the clients allow them, and a comma after the last value."""
+    """Half of the clients allow comments, and a comma after the last value."""
     (tmp_path / ".zed").mkdir()
     (tmp_path / ".zed" / "settings.json").write_text(
         '// "x"\n{"theme": "a//b, }", /* {\n */ "context_servers": {"npl": {"command": "npl-mcp",},}, //\n}'

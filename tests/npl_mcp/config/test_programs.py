@@ -45,7 +45,7 @@ STARTS: dict[str, list[str]] = cases("npl_mcp/config/programs")
 
 @cache
 def module_names() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of all packages a program may import, and those that ``-m`` itself needs."""
+    """Return the names of all packages that a program may import, and those that ``-m`` itself needs."""
     shown = subprocess.run(
         [sys.executable, "-I", "-c", LOADED], capture_output=True, text=True, check=True, cwd=BIN
     ).stdout
@@ -55,7 +55,7 @@ def module_names() -> tuple[frozenset[str], frozenset[str]]:
 
 
 class Stranger:
-    """A folder with a module of every name, which only leave a mark, and with programs that do."""
+    """A folder with programs and with a module of every name, which only leave a mark."""
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.folder, self.marker = folder, home / "ran"
@@ -112,7 +112,7 @@ def stranger(tmp_path: Path) -> Stranger:
 
 @pytest.mark.parametrize("name", STARTS)
 def test_a_program_imports_nothing_from_the_working_directory(stranger: Stranger, name: str) -> None:
-    """Each program, with each transport and with the processes that it starts."""
+    """The table has each program, each transport and their child processes."""
     program, *arguments = STARTS[name]
     done = stranger.run(str(BIN / program), *arguments, spoken=SPOKEN)
     assert (done.returncode, stranger.marks()) == (0, ""), done.stderr
@@ -120,7 +120,7 @@ def test_a_program_imports_nothing_from_the_working_directory(stranger: Stranger
 
 @pytest.mark.parametrize("step", ["start", "launcher"])
 def test_a_server_in_the_background_imports_nothing_from_there(stranger: Stranger, step: str) -> None:
-    """Nor do the commands that call it, or the browser that one of them starts."""
+    """The commands that call it and the browser import nothing from there either."""
     server = str(BIN / "npl-mcp-server")
     started = stranger.run(server, step, "--port", "0")
     try:
@@ -135,7 +135,7 @@ def test_a_server_in_the_background_imports_nothing_from_there(stranger: Strange
 
 
 def test_a_server_in_the_foreground_imports_nothing_from_there(stranger: Stranger) -> None:
-    """It is what a container runs."""
+    """A container runs such a server."""
     command = [str(BIN / "npl-mcp-server"), "run", "--port", "0"]
     with subprocess.Popen(
         command, cwd=stranger.folder, env=stranger.environment, stdout=subprocess.PIPE, text=True
@@ -149,7 +149,7 @@ def test_a_server_in_the_foreground_imports_nothing_from_there(stranger: Strange
 
 
 def test_git_is_not_looked_for_in_a_repository(stranger: Stranger) -> None:
-    """Not even where PATH names the working directory."""
+    """Git is run although PATH names the working directory first."""
     with subprocess.Popen(
         [str(BIN / "npl-mcp")],
         cwd=stranger.folder,
@@ -170,7 +170,7 @@ def test_git_is_not_looked_for_in_a_repository(stranger: Stranger) -> None:
 
 
 def without_script(folder: Path) -> Path:
-    """Return this interpreter in a place where none of its programs is."""
+    """Return this interpreter at a path without any of its programs."""
     (folder / "bin").mkdir(parents=True)
     (folder / "pyvenv.cfg").write_bytes((BIN.parent / "pyvenv.cfg").read_bytes())
     (folder / "lib").symlink_to(BIN.parent / "lib")
@@ -182,7 +182,7 @@ def without_script(folder: Path) -> Path:
 def test_what_is_printed_for_clients_imports_nothing_from_there(
     stranger: Stranger, tmp_path: Path, known: str
 ) -> None:
-    """Each printed command serves, in that folder, whether npl-mcp is on PATH or not."""
+    """Each printed command serves in that folder, whether npl-mcp is on PATH or not."""
     python = sys.executable if known != "nowhere" else str(without_script(tmp_path / "moved"))
     path = str(BIN) if known == "on PATH" else "/nowhere"
     commands = {tuple(command) for command in printed(stranger, python, f".:{path}")}
@@ -246,7 +246,7 @@ def in_entry(entry: Mapping[str, object]) -> Iterator[Sequence[str]]:
 
 
 def test_the_module_that_a_user_runs_leaves_the_folder_out_as_well(stranger: Stranger) -> None:
-    """Python takes the package itself from there; all that it imports comes from elsewhere."""
+    """Python imports the package from there, and the package imports nothing else from there."""
     _, before = module_names()
     for name in (*before, "npl_mcp"):
         (stranger.folder / f"{name}.py").unlink(missing_ok=True)

@@ -29,7 +29,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
 
 
 def test_without_variables_the_defaults_hold(read: Callable[..., Settings]) -> None:
-    """Unset and empty are the same."""
+    """Unset and empty variables mean the same."""
     for env in ({}, {"NPL_ROOTS": "", "NPL_CACHE_MODE": "", "NPL_STRUCTURED": ""}):
         found = read(env)
         assert found.roots == ()
@@ -88,7 +88,7 @@ def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
     said: str,
     searched: bool,
 ) -> None:
-    """Unless the user says so."""
+    """The user has to give the folder as a root."""
     for name in ("home/notes", "other"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -113,7 +113,7 @@ def test_a_value_that_cannot_be_used_is_named(read: Callable[..., Settings], nam
 def test_search_places_of_the_environment_beat_the_project(
     read: Callable[..., Settings], tmp_path: Path
 ) -> None:
-    """NPL_HOME, then the project's .npl, then the bundled corpus."""
+    """The order is NPL_HOME, the project's .npl, the bundled corpus."""
     for folder, text in (("home/npl", "# From home\n"), ("work/.npl/npl", "# From project\n")):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "syntax.md").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Settings of a project's and the user's ``npl.toml``, and their order."""
+"""Settings come from flags, variables and the ``npl.toml`` of project and user, in this order."""
 
 import argparse
 import os
@@ -65,7 +65,7 @@ def test_the_nearer_one_is_believed(
     place: Place,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Flag, variable, project, user, default."""
+    """The order is flag, variable, project, user, default."""
     place.write(project and f'format = "{project}"', user and f'format = "{user}"')
     if variable is not None:
         monkeypatch.setenv("NPL_FORMAT", variable)
@@ -146,7 +146,7 @@ LINES = [line for line in USERS.splitlines() if not line.startswith(("root", "pr
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.partition(" ")[0])
 def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
-    """A clone brings its file along: all else is refused, with where to put it."""
+    """A clone brings its file along, so other keys are refused and their place is named."""
     name = line.partition(" ")[0]
     place.write(f"# ours\n\n{line}\n")
     if name in PROJECTS:
@@ -163,7 +163,7 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
 
 
 def test_every_flag_is_a_setting() -> None:
-    """Besides those that say what to do."""
+    """Only flags that name an action are not settings."""
     options = argparse.ArgumentParser()
     add(options, *SERVER_FLAGS)
     actions = [*options._actions, *serving.parser()._actions]
@@ -175,7 +175,7 @@ def test_every_flag_is_a_setting() -> None:
 def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
     place: Place, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """In a file of the project or the user, and as a flag."""
+    """The sources are a file of the project or the user, and a flag."""
     place.write(project='worklog-files = "off"\nformat = "markdown"\n', user='worklog-files = "on"\n')
     for _ in range(2):
         assert Settings.from_env().format == "markdown"
@@ -194,7 +194,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
     cases("npl_mcp/config/sources"),
 )
 def test_what_cannot_be_used_is_named_with_its_key(line: str, said: str, place: Place) -> None:
-    """The file, the key, and what to write."""
+    """The error has the file, the key, and what to write."""
     (place.project / "link").symlink_to(place.project.parent / "other")
     place.write(f"# ours\n{line}\n")
     with pytest.raises(NPLError) as caught:
@@ -229,7 +229,7 @@ def make_link(file: Path) -> None:
 def test_only_a_plain_small_file_is_read(
     whose: str, make: Callable[[Path], object], said: str, place: Place
 ) -> None:
-    """Anything else is refused by its path, and nothing waits for a pipe."""
+    """Other files are refused by their path, and a pipe is not waited for."""
     file = (place.project if whose == "project" else place.user) / "npl.toml"
     make(file)
     with pytest.raises(InvalidRequestError) as caught:
@@ -238,14 +238,14 @@ def test_only_a_plain_small_file_is_read(
 
 
 def test_a_file_may_be_as_large_as_the_limit_and_begin_with_a_mark(place: Place) -> None:
-    """Editors of some systems write one."""
+    """Some editors write a byte order mark."""
     text = b'\xef\xbb\xbfformat = "markdown"\n'
     (place.project / "npl.toml").write_bytes(text + b"#" * (65536 - len(text)))
     assert Settings.from_env().format == "markdown"
 
 
 def test_the_nearest_file_of_the_repository_counts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One file is read, up to the repository's top; without a repository the working directory's alone."""
+    """The search ends at the repository's top; without a repository only the working directory counts."""
     said = lambda: Settings.from_env().theme  # noqa: E731
     (place.project.parent / "npl.toml").write_text('theme = "above"\n')
     assert said() == "default"
@@ -265,13 +265,13 @@ def test_the_nearest_file_of_the_repository_counts(place: Place, monkeypatch: py
 
 
 def test_folders_of_a_project_begin_at_its_file(place: Place) -> None:
-    """Wherever below it the command is given."""
+    """Relative folders start there, wherever below it the command is given."""
     place.write('root = ["docs", "."]\n')
     assert Settings.from_env().roots == (place.project / "docs", place.project)
 
 
 def test_folders_of_a_project_are_not_the_users(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting allows changes of files in them, unless the user names them."""
+    """Their files cannot be changed unless the user names them."""
     docs = place.project / "docs"
     place.write('root = "docs"\n', f'write = true\nroot = "{docs}"\n')
     settings = started()
@@ -292,7 +292,7 @@ def test_the_users_folder_is_no_project(place: Place, monkeypatch: pytest.Monkey
 
 
 def test_a_relative_folder_of_the_user_is_refused(place: Place) -> None:
-    """It would be another one in each project."""
+    """It would be a different folder in each project."""
     place.write(user='data-dir = "data"\n')
     with pytest.raises(InvalidRequestError, match="data-dir has the relative path 'data'; write an absolute"):
         Settings.from_env()

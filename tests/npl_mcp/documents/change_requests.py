@@ -1,4 +1,4 @@
-"""A project with one change request, as tests of change requests use it."""
+"""A project with one change request, as tests use it."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Change requests written by several at once, by programs that are killed, and through links."""
+"""Change requests survive simultaneous writers, killed programs and links."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Po
 
 
 def together(code: str, folder: Path) -> list[str]:
-    """Run several processes at once; give what they print."""
+    """Run several processes at once; return what they print."""
     running = [start(code, folder, str(who)) for who in range(PROCESSES)]
     printed = [process.communicate(timeout=60)[0] for process in running]
     assert [process.returncode for process in running] == [0] * PROCESSES
@@ -71,7 +71,7 @@ def together(code: str, folder: Path) -> list[str]:
 
 
 def test_appends_of_several_processes_all_stay(tmp_path: Path) -> None:
-    """Each line is there once, and the rest of the file is what it was."""
+    """Each line is there once, and the rest of the file is unchanged."""
     file = make_project(tmp_path)
     together(APPENDING, tmp_path)
     text = file.read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def test_appends_of_several_processes_all_stay(tmp_path: Path) -> None:
 
 
 def test_creates_of_several_processes_get_different_keys(tmp_path: Path) -> None:
-    """Without gaps, and each file holds its own."""
+    """The keys have no gaps, and each file has its own."""
     file = make_project(tmp_path)
     keys = together(CREATING, tmp_path)
     assert sorted(keys) == [f"TST-{number:03d}" for number in range(3, 3 + PROCESSES * EACH)]
@@ -95,7 +95,7 @@ def test_creates_of_several_processes_get_different_keys(tmp_path: Path) -> None
 
 
 def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    """Whole, whenever it is killed; what it left beside is no change request and goes with a later write."""
+    """The file is whole after any kill; a later write removes what the writer left."""
     file = make_project(tmp_path)
     states = {
         without_stamp(SECOND.replace("why\n\n### Sub A\n\ndup\n", f"{text}\n").encode())
@@ -121,7 +121,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
 def edited_meanwhile(
     monkeypatch: pytest.MonkeyPatch, file: Path, write: Callable[[], object], operation: str, text: str
 ) -> None:
-    """Change a section while another program writes to the file: when its sections are read at first."""
+    """Change a section while another program writes to the file, when its sections are first read."""
     writes, read = [write], change_requests.read_sections
 
     def read_later(data: bytes, name: str) -> SectionTree:
@@ -146,7 +146,7 @@ def edited_meanwhile(
 def test_an_outside_edit_elsewhere_is_merged(
     tmp_path: Path, old: str, new: str, stepwise: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both changes are in the file; also where files cannot change places."""
+    """The file has both changes, also where files cannot be exchanged."""
     if stepwise:
         monkeypatch.setattr("npl_index.library.files._renameat2", lambda: None)
     file = make_project(tmp_path)
@@ -172,7 +172,7 @@ def test_an_outside_edit_elsewhere_is_merged(
 def test_an_outside_edit_of_the_same_section_is_kept(
     tmp_path: Path, old: str, new: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call is refused, and nothing is written."""
+    """The call is refused and writes nothing."""
     file = make_project(tmp_path)
     other = SECOND.replace(old, new)
     with pytest.raises(NPLError, match=error):
@@ -192,7 +192,7 @@ def test_a_file_that_another_program_removes_stays_away(
 
 
 def test_links_lead_nowhere(tmp_path: Path) -> None:
-    """Neither a file nor the folder is followed out of the project; hidden files of others stay."""
+    """No link is followed out of the project; hidden files of others stay."""
     file = make_project(tmp_path / "proj")
     secret = tmp_path / "secret.md"
     secret.write_text(SECOND.replace("TST-002", "TST-009"), encoding="utf-8")
@@ -214,7 +214,7 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
-    """Between finding the project and writing."""
+    """It becomes one after the project is located and before the write."""
     file = make_project(tmp_path / "proj")
     place = Projects(tmp_path / "proj", ()).find(None)
     elsewhere = tmp_path / "elsewhere"
@@ -231,7 +231,7 @@ def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["path", "ticketsPath"])
 @pytest.mark.parametrize("place", [".git", "docs/.hidden", "./.git/hooks", ".git/../.git", "linked"])
 def test_nothing_is_written_into_a_hidden_folder(tmp_path: Path, key: str, place: str) -> None:
-    """Programs keep what they obey there; what lies there can be read all the same."""
+    """Programs keep their settings there; files in it can be read all the same."""
     file = make_project(tmp_path)
     hidden = tmp_path / "docs" / ".hidden"
     for folder in (hidden, tmp_path / ".git" / "hooks"):

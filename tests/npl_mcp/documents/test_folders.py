@@ -1,4 +1,4 @@
-"""Files that another program writes between reading and writing."""
+"""Another program writes a file between reading and writing."""
 
 import os
 import time
@@ -18,7 +18,7 @@ def changed(folder: Path, change: Callable[[bytes], bytes | None], max_bytes: in
 
 
 def test_a_program_that_writes_each_time_wins(tmp_path: Path) -> None:
-    """The call ends with an error, and with what that program wrote."""
+    """The call ends with an error, and the file has that program's text."""
     file = tmp_path / NAME
     file.write_bytes(b"0")
 
@@ -32,7 +32,7 @@ def test_a_program_that_writes_each_time_wins(tmp_path: Path) -> None:
 
 
 def test_what_killed_writers_left_goes_and_what_others_write_stays(tmp_path: Path) -> None:
-    """Where not all who write hold the lock, age tells the two apart."""
+    """Not all writers have the lock, so age tells their files apart."""
     old, young, other = (
         tmp_path / name for name in (f".npl-{'0' * 16}.tmp", f".npl-{'1' * 16}.tmp", ".x.tmp")
     )
@@ -45,7 +45,7 @@ def test_what_killed_writers_left_goes_and_what_others_write_stays(tmp_path: Pat
 
 
 def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
-    """The limit is the folder's."""
+    """The folder's limit decides."""
     (tmp_path / NAME).write_bytes(b"1234")
     with pytest.raises(TooLargeError, match=r"note\.md would have 5 bytes; at most 4"):
         changed(tmp_path, lambda data: data + b"5", 4)
@@ -54,7 +54,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["wb", "r+b", "ab"])
 def test_a_file_that_a_program_has_open_for_writing_is_left_to_it(tmp_path: Path, how: str) -> None:
-    """Its last text is in the file, and so is the next change."""
+    """The file has that program's last text, and then the next change."""
     file = tmp_path / NAME
     file.write_bytes(b"old")
     with file.open(how) as opened:

@@ -1,4 +1,4 @@
-"""Numbers of new change requests: none is given twice."""
+"""Each change request gets a number that was never given."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.npl_mcp.documents.change_requests import SECOND, make_project
 
 
 def started(folder: Path) -> ChangeRequests:
-    """Return what a server that was just started has."""
+    """Return an application that was just started."""
     return ChangeRequests(Projects(folder, ()))
 
 
@@ -22,7 +22,7 @@ def new(changes: ChangeRequests) -> str:
 
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
 def test_a_deleted_number_is_not_given_again(tmp_path: Path, restart: bool) -> None:
-    """By this server or the next, for files of any author."""
+    """Neither this server nor the next gives it, for files of any author."""
     file = make_project(tmp_path)
     changes = started(tmp_path)
 
@@ -51,7 +51,7 @@ def test_a_deleted_number_is_not_given_again(tmp_path: Path, restart: bool) -> N
     ],
 )
 def test_the_kept_number_counts_if_it_is_the_projects(tmp_path: Path, kept: str, key: str) -> None:
-    """Another program's file of that name is left alone; another project's is no number of this one."""
+    """A file of that name from another program or project is ignored and stays."""
     make_project(tmp_path)
     path = tmp_path / LAST_KEY_FILE
     path.write_text(kept, encoding="utf-8")
@@ -61,7 +61,7 @@ def test_the_kept_number_counts_if_it_is_the_projects(tmp_path: Path, kept: str,
 
 
 def test_the_kept_number_is_not_written_through_a_link(tmp_path: Path) -> None:
-    """Nor is the folder of the project needed."""
+    """The link's target is not changed, and the number is still given."""
     make_project(tmp_path / "proj")
     (tmp_path / "secret").write_text("secret", encoding="utf-8")
     (tmp_path / "proj" / LAST_KEY_FILE).symlink_to(tmp_path / "secret")
@@ -71,7 +71,7 @@ def test_the_kept_number_is_not_written_through_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["TST-99999-x.md", "tst-99999"])
 def test_when_no_number_is_left_that_is_said(tmp_path: Path, name: str) -> None:
-    """With the file that has the highest; no file is made."""
+    """The error names the file with the highest number, and no file is made."""
     file = make_project(tmp_path)
     file.with_name(name).write_text(SECOND.replace("TST-002", "TST-99999"), encoding="utf-8")
     before = sorted(os.listdir(file.parent))  # noqa: PTH208

@@ -1,4 +1,4 @@
-"""The section that a text names, and the spelling of titles."""
+"""A text names a section, and titles have one spelling."""
 
 import pytest
 from hypothesis import given
@@ -23,12 +23,12 @@ SHOWN = Outline(parse_sections(DOCUMENT.encode(), "x"))
     cases("npl_mcp/documents/paths"),
 )
 def test_the_strictest_reading_decides(wanted: str, content: str) -> None:
-    """An exact heading before names that hold it, whatever its case and number; parts only where unique."""
+    """An exact heading beats names that contain it, in any case and number; parts must be unique."""
     assert SHOWN.content(SHOWN.find(wanted, "X-001")) == content
 
 
 def test_the_title_is_meant_only_where_nothing_else_is() -> None:
-    """A word of it finds no section; its whole text does."""
+    """One of its words selects no section; its whole text does."""
     assert SHOWN.find("Goals of the import", "X-001") == SHOWN.tree.title
     assert SHOWN.find("# Goals of the import", "X-001") == SHOWN.tree.title
     with pytest.raises(SectionNotFoundError):
@@ -48,7 +48,7 @@ headings = st.lists(
 
 @given(headings)
 def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
-    """The full one and the one that lists show, however the headings are called."""
+    """The full path and the listed one work for any headings."""
     text = "".join(f"{'#' * level} {name}\n\ntext\n\n" for level, name in marks)
     shown = Outline(parse_sections(text.encode(), "x"))
     for index, address in shown.addresses.items():
@@ -57,12 +57,12 @@ def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
-    """Programs write an accent with its letter or behind it."""
+    """Programs write an accent with its letter or after it."""
     assert SHOWN.addresses[SHOWN.find("Cafe\u0301", "X-001", whole=True)].endswith("## Café")
 
 
 def test_versioned_parts_do_not_share_paths() -> None:
-    """A heading of the same name may stand in each."""
+    """Each part may have a heading of the same name."""
     part = "npl-instructions:\n  name: p\n  version: 1\n---\n\n## A\n\n{}\n\n### B\n\n* * *\n\n"
     shown = Outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
     assert [

@@ -1,4 +1,4 @@
-"""Where projects with change requests are found, and what is remembered of their folders."""
+"""Projects with change requests are located, and their folders remembered."""
 
 import os
 import time
@@ -24,7 +24,7 @@ def changes(folder: Path, *roots: Path) -> ChangeRequests:
 
 
 def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -> None:
-    """That of the working directory first; below a root one level deep."""
+    """The working directory's comes first; below a root the search goes one level deep."""
     make_project(tmp_path / "all" / "one", code="ONE")
     make_project(tmp_path / "all" / "two", code="TWO")
     make_project(tmp_path / "all" / ".hidden", code="HID")
@@ -49,7 +49,7 @@ def test_a_project_above_a_root_is_not_found(tmp_path: Path) -> None:
 
 
 def test_which_project_is_meant(tmp_path: Path) -> None:
-    """The one named, else that of the key, else that of the working directory, else the only one."""
+    """It is the named one, else the key's, else the working directory's, else the only one."""
     make_project(tmp_path / "one", code="ONE")
     make_project(tmp_path / "two", code="TWO")
     projects = Projects(tmp_path, ())
@@ -79,7 +79,7 @@ def test_which_project_is_meant(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_configured_badly_is_no_project(tmp_path: Path, config: str) -> None:
-    """And stops nothing else: another one is found."""
+    """Other projects are still used."""
     make_project(tmp_path / "good", code="GOOD")
     make_project(tmp_path / "bad")
     (tmp_path / "bad" / "link").symlink_to(tmp_path / "good")
@@ -88,7 +88,7 @@ def test_what_is_configured_badly_is_no_project(tmp_path: Path, config: str) -> 
 
 
 def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
-    """Nothing is remembered longer than the file stays as it is."""
+    """A configuration is remembered only as long as its file is unchanged."""
     make_project(tmp_path)
     projects = Projects(tmp_path, ())
     assert projects.find(None).info.name == "Test Project"
@@ -97,7 +97,7 @@ def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> None:
-    """Also after it was renamed; two with the same are told."""
+    """The code still counts after a renaming; two files with one code are an error."""
     file = make_project(tmp_path)
     requests = changes(tmp_path)
     assert requests.get(None, "2", "full").title == "Second"
@@ -122,7 +122,7 @@ def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> No
     ],
 )
 def test_what_is_no_change_request_is_left_out(tmp_path: Path, data: bytes) -> None:
-    """And does not stop others from being listed."""
+    """The others are still listed."""
     file = make_project(tmp_path)
     file.with_name("TST-001-x.md").write_bytes(data)
     (file.parent / "TST-004-folder.md").mkdir()
@@ -141,7 +141,7 @@ def test_what_is_no_change_request_is_left_out(tmp_path: Path, data: bytes) -> N
     ],
 )
 def test_the_title_is_the_first_heading(tmp_path: Path, head: str, title: str) -> None:
-    """As it is written; marks in code are none."""
+    """The title is as written, and headings in code do not count."""
     file = make_project(tmp_path)
     front = SECOND.partition("---\n\n")[0] + "---\n"
     file.write_text(front + head, encoding="utf-8")
@@ -157,7 +157,7 @@ def fill(folder: Path, count: int) -> None:
 
 
 def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
-    """A thousand are listed without opening one; one that changes is seen."""
+    """A thousand files are listed without opening one; a changed one is seen."""
     file = make_project(tmp_path)
     os.utime(file, (1, 1))
     fill(file.parent, 1_000)
@@ -177,7 +177,7 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
 
 
 def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
-    """Its size and its time are the same, and yet it is read again while it is new."""
+    """A new file with equal size and time is read again."""
     file = make_project(tmp_path)
     requests = changes(tmp_path)
     for status in ("Proposed", "Rejected", "Proposed", "Rejected"):
@@ -217,7 +217,7 @@ def test_what_is_no_key_is_refused(text: str) -> None:
 def test_a_configuration_that_cannot_be_used_is_named(
     tmp_path: Path, config: bytes, parts: list[str]
 ) -> None:
-    """In answers about that project; no other project replaces it."""
+    """Answers about that project name it, and no other project replaces it."""
     make_project(tmp_path / "good", code="GOOD")
     make_project(tmp_path / "bad")
     (tmp_path / "bad" / ".mdt-config.toml").write_bytes(config)
@@ -241,7 +241,7 @@ def test_a_byte_order_mark_is_no_part_of_a_configuration(tmp_path: Path) -> None
 
 
 def test_a_configuration_is_not_read_through_a_link_out_of_the_project(tmp_path: Path) -> None:
-    """It could be any file of the machine, or a pipe."""
+    """The target could be any file of the machine, or a pipe."""
     make_project(tmp_path / "one")
     config = tmp_path / "one" / ".mdt-config.toml"
     config.rename(tmp_path / "elsewhere.toml")

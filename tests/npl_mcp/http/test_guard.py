@@ -81,7 +81,7 @@ def test_the_servers_own_names_are_let_in(server: Running, name: str) -> None:
 
 
 def test_an_added_name_needs_no_port(server: Running) -> None:
-    """Behind a proxy the port of the name is another one."""
+    """Behind a proxy the port of the name differs."""
     assert index(server, host="tools.example") == 200
 
 
@@ -101,7 +101,7 @@ def test_foreign_names_are_refused(server: Running, name: str, path: str) -> Non
 )
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/tools/npl_section_index"])
 def test_web_pages_are_refused(server: Running, origin: str, path: str) -> None:
-    """A local page is no friend: any origin that is not allowed is refused, and no answer says CORS."""
+    """Every origin that is not allowed is refused, even a local one, and no answer allows CORS."""
     headers = {**JSON, **bearer(), "Origin": origin.format(port=server.port)}
     answer = request(server, "POST", path, BODY, headers)
     assert answer.status == 403
@@ -126,7 +126,7 @@ def test_what_a_form_can_send_is_refused(server: Running, kind: str, path: str) 
 )
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/tools/npl_section_index", "/metrics"])
 def test_without_the_token_nothing_is_answered(server: Running, authorization: str | None, path: str) -> None:
-    """A missing or wrong token is 401, and what is asked for does not matter."""
+    """A missing or wrong token gives 401 for any path."""
     headers = {**JSON, **({"Authorization": authorization} if authorization is not None else {})}
     method = "GET" if path == "/metrics" else "POST"
     answer = request(server, method, path, BODY, headers)
@@ -135,7 +135,7 @@ def test_without_the_token_nothing_is_answered(server: Running, authorization: s
 
 
 def test_health_needs_no_token_and_tells_no_secret(server: Running) -> None:
-    """Its answer has the name and the version."""
+    """The answer has the name and the version."""
     answer = request(server, "GET", "/healthz")
     assert answer.status == 200
     assert answer.data.keys() == {"ok", "name", "version"}
@@ -147,7 +147,7 @@ def test_the_token_of_the_state_file_is_let_in(server: Running) -> None:
 
 
 def test_the_socket_is_this_users_alone_and_needs_no_token(server: Running) -> None:
-    """The file's mode says who may call; the name a caller gives the server means nothing there."""
+    """The file's mode says who may call; the Host header means nothing there."""
     path = server.state.socket
     assert path is not None
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
@@ -162,7 +162,7 @@ def test_the_socket_is_this_users_alone_and_needs_no_token(server: Running) -> N
 
 
 def test_the_callers_folder_is_its_own_affair(server: Running, tmp_path: Path) -> None:
-    """A folder is searched for the user who runs the server; a stranger is told that it is not."""
+    """It is searched for the user who runs the server; others are told that theirs is not."""
     (tmp_path / "mine.md").write_text("# Mine\n", encoding="utf-8")
     wanted = {"file": "mine.md"}
     own = bearer(server.state.token)
@@ -177,7 +177,7 @@ def test_the_callers_folder_is_its_own_affair(server: Running, tmp_path: Path) -
 
 
 def test_the_callers_folder_over_mcp(server: Running, tmp_path: Path) -> None:
-    """The same by a message of the protocol; a refusal is marked for programs."""
+    """A protocol message can name it too; programs can recognize a refusal."""
     (tmp_path / "mine.md").write_text("# Mine\n", encoding="utf-8")
     params = {
         "name": "npl_section_index",
@@ -198,7 +198,7 @@ def test_a_folder_below_a_root_is_anyones(server: Running) -> None:
 
 
 def test_long_bodies_are_refused_before_they_are_read(server: Running) -> None:
-    """The limit is the same by its length, in parts, and for both faces."""
+    """The limit is the same for an announced length, for chunks, and for both faces."""
     for path in ("/mcp", "/mcp/tools/npl_section_index"):
         body = b'{"file": "' + b"x" * 100_000 + b'"}'
         assert request(server, "POST", path, body, {**JSON, **bearer()}).status == 413
@@ -256,13 +256,13 @@ def test_half_sent_bodies_are_refused(server: Running) -> None:
 def test_what_everyone_could_call_does_not_start(
     open_to_all: bool, changes: dict[str, Any], settings: Settings
 ) -> None:
-    """Another address than this machine's own needs a token; a socket needs none."""
+    """An address that others reach needs a token; a socket needs none."""
     with pytest.raises(InvalidRequestError) if open_to_all else nullcontext():
         check(replace(settings, **changes))
 
 
 def test_tokens_of_single_callers_are_enough(settings: Settings) -> None:
-    """A server with them is closed to all others, also once the last one is revoked."""
+    """A server with tokens is closed to all others, even after the last is revoked."""
     public = replace(settings, host="0.0.0.0")
     stores = Stores(settings.data_folder)
     stores.database.writing(add_token, "alice")
@@ -274,7 +274,7 @@ def test_tokens_of_single_callers_are_enough(settings: Settings) -> None:
 
 
 def test_the_names_of_a_server(settings: Settings) -> None:
-    """A port of 80 is left out by clients; the address listened on is a name as well."""
+    """Clients leave out port 80; the listening address is a name as well."""
     assert "localhost" in names(settings, 80)
     assert "localhost" not in names(settings, 8765)
     assert "[fd00::1]:8765" in names(replace(settings, host="fd00::1"), 8765)
@@ -310,7 +310,7 @@ def test_answers_do_not_wait_for_the_clients_system() -> None:
 
 
 def test_the_system_ends_a_connection_whose_caller_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its answer would be in memory for ever."""
+    """Its answer would otherwise stay in memory."""
     monkeypatch.setattr(listening, "READ_SECONDS", 1)
     with bind_port("127.0.0.1", 0) as one, socket.create_connection(one.getsockname()):
         line, _ = one.accept()
@@ -330,7 +330,7 @@ def statuses(sent: list[Any]) -> list[int]:
 
 
 def test_calls_beyond_the_cap_are_sent_away() -> None:
-    """One call more than allowed is told when to come back; a place is free once an answer is sent."""
+    """The answer says when to come back; a sent answer frees a place."""
 
     async def run() -> None:
         started, finish, read, sent = anyio.Event(), anyio.Event(), anyio.Event(), []
@@ -383,7 +383,7 @@ def test_the_only_call_of_a_caller_waits_in_a_crowd(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One leaves a quarter of the places to others; when they are taken, too, each caller still has a few."""
+    """One caller leaves a quarter of the places to others; after that each still has a few."""
     monkeypatch.setattr(guard_module, "BUSY_SECONDS", 0)
     monkeypatch.setattr(guard_module, "TURN_SECONDS", 0)
 
@@ -417,7 +417,7 @@ def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pyte
 
 @pytest.mark.parametrize("bodies", [range(MAX_BODIES), [1] * MAX_BODIES])
 def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None:
-    """Long ones that are on their way, of many callers or of one, hold up no ordinary call."""
+    """Long bodies on their way, of many callers or of one, delay no ordinary call."""
 
     async def run() -> tuple[list[int], list[int]]:
         small, long = [], []
@@ -440,7 +440,7 @@ def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None
 
 
 def test_long_answers_of_one_caller_leave_room_for_those_of_others() -> None:
-    """Also if it reads, but slowly."""
+    """A caller that reads slowly leaves room as well."""
 
     async def run() -> tuple[list[int], list[int]]:
         policy = policy_of(len(LONG), 99)
@@ -471,7 +471,7 @@ LONG = bytes(range(256)) * 16 * 1024
 
 
 def test_a_long_answer_is_sent_whole_and_waited_for() -> None:
-    """The message after it is taken when it is read, and ends it."""
+    """The end of the answer is sent once the body has been read."""
     sent: list[Any] = []
     guard = Guard(answer(LONG), policy_of(10, 1))
     anyio.run(partial(post, guard, sent))
@@ -480,7 +480,7 @@ def test_a_long_answer_is_sent_whole_and_waited_for() -> None:
 
 
 def test_long_answers_in_memory_are_bounded() -> None:
-    """While others are being read, the next one is told to come back."""
+    """While others are being read, the next caller is told to come back."""
 
     async def run() -> list[int]:
         policy = policy_of(len(LONG), 99)
@@ -500,7 +500,7 @@ def test_long_answers_in_memory_are_bounded() -> None:
 
 @pytest.mark.thorough
 def test_a_reader_that_reads_nothing_takes_next_to_no_memory(tmp_path: Path) -> None:
-    """Connections that ask for a large answer and leave it lying; others are served all the while."""
+    """Connections ask for a large answer and do not read it; others are served all the while."""
     with serving(tmp_path, NPL_MCP_MAX_CALLS="8") as server:
         content = base64.b64encode(bytes(8 * 1024 * 1024)).decode()
         whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
@@ -524,7 +524,7 @@ def test_a_reader_that_reads_nothing_takes_next_to_no_memory(tmp_path: Path) -> 
 
 
 def test_bodies_in_memory_are_bounded() -> None:
-    """Many callers that send long bodies slowly do not fill the memory; short ones are served again after."""
+    """Many slow senders of long bodies do not fill the memory; short bodies are served again afterwards."""
 
     async def run() -> list[int]:
         sent: list[Any] = []
@@ -582,7 +582,7 @@ PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-He
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/tools/npl_section_index"])
 def test_a_browser_may_ask_for_a_listed_origin(server: Running, path: str) -> None:
-    """Without the token, which it does not have yet; the answer allows what MCP clients in pages send."""
+    """It needs no token yet; the answer allows what MCP clients in pages send."""
     headers = {"Origin": "https://app.example", **PREFLIGHT, "Access-Control-Request-Private-Network": "true"}
     answer = request(server, "OPTIONS", path, None, headers)
     assert answer.status == 200
@@ -600,7 +600,7 @@ def test_a_browser_may_ask_for_a_listed_origin(server: Running, path: str) -> No
 
 
 def test_a_page_of_a_listed_origin_may_read_every_answer(server: Running) -> None:
-    """Its successes and its refusals; the session's id too."""
+    """It may read successes, refusals and the session's id."""
     page = {"Origin": "https://app.example"}
     for answer in (
         request(server, "POST", "/mcp/tools/npl_section_index", BODY, {**JSON, **bearer(), **page}),
@@ -624,7 +624,7 @@ WIDE = {
 
 @pytest.mark.parametrize("case", WIDE)
 def test_wide_bodies_are_refused_before_they_are_parsed(case: str) -> None:
-    """By either route; what a parser would make of them takes many times their size."""
+    """A parser would need many times their size, on either route."""
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError
@@ -649,7 +649,7 @@ ACCOUNTS = {
 
 @pytest.mark.parametrize("case", ACCOUNTS)
 def test_who_else_could_reach_a_port(case: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """People, and not services, have accounts with which they log in."""
+    """Only accounts with a login shell count, not those of services."""
     accounts, own, expected = ACCOUNTS[case]
     entries = [pwd.struct_passwd(("", "", number, 0, "", "", shell)) for number, shell in accounts]
     monkeypatch.setattr(pwd, "getpwall", lambda: entries)
@@ -658,7 +658,7 @@ def test_who_else_could_reach_a_port(case: str, settings: Settings, monkeypatch:
 
 
 def test_a_port_needs_a_token_where_other_people_have_accounts(tmp_path: Path, settings: Settings) -> None:
-    """As this machine's password database says; an option turns it off, and a socket needs none."""
+    """The password database decides; an option turns it off, and a socket needs none."""
     wanted = needs_token(settings)
     with serving(tmp_path, NPL_MCP_NO_TOKEN="0") as server:
         assert server.state.guarded is wanted

@@ -1,4 +1,4 @@
-"""Callers and their views: every route with a token that may see it and one that may not."""
+"""Callers and their views: every route with a token that may see it and with one that may not."""
 
 import base64
 import json
@@ -74,7 +74,7 @@ class Site:
 
 
 def tree(folder: Path) -> None:
-    """Make two roots: documents, a project with a change request and templates in each."""
+    """Make two roots with documents, a project with a change request, and templates each."""
     for name, code in (("docs", "DOC"), ("other", "OTH")):
         root = folder / name
         (root / "crs").mkdir(parents=True)
@@ -149,7 +149,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str | None]] = cases("npl_mcp/http/i
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_a_tool_of_a_hidden_domain_is_unknown(site: Site, domain: str) -> None:
-    """By its name and its old one, over both faces: as a name that no tool has, and no answer proposes it."""
+    """Its names, old and new, are unknown over both faces, and no answer proposes them."""
     tool, arguments, old = CALLS[domain]
     blind = f"no-{domain}"
     for name in filter(None, (tool, old)):
@@ -325,7 +325,7 @@ def figures(site: Site, who: str) -> bytes:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_each_route_shows_what_a_caller_may_see(site: Site, route: str) -> None:
-    """All to an unlimited caller, nothing to a limited one."""
+    """An unlimited caller sees all, a limited one nothing."""
     blind, shows = ROUTES[route]
     assert shows(site, "alice"), route
     assert not shows(site, blind), route
@@ -336,7 +336,7 @@ ALIKE = ("OTH", "XXX")
 
 
 def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
-    """Answers about something hidden and about something absent differ by its name alone."""
+    """Answers about a hidden and an absent thing differ by its name alone."""
     pairs: list[tuple[str, Callable[[str], Any], str, str]] = [
         ("no-directive", lambda n: site.ask("no-directive", n), "directive.files.list", "no.such"),
         ("no-npl", lambda n: site.ask("no-npl", "resources/read", uri=n), "npl://file/a", "nosuch://thing"),
@@ -373,7 +373,7 @@ def folder(site: Site, who: str, path: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain: str) -> None:
-    """Neither the list nor a search nor the tool that calls others tells of a hidden one."""
+    """The list, a search and the tool that calls others reveal no hidden one."""
     tool, arguments, _ = CALLS[domain]
     blind = f"no-{domain}"
     every = {name for name, _, mine in map(_row, LISTED) if mine != domain}
@@ -409,7 +409,7 @@ EDITORS = {
 
 @pytest.mark.parametrize("who", EDITORS)
 def test_sections_are_changed_below_roots_of_the_server_and_of_the_token(site: Site, who: str) -> None:
-    """A token can narrow what may be changed, and never widen it; nor does the caller's folder."""
+    """A token or the caller's folder can narrow the permission to write, never widen it."""
     files = ("docs/edited.md", "other/edited.md", "work/edited.md", "work/.npl/npl/edited.md")
     for name in files:
         file = site.server.folder / name
@@ -476,7 +476,7 @@ def test_who_acts_is_who_the_token_says(site: Site, act: str) -> None:
 
 
 def test_what_was_done_bears_the_name_of_the_token(site: Site) -> None:
-    """Stored rows say who it was, by either name of a tool."""
+    """Stored rows have its name, by either name of a tool."""
     site.data("bob", "send_message", room_id=1, message="by bob")
     assert site.data("alice", "chat_get_feed", room_id=1)["items"][-1]["persona"] == "bob"
     file = {"filename": "b.md", "file_content_base64": "eA=="}
@@ -499,13 +499,13 @@ def test_nobody_completes_the_review_of_somebody_else(site: Site) -> None:
 
 
 def test_a_filter_by_persona_claims_nothing(site: Site) -> None:
-    """A list of another persona's rooms acts for no one."""
+    """Listing another persona's rooms is not acting for it."""
     assert site.data("docs", "chat_list_rooms", persona="bob")["total"] == 1
     assert site.data("docs", "chat_list_rooms")["total"] == 1
 
 
 def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: Site) -> None:
-    """A folder above the roots of the server shows these and no more; none shows only what comes with it."""
+    """A token's root above the server's shows just these; without roots it shows the bundled documents."""
     (site.server.folder / "beside.md").write_text("# Beside\n", encoding="utf-8")
     assert "siphon of other" in load(site, "above", context="siphon water", file="other.md")
     beside = str(site.server.folder / "beside.md")
@@ -519,7 +519,7 @@ def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: S
 
 
 def test_links_out_of_a_root_lead_nowhere(site: Site) -> None:
-    """A link below a root shows nothing of another root of the server that the token does not name."""
+    """A link does not lead into a root that the token does not name."""
     link = site.docs / "link.md"
     link.symlink_to(site.other / "other.md")
     try:
@@ -530,7 +530,7 @@ def test_links_out_of_a_root_lead_nowhere(site: Site) -> None:
 
 
 def test_the_callers_folder_lies_below_its_roots(site: Site) -> None:
-    """Another one is refused, whether it is there or not, over both faces; one below works as ever."""
+    """Other folders are refused over both faces, whether they exist or not."""
     inside = {"NPL_Cwd": str(site.docs / "crs")}
     assert site.call("docs", "npl_section_index", inside, file="DOC-001-siphon.md").status == 200
     for path in (str(site.other), str(site.server.folder), "/", str(site.docs / "none")):
@@ -548,7 +548,7 @@ ENTRIES = [("POST", "/mcp"), ("POST", "/mcp/tools/session_list"), ("GET", "/metr
 
 @pytest.mark.parametrize(("method", "path"), ENTRIES)
 def test_without_a_valid_token_nothing_is_answered(site: Site, method: str, path: str) -> None:
-    """An unknown token, no token, and one in another case."""
+    """An unknown token, no token, and a token in another case are refused."""
     wrong = ("", "npl_nobody", site.tokens["alice"].swapcase(), site.tokens["alice"] + "x")
     for token in wrong:
         headers = {**JSON, "Authorization": f"Bearer {token}"} if token else JSON
@@ -564,7 +564,7 @@ def test_the_user_who_runs_the_server_needs_no_token_of_its_own(site: Site) -> N
 
 
 def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -> None:
-    """The end is exact, although the server remembers; a revoked token ends within the stated time."""
+    """Expiry is exact despite the cache; a revoked token ends within the stated time."""
     site.tokens["brief"] = site.database.writing(add_token, "brief", lifetime=timedelta(seconds=SECONDS + 2))
     site.tokens["gone"] = site.database.writing(add_token, "gone")
     ends = next(one.expires_at for one in site.database.reading(tokens) if one.name == "brief")
@@ -578,7 +578,7 @@ def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -
 
 
 def test_callers_at_the_same_time_keep_their_names(site: Site) -> None:
-    """Two callers on one server, each with many calls in flight: no call is made in the other's name."""
+    """Two callers have many calls in flight, and none is made in the other's name."""
     site.data("alice", "chat_create_room", name="both", members=["alice", "bob"])
     room = site.data("alice", "chat_list_rooms")["items"][0]["id"]
 
@@ -602,7 +602,7 @@ def test_callers_at_the_same_time_keep_their_names(site: Site) -> None:
 
 
 def test_who_waits_waits_under_the_name_of_the_token(site: Site) -> None:
-    """Without an argument that says whose notifications these are."""
+    """The caller gives no persona, and gets its own notifications."""
     before = site.data("bob", "chat_get_notifications")
     since = max((one["id"] for one in before["items"]), default=0)
     with ThreadPoolExecutor(1) as pool:
@@ -619,7 +619,7 @@ def test_what_one_named_shows_in_no_answer_to_another(site: Site) -> None:
 
 
 def test_nobody_reads_the_notifications_of_others(site: Site) -> None:
-    """Those of another caller cannot be marked, and stay unread."""
+    """Another caller cannot mark them, and they stay unread."""
     site.data("alice", "chat_send_message", room_id=1, message="for @bob")
     first = site.data("bob", "chat_get_notifications")["items"][0]["id"]
     assert site.code("alice", "chat_mark_read", notification_id=first) == "NOT_FOUND"
@@ -630,7 +630,7 @@ def test_nobody_reads_the_notifications_of_others(site: Site) -> None:
 
 @pytest.mark.engine("sqlite")  # a replica keeps none
 def test_a_session_belongs_to_who_began_it(site: Site) -> None:
-    """Over the protocol with a handshake: another caller's session is not there, and each message counts."""
+    """Another caller's protocol session does not exist, for any message."""
     info = {"name": "old", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
@@ -672,7 +672,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[], Running]]:
 def test_a_server_whose_database_does_not_answer_lets_nobody_in(
     tmp_path: Path, serve: Callable[[], Running]
 ) -> None:
-    """It is not ready, says why without a word about what it holds, and recovers by itself."""
+    """It is not ready, gives a reason without contents of the database, and recovers by itself."""
     stores = engines.stores(tmp_path / "data")
     token = {"Authorization": f"Bearer {stores.database.writing(add_token, 'alice')}"}
     stores.close()
@@ -701,7 +701,7 @@ def test_a_server_whose_database_does_not_answer_lets_nobody_in(
 def test_without_tokens_all_is_as_ever_until_the_first_is_made(
     tmp_path: Path, serve: Callable[[], Running]
 ) -> None:
-    """Names are given by arguments; a token made while the server runs closes it within the stated time."""
+    """Arguments name the persona; the first token closes the running server within the stated time."""
     server = serve()
     assert not server.state.guarded
     assert request(server, "GET", "/readyz").status == 200

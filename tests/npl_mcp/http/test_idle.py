@@ -1,4 +1,4 @@
-"""Connections that send no request, or only a part of one."""
+"""Connections that send no request, or only a part of one, end."""
 
 import socket
 import sys
@@ -46,7 +46,7 @@ def asked(line: socket.socket, server: Running) -> int:
 @pytest.mark.parametrize("before", [0, 2])
 @pytest.mark.parametrize("part", [b"", b"G", b"POST / HTTP/1.1\r\nHost: a\r\n"])
 def test_a_request_that_is_sent_in_part_ends(server: Running, before: int, part: bytes) -> None:
-    """On a new connection and on a used one; a used one without a request stays open."""
+    """It ends on a new connection and on a used one; a used one without a request stays open."""
     with connected(server) as line, connected(server) as silent:
         assert [asked(line, server) for _ in range(before)] == [200] * before
         assert asked(silent, server) == 200
@@ -58,7 +58,7 @@ def test_a_request_that_is_sent_in_part_ends(server: Running, before: int, part:
 
 
 def answered(server: Running) -> bool:
-    """Ask on a connection of its own."""
+    """Ask on a new connection."""
     with connected(server) as line:
         return asked(line, server) == 200
 
@@ -66,7 +66,7 @@ def answered(server: Running) -> bool:
 @pytest.mark.parametrize("server", ["1000"], indirect=True)
 @pytest.mark.parametrize("used", [False, True])
 def test_idle_connections_do_not_close_the_server_for_others(server: Running, used: bool) -> None:
-    """Before a request in part must end, the oldest of too many connections end."""
+    """The oldest of too many connections end before a partial request must."""
     with ExitStack() as lines:
         for _ in range(3 * IDLE):
             line = lines.enter_context(connected(server))

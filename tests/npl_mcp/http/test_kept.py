@@ -1,4 +1,4 @@
-"""An answer of the database that many requests need."""
+"""One answer of the database serves many requests."""
 
 import threading
 from typing import Any
@@ -10,7 +10,7 @@ from npl_mcp.http.identities import Refreshed
 
 
 class Slow:
-    """Answers when it is let, with a number or a failure."""
+    """An answer that comes when it is let, as a number or a failure."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -44,7 +44,7 @@ async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
-    """One request for all of them; a failure is not kept."""
+    """One request serves all of them; a failure is not kept."""
     slow = Slow()
     slow.fails = fails
     kept = Refreshed(slow, 3600)
@@ -71,7 +71,7 @@ def test_an_old_one_is_asked_for_again() -> None:
 
 
 def test_who_goes_away_takes_no_answer_from_others() -> None:
-    """One caller gives up; the answer comes for the others, from the same question."""
+    """The others get the answer to the same question after one caller gives up."""
     slow = Slow()
     kept = Refreshed(slow, 3600)
 

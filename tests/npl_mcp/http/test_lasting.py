@@ -68,7 +68,7 @@ class Site:
         return self.stores.database
 
     def begin(self, what: str, token: str) -> socket.socket:
-        """Ask for something that lasts, and return when the server is about it."""
+        """Ask for something that lasts, and return once the server works on it."""
         method, path, body, headers, _ = LASTING[what]
         cursor = call(self.server, "chat_get_feed", {"room_id": 1}, **self.owner).data["data"]["cursor"]
         data = b"" if body is None else json.dumps(body(cursor)).encode()
@@ -117,7 +117,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def rest(line: socket.socket) -> bytes:
-    """Return all that comes until the connection ends, or an answer is whole."""
+    """Return all that comes until the connection ends, or an answer is complete."""
     data = b""
     try:
         while part := line.recv(65536):
@@ -173,7 +173,7 @@ def test_what_lasts_goes_on_while_its_token_is_valid(site: Site, what: str) -> N
 @pytest.mark.thorough
 @pytest.mark.parametrize("what", LASTING)
 def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: str) -> None:
-    """A call that comes then is refused for that reason, and a browser is not led to the sign-in page."""
+    """New calls are refused for that reason, and a browser is not led to the sign-in page."""
     token = site.database.writing(add_token, f"{what} unchecked".replace(" ", "-"))
     with site.begin(what, token) as line:
         with away(site.server.folder / "data"):
@@ -194,7 +194,7 @@ def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: 
 
 @contextmanager
 def away(folder: Path) -> Iterator[None]:
-    """Let the tokens be unreadable for a while."""
+    """Make the tokens unreadable for a while."""
     engines.execute(folder, "ALTER TABLE access_token RENAME TO hidden")
     try:
         yield

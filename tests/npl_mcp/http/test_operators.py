@@ -14,7 +14,7 @@ from tests.npl_mcp.http.http_server import call, command, environment, serving
 
 
 def test_a_lane_without_turns_is_named() -> None:
-    """While calls wait for one that hangs, and no longer."""
+    """It is named exactly while calls wait for one that hangs."""
 
     async def script() -> None:
         end = threading.Event()
@@ -33,7 +33,7 @@ def test_a_lane_without_turns_is_named() -> None:
 
 @pytest.mark.engine("postgres")
 def test_a_server_of_another_project_does_not_start(tmp_path: Path) -> None:
-    """The error names the project of the others; answers name no place of one server."""
+    """The error names the project of the others; answers name no local path."""
     variables = engines.environment(tmp_path / "data")
     project = str(tmp_path / "project")
     first, second = tmp_path / "first", tmp_path / "second"

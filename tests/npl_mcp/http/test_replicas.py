@@ -1,4 +1,4 @@
-"""Three servers on one PostgreSQL database: equal answers of all servers to all callers."""
+"""Three servers on one PostgreSQL database give equal answers to all callers."""
 
 import json
 import subprocess
@@ -55,7 +55,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def servers(place: Path) -> Iterator[list[Running]]:
-    """Started at one moment on a database without tables."""
+    """Three servers, started at one moment on a database without tables."""
     public = "http://npl.example"
     many = place / "many"
     many.mkdir()
@@ -66,7 +66,7 @@ def servers(place: Path) -> Iterator[list[Running]]:
 
 @pytest.fixture(scope="module")
 def team(servers: list[Running]) -> Balancer:
-    """Has written something of each kind, each time to the next server."""
+    """Rows of each kind, each written through the next server."""
     made = Balancer(servers)
     made.do("session_create", session_id="s", title="Release")
     made.do("worklog_init", session_id="s", task="release")
@@ -99,7 +99,7 @@ def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:
 
 
 def test_every_server_gives_the_same_answers(servers: list[Running], team: Balancer) -> None:
-    """Every tool that reads a store is tried, for rows of every author."""
+    """Every tool that reads a store is called, for rows of every author."""
     reading = {spec.name for spec in listed_tools(PRESETS["coordination"]) if spec.read_only}
     assert reading <= {tool for tool, _ in READS}
     for tool, arguments in READS:
@@ -107,7 +107,7 @@ def test_every_server_gives_the_same_answers(servers: list[Running], team: Balan
 
 
 def test_what_is_written_through_one_is_seen_through_the_next(servers: list[Running], team: Balancer) -> None:
-    """By the very next call, a cursor as well; ids have one order."""
+    """The very next call sees rows and cursors; ids have one order."""
     room = team.do("chat_create_room", name="next", members=["ann", "bo"])["room_id"]
     ids = []
     for number in range(6):
@@ -132,7 +132,7 @@ def newest(team: Balancer, room: int) -> int:
 
 
 def test_a_server_takes_six_connections_at_most(servers: list[Running], team: Balancer, place: Path) -> None:
-    """One to write, four to read, and one for commits of other servers while a call waits."""
+    """One writes, four read, and one listens for commits of other servers while a call waits."""
     quiet = team.do("chat_create_room", name="quiet", members=["ann"])["room_id"]
     wait = {"room_id": quiet, "since": newest(team, quiet), "wait": 1}
 
@@ -171,7 +171,7 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_documents_of_a_shared_folder_are_the_same_everywhere(place: Path, servers: list[Running]) -> None:
-    """All are asked at once, while none has the index; an edit is seen by the next call."""
+    """All servers are asked at once before any has the index; the next call sees an edit."""
     write(place / "many", 48)
     first = [same(servers, tool, arguments) for tool, arguments in QUESTIONS]
     assert all('"success":false' not in one for one in first)
@@ -203,7 +203,7 @@ class Turns(httpx2.AsyncBaseTransport):
 def test_a_client_may_reach_another_server_each_time(
     servers: list[Running], team: Balancer, mode: Any
 ) -> None:
-    """Also one that makes a handshake: no server keeps a session for it."""
+    """A client with a handshake may too: no server keeps its session."""
 
     def factory(**options: Any) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(**{**options, "transport": Turns([one.port for one in servers])})
@@ -220,7 +220,7 @@ def test_a_client_may_reach_another_server_each_time(
 
 
 def test_calls_that_are_repeated_while_servers_are_killed_are_made_once(tmp_path: Path) -> None:
-    """Each is sent to the next server with its id until one answers; connections to the database are cut."""
+    """Each is sent to the next server with its id until one answers; database connections are cut."""
     address, over = engines.address(tmp_path) or "", threading.Event()
     cut = f"SELECT pg_terminate_backend(pid) FROM ({STATEMENT}) AS theirs"
 
@@ -260,7 +260,7 @@ def test_calls_that_are_repeated_while_servers_are_killed_are_made_once(tmp_path
 
 
 def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Running], team: Balancer) -> None:
-    """The end of its request is the end of its call."""
+    """The end of its request ends its call."""
     arguments = {"agent_id": "gone", "session_id": "s", "since": 1000, "wait": 60}
     params = {"name": "worklog_read", "arguments": arguments}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
@@ -300,7 +300,7 @@ UNUSABLE = (500, 503)
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Server]:
-    """A server that may end and begin again."""
+    """A database server that can end and start again."""
     with serving("fsync=off") as made:
         yield made
 
@@ -317,7 +317,7 @@ def ready(servers: list[Running]) -> list[int]:
 
 
 def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, postgres: Server) -> None:
-    """Calls meanwhile fail with the advice to retry; afterwards the same servers go on, waiting calls too."""
+    """Calls meanwhile fail with the advice to retry; then the servers and their waiting calls go on."""
     with (
         replicas(tmp_path, database(postgres, "restarted")) as servers,
         ThreadPoolExecutor(len(servers)) as pool,
@@ -404,7 +404,7 @@ def token_of(place: Path, address: str, name: str, *flags: str) -> str:
 
 
 def test_a_write_is_acknowledged_though_its_token_cannot_be_checked(tmp_path: Path) -> None:
-    """It had to wait for its turn, and the tokens cannot be read when it is done."""
+    """The write had to wait for its turn, and the tokens cannot be read when it is done."""
     address = engines.address(tmp_path) or ""
     with (
         replica(tmp_path, address, 0) as server,
@@ -429,7 +429,7 @@ def test_a_write_is_acknowledged_though_its_token_cannot_be_checked(tmp_path: Pa
 
 @pytest.mark.parametrize("limit", ["ROLE few", "DATABASE scarce"])
 def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: Server, limit: str) -> None:
-    """Calls wait for one; after too long, the error names the limit."""
+    """Calls wait for a connection; after too long, the error names the limit."""
     with psycopg.connect(postgres.address(), autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS scarce WITH (FORCE)")
         connection.execute("DROP ROLE IF EXISTS few")
@@ -474,7 +474,7 @@ def upgraded(address: str, versions: int) -> None:
 
 
 def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
-    """A claim that one made runs on another whose clock is ahead; all times are those of the database."""
+    """A claim runs on a server whose clock is ahead; all times are the database's."""
     address = engines.address(tmp_path) or ""
     wrong = shifted(tmp_path / "ahead", 15)
     with replica(tmp_path, address, 0) as right, replica(tmp_path, address, 1, **wrong) as ahead:
@@ -544,7 +544,7 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
-    """Those one version behind go on where the next schema says so, else they are refused, running or not."""
+    """Older servers go on where the next schema allows it, else they are refused, running or not."""
     address = engines.address(tmp_path) or ""
     with replicas(tmp_path, address, number=2) as servers:
         team = Balancer(servers)

@@ -1,4 +1,4 @@
-"""One server per data folder: started, shown, stopped, and never confused with another process."""
+"""One server per data folder is started, shown and stopped, and never confused with another process."""
 
 import json
 import os
@@ -75,7 +75,7 @@ def stopped(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
-    """The commands in the order a user gives them; each repeated one says so."""
+    """Commands come in a user's order; each repeated one says so."""
     assert run(stopped, "status").returncode == 3
     assert run(stopped, "stop").returncode == 3
     started = run(stopped, "launcher", "--token", TOKEN)
@@ -110,7 +110,7 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
 
 @pytest.mark.thorough
 def test_servers_started_at_one_moment_are_one(stopped: Path) -> None:
-    """Several starts race; one server results, and every one of them shows it."""
+    """Several starts race; one server results, and each start reports it."""
     env = environment(stopped, NPL_MCP_PORT="0")
     starts = [
         subprocess.Popen(command("start"), env=env, cwd=stopped, stdout=subprocess.PIPE, text=True)
@@ -151,7 +151,7 @@ def test_a_killed_server_leaves_nothing_that_confuses(tmp_path: Path) -> None:
 
 
 def test_no_other_process_is_stopped(tmp_path: Path) -> None:
-    """A state file that names a process which is not the server does not lead to a signal."""
+    """A state file that names a foreign process leads to no signal."""
     with subprocess.Popen(["sleep", "60"]) as bystander:
         try:
             state = described("http://127.0.0.1:1", None)
@@ -166,7 +166,7 @@ def test_no_other_process_is_stopped(tmp_path: Path) -> None:
 
 
 def test_the_lock_is_one_servers(tmp_path: Path) -> None:
-    """A second holder is refused, and gets it once the first is gone."""
+    """A second holder is refused until the first is gone."""
     folder = tmp_path / "data"
     with hold(folder):
         assert is_locked(folder)
@@ -191,7 +191,7 @@ def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
 
 
 def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
-    """The start time of a process does not change, and a process that is not there has none."""
+    """A process's start time does not change; a missing process has none."""
     own = process_start(os.getpid())
     assert own is not None
     assert own == process_start(os.getpid())
@@ -199,7 +199,7 @@ def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
 
 
 def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
-    """Idle connections, half-sent requests and streams that wait for events do not keep it alive."""
+    """Idle connections, half-sent requests and waiting streams do not keep it alive."""
     host = "HTTP/1.1\r\nHost: localhost:{}\r\nAccept: application/json, text/event-stream\r\n"
     with serving(tmp_path) as server:
         host = host.format(server.port)
@@ -221,7 +221,7 @@ def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
-    """A long call that cannot be interrupted ends with the server, which still removes its files."""
+    """A long uninterruptible call ends with the server, which still removes its files."""
     root = tmp_path / "docs"
     root.mkdir()
     text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
@@ -252,7 +252,7 @@ def _session(server: Running) -> str:
 
 @pytest.mark.thorough
 def test_an_address_in_use_is_a_sentence(tmp_path: Path) -> None:
-    """A start that fails says why on standard error, with the code of what cannot be used."""
+    """Standard error has the reason of a failed start; the exit code is that of unusable settings."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for step in ("run", "start"):
@@ -285,7 +285,7 @@ def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
 def test_former_names_say_what_to_write(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They take the options they took, and print one line on standard error."""
+    """They take their former options, and print one line on standard error."""
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
     assert main([name, "--status"]) == NOT_RUNNING
     told = f"npl-mcp-server: {name} is a former name; write npl-mcp-server {FORMER[name]}\n"
@@ -297,7 +297,7 @@ def test_former_names_say_what_to_write(
     [("run", "/proc"), ("run", "/dev/null/below"), ("start", "/proc/self/new"), ("start", "/dev/null")],
 )
 def test_a_data_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path, step: str, folder: str) -> None:
-    """The code of what cannot be used, the folder and the way out; no traceback."""
+    """The message names the folder and the way out, without a traceback."""
     done = run(tmp_path, step, "--data-dir", folder)
     assert (done.returncode, done.stdout) == (2, ""), done
     assert done.stderr.startswith(f"npl-mcp-server: the data folder {folder} cannot be written: ")
@@ -308,7 +308,7 @@ def test_a_data_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path, step
 @pytest.mark.thorough
 @pytest.mark.parametrize("gone", ["another in its place", "the lock"])
 def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> None:
-    """Otherwise no command could find it, and a second one would start next to it."""
+    """Otherwise no command could reach it, and a second server would start."""
     data = tmp_path / "data"
     with serving(tmp_path) as server:
         if gone == "the lock":
@@ -327,7 +327,7 @@ def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> Non
 
 
 def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None:
-    """On standard output; standard error is for what is wrong, and a caller's mistakes are not."""
+    """Standard output has the address; a caller's mistakes leave standard error empty."""
     (tmp_path / "docs").mkdir()
     with subprocess.Popen(
         command("--root", "docs"),
@@ -358,7 +358,7 @@ def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None
 
 @pytest.mark.thorough
 def test_a_start_says_how_to_get_a_token(stopped: Path) -> None:
-    """And that the home folder is not served because a server was started there."""
+    """The output names the command; it also says that only the bundled reference is served."""
     started = run(stopped, "start", NPL_MCP_TOKEN=TOKEN)
     *_, serves, token = started.stdout.splitlines()
     assert serves.startswith("no --root: the server has only the bundled reference")
@@ -383,7 +383,7 @@ echo "$1" > {}
 
 @pytest.mark.thorough
 def test_the_pages_are_told_and_opened(stopped: Path) -> None:
-    """By the command that starts the server, and by one of their own, which starts no server."""
+    """The start and ``open`` name the pages; ``open`` starts no server."""
     browser, seen = stopped / "browser", stopped / "seen"
     browser.write_text(BROWSER.format(seen), encoding="utf-8")
     browser.chmod(0o700)
@@ -418,7 +418,7 @@ def test_the_pages_are_told_and_opened(stopped: Path) -> None:
 def test_where_the_pages_are(
     tmp_path: Path, flags: tuple[str, ...], variables: dict[str, str], pages: str | None
 ) -> None:
-    """Where people reach them, if there are any; without them the address is that of no page."""
+    """The address is the one people reach; without pages it is that of no page."""
     with serving(tmp_path, *flags, **variables) as server:
         assert server.state.pages == pages
         if server.state.url:
@@ -430,7 +430,7 @@ def test_where_the_pages_are(
 
 
 def test_pages_that_only_show_change_nothing(tmp_path: Path) -> None:
-    """They have no forms, and refuse those of others."""
+    """They have no forms, and refuse forms of others."""
     with serving(tmp_path, "--web", "read") as server:
         assert server.state.pages == server.state.url
         call(server, "chat_create_room", {"name": "Harbour", "members": ["ann"]})
@@ -479,7 +479,7 @@ def _message(number: int | str, tool: str, arguments: dict[str, Any]) -> dict[st
 
 @pytest.mark.thorough
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
-    """By the envelope, or the last event of their stream, for any tool; the log says so once."""
+    """The envelope or the last event of the stream says so, for any tool; the log has it once."""
     root = tmp_path / "docs"
     root.mkdir()
     text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000

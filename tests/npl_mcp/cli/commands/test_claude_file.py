@@ -1,4 +1,4 @@
-"""``npl-load init-claude``: prompts in a file of instructions."""
+"""``npl-load init-claude`` keeps prompts in a file of instructions."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ PROMPTS = {name: prompt(name, "1.2.0") for name in ("npl-conventions", "npl-load
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory whose prompts are those above."""
+    """A working directory with the prompts above."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = tmp_path / "work"
     place(folder, PROMPTS)
@@ -33,7 +33,7 @@ def place(folder: Path, prompts: Mapping[str, str]) -> None:
 
 
 def test_a_first_run_appends_the_usual_prompts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that exist, behind what is there, with separators; exit code 1 says that the file changed."""
+    """Existing prompts are appended after the text, with separators; exit code 1 means a changed file."""
     (project / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
     assert main(["init-claude"]) == 1
     bodies = [PROMPTS[name].strip() for name in PROMPTS]
@@ -46,7 +46,7 @@ def test_a_first_run_appends_the_usual_prompts(project: Path, capsys: pytest.Cap
 
 
 def test_chosen_prompts_and_another_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--prompts`` and ``--target``; a name that leads nowhere is told."""
+    """``--prompts`` and ``--target`` choose them; an unknown name is reported."""
     line = ["init-claude", "--target", "AGENTS.md", "--prompts", "sqlite-guide", "nosuch"]
     assert main(line) == 1
     assert (project / "AGENTS.md").read_text(encoding="utf-8") == PROMPTS["sqlite-guide"].strip()
@@ -54,7 +54,7 @@ def test_chosen_prompts_and_another_file(project: Path, capsys: pytest.CaptureFi
 
 
 def test_versions_are_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By precedence: 1.10 is newer than 1.9, 1.2 equals 1.2.0. Exit code 2 says that some are behind."""
+    """Versions compare by precedence: 1.10 is newer than 1.9. Exit code 2 means that some are behind."""
     place(project, {"npl-conventions": prompt("npl-conventions", "1.10")})
     installed = [prompt("npl-conventions", "1.9"), prompt("sqlite-guide", "1.2"), prompt("mine", "1.0.0")]
     (project / "CLAUDE.md").write_text("\n* * *\n\n".join(installed), encoding="utf-8")
@@ -78,7 +78,7 @@ def test_versions_are_compared(project: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_section_is_renewed_where_it_stands(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything around it stays to the byte, doubled separators and line ends included."""
+    """Every byte around it stays, doubled separators and line ends included."""
     old = prompt("npl-conventions", "1.0.0", "Old.").strip()
     text = f"# Mine\n\n* * *\n* * *\n{old}\n\n* * *\n* * *\n\nBelow.\n"
     (project / "CLAUDE.md").write_bytes(text.replace("\n", "\r\n").encode())
@@ -101,7 +101,7 @@ def test_all_are_renewed_or_added(project: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_names_without_a_source(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A section that is there and has no source: 3. A name that is nowhere: 0, or 1 with --strict."""
+    """A section without a source gives exit code 3; an unknown name gives 0, or 1 with --strict."""
     (project / "CLAUDE.md").write_text(prompt("mine", "1.0.0"), encoding="utf-8")
     assert main(["init-claude", "--update", "mine"]) == 3
     assert capsys.readouterr().err == "Warning: Source not found for mine\n"
@@ -111,7 +111,7 @@ def test_names_without_a_source(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_file_that_cannot_be_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is half written and the exit code says it."""
+    """The file stays whole, and the exit code reports the failure."""
     assert main(["init-claude", "--target", "nosuch/CLAUDE.md"]) == 74
     assert "nosuch" in capsys.readouterr().err
     assert not (project / "nosuch").exists()

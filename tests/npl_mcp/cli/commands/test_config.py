@@ -1,4 +1,4 @@
-"""``npl-mcp config show``."""
+"""``npl-mcp config show`` prints every setting and its source."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Flag, variable, project, user, default; what is secret is only said to be there."""
+    """Flag, variable, project, user or default; a secret is only said to be set."""
     assert main(["--cache", "memory", "config", "show", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(SETTINGS)
@@ -65,7 +65,7 @@ def test_options_of_the_program_may_stand_behind_a_command(
 
 
 def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Name, source and value, in columns."""
+    """A line has name, source and value in columns."""
     assert main(["config", "show"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(SETTINGS)
@@ -80,7 +80,7 @@ def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[st
 def test_a_file_that_cannot_be_used_stops_every_command(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error is seen; a server's warning is not."""
+    """The error is printed; only a server prints a warning instead."""
     (work / "npl.toml").write_text('host = "0.0.0.0"\n')
     assert main(["config", "show"]) == 2
     said = capsys.readouterr().err

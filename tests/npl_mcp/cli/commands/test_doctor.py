@@ -18,7 +18,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run it in a project with one document, as a user with an empty home directory."""
+    """Run it in a project with one document, for a user with an empty home directory."""
     project = tmp_path / "project"
     (tmp_path / "home").mkdir()
     project.mkdir()
@@ -39,12 +39,12 @@ def run(tmp_path: Path) -> Run:
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    """Return what was found, by name."""
+    """Return the findings by name."""
     return {one["name"]: one for one in json.loads(done.stdout)["findings"]}
 
 
 def test_a_new_user_is_told_what_is_left_to_do(run: Run, tmp_path: Path) -> None:
-    """Nothing is wrong; no client is connected, and nothing is made by looking."""
+    """No client is connected yet, nothing is wrong, and the doctor makes no file."""
     done = run("doctor")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{tmp_path / 'project'}: 1 Markdown files\n" in done.stdout
@@ -54,7 +54,7 @@ def test_a_new_user_is_told_what_is_left_to_do(run: Run, tmp_path: Path) -> None
 
 
 def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
-    """A root that is not there, a data folder below a file, a client's command that is gone."""
+    """Problems are a missing root, a data folder below a file, and a missing program of a client."""
     (tmp_path / "data").write_text("", encoding="utf-8")
     cursor = tmp_path / "home" / ".cursor" / "mcp.json"
     cursor.parent.mkdir()
@@ -87,7 +87,7 @@ CLIENTS = {
 
 
 def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
-    """In the form that each has, in the user's file or in the project's."""
+    """Each client's own form is read, in the user's file or in the project's."""
     for path, text in CLIENTS.values():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text.replace("PROJECT", str(tmp_path / "project")), encoding="utf-8")
@@ -101,7 +101,7 @@ def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> None:
-    """Whatever the other places say of other servers; the project's place outranks the user's."""
+    """Other servers in the file do not matter; the project's entry outranks the user's."""
     other, own = {"mcpServers": {"x": {"command": "sh"}}}, {"mcpServers": {"npl": {"command": "env"}}}
     path = tmp_path / "home" / ".claude.json"
     for everywhere, here in ((other, own), (own, other), (own, {}), ({}, own)):
@@ -124,7 +124,7 @@ STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
 
 @pytest.mark.parametrize("case", STARTED)
 def test_a_client_that_lists_all_tools_is_told_of_fewer(run: Run, tmp_path: Path, case: str) -> None:
-    """It is in order all the same."""
+    """The finding is advice, not a problem."""
     entry, variables, told = STARTED[case]
     said = {"mcpServers": {"npl": {"command": "env", **entry}}}
     (tmp_path / "project" / ".mcp.json").write_text(json.dumps(said), encoding="utf-8")
@@ -133,14 +133,14 @@ def test_a_client_that_lists_all_tools_is_told_of_fewer(run: Run, tmp_path: Path
 
 
 def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
-    """The doctor names the reason why a server does not start."""
+    """The finding has the reason why a server does not start."""
     done = run("doctor", "--json", NPL_CACHE_BYTES="many")
     assert done.returncode == 1
     assert "NPL_CACHE_BYTES='many'" in findings(done)["settings"]["text"]
 
 
 def test_the_database_is_looked_at_and_not_changed(run: Run, tmp_path: Path) -> None:
-    """Its schema is shown; that of a later version is a problem."""
+    """The doctor shows its schema; that of a later version is a problem."""
     data = tmp_path / "data"
     stores = Stores(data, engines.address(data))
     stores.database.open()

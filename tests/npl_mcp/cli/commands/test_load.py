@@ -1,4 +1,4 @@
-"""``npl-load``: what it prints, what it says, and how it ends."""
+"""``npl-load``: output, messages and exit codes."""
 
 import json
 import os
@@ -33,7 +33,7 @@ HEAVY = (
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The end of a command."""
 
     code: int
     out: str
@@ -95,7 +95,7 @@ def test_what_the_predecessor_printed(case: dict[str, Any], run: Run) -> None:
 
 
 def test_bundled_prompts_stand_in_for_what_the_user_has_no_folder_of(run: Run) -> None:
-    """Without any folder of NPL all of them can be had; with one, names of other kinds; of its kind none."""
+    """A user's folder of a kind replaces the bundled prompts of that kind only."""
     bare = run("--quiet", "c", "syntax,**.*", work={}, home={})
     assert {"syntax", "fences", "pumps"} <= set(re.split('[",]', bare.out))
     other = run("--quiet", "c", "syntax", work={".npl/prds/x.md": "# X\n"}, home={})
@@ -107,7 +107,7 @@ def test_bundled_prompts_stand_in_for_what_the_user_has_no_folder_of(run: Run) -
 
 
 def test_a_definition_holds_what_the_agent_relies_on(run: Run) -> None:
-    """The agent, the core reference and the components it names, in this order."""
+    """It is the agent, the core reference and the components it names, in this order."""
     work = {
         ".npl/npl.md": "# Core\n",
         ".npl/npl/fences.md": "# Fences\n",
@@ -128,7 +128,7 @@ def test_a_definition_holds_what_the_agent_relies_on(run: Run) -> None:
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_an_answer_as_data(form: str, run: Run) -> None:
-    """``--format`` gives the tool's answer; both forms hold the same."""
+    """``--format`` prints the tool's answer; both forms say the same."""
     import yaml
 
     done = run("c", "rake", "m", "soil", "--format", form)
@@ -151,7 +151,7 @@ NORTH = "## North\n\n| crop | month |\n|:--|:--|\n| peas | May |\n"
 
 
 def test_an_index_of_many_items_lists_them_all(run: Run) -> None:
-    """None of them is folded into its folder."""
+    """No item is folded into its folder."""
     work = {f".npl/npl/d{number % 3}/a{number}.md": f"# T{number}\n" for number in range(150)}
     done = run("c", "**", "--index", work=work, home={})
     assert (done.code, done.out.count("+-- .npl/npl/d")) == (0, 150)
@@ -190,7 +190,7 @@ BEDS = {".npl/npl/beds.md": DOCUMENT}
     ids=lambda part: " ".join(part) if isinstance(part, list) else None,
 )
 def test_sections_of_an_item(words: list[str], out: str, run: Run) -> None:
-    """Selectors, the tree of headings, conditions and depth."""
+    """Selectors, the tree of headings, conditions and depth work on items."""
     done = run("c", "beds", *words, work=BEDS, home={})
     assert (done.code, done.err) == (0, "")
     assert re.sub(r"\n+", "\n", done.out) == re.sub(r"\n+", "\n", out)
@@ -207,7 +207,7 @@ def test_an_index_as_data(run: Run) -> None:
 
 
 def test_tailored_text_pipes(run: Run) -> None:
-    """Standard output holds the text alone; the summary goes to standard error, and --quiet leaves it out."""
+    """Standard output has the text alone; the summary goes to standard error, and --quiet leaves it out."""
     words = ("tailored", "stones", "at", "the", "edge", "--file", "beds.md", "--budget", "200")
     done = run(*words, work={"beds.md": DOCUMENT}, home={})
     assert done.code == 0
@@ -229,7 +229,7 @@ def test_tailored_text_pipes(run: Run) -> None:
 def test_a_setting_bounds_what_has_no_budget(
     run: Run, setting: str, more: tuple[str, ...], names: bool
 ) -> None:
-    """Sections without room are named on standard error."""
+    """Standard error names the sections without room."""
     beds = "".join(f"## Bed {n}\n\n" + f"Tulips of bed {n} want water. " * 9 + "\n\n" for n in range(9))
     words = ("tailored", "water", "for", "tulips", "--file", "beds.md", *more)
     done = run(*words, work={"beds.md": beds}, home={}, env={"NPL_TOKEN_BUDGET": setting})
@@ -239,14 +239,14 @@ def test_a_setting_bounds_what_has_no_budget(
 
 
 def test_what_no_section_has_is_named(run: Run) -> None:
-    """Such a question brings no text; standard error says why."""
+    """Such a question brings no text; standard error has the reason."""
     done = run("tailored", "kubernetes", "ingress", "--file", "beds.md", work={"beds.md": DOCUMENT}, home={})
     assert (done.code, done.out.strip()) == (0, "")
     assert "  no section has: kubernetes, ingress\n" in done.err
 
 
 def test_search_lists_places(run: Run) -> None:
-    """A line for each hit begins with file and line, best first, as many as asked for."""
+    """Each line begins with file and line of a hit, best first, up to the requested number."""
     done = run("search", "stones", "--file", "beds.md", "--limit", "1", work={"beds.md": DOCUMENT}, home={})
     assert re.fullmatch(r"beds\.md:\d+  (beds )?### Edge  \d+  .*\n(.*more: offset=1\n)?", done.out)
 
@@ -282,7 +282,7 @@ def test_nobody_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_stops(unbuffered: str, tmp_path: Path) -> None:
-    """No message if the reader stops early, for any buffering by Python."""
+    """A reader that stops early causes no message, for any buffering by Python."""
     write(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
     with subprocess.Popen(
         command("c", "big"),
@@ -300,7 +300,7 @@ def test_a_reader_that_stops(unbuffered: str, tmp_path: Path) -> None:
 
 
 def test_notation_of_standard_input(tmp_path: Path) -> None:
-    """``-`` reads standard input; bytes that are no text are refused."""
+    """``-`` reads standard input; bytes that are not UTF-8 are refused."""
     good = subprocess.run(
         command("syntax", "-"), cwd=tmp_path, input=b"{a}", capture_output=True, check=True, timeout=60
     )

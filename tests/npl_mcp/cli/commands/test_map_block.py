@@ -1,4 +1,4 @@
-"""``npl-load map``: the map of documents, printed or kept in a marked block of a file."""
+"""``npl-load map`` prints the map of documents, or keeps it in a marked block of a file."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a project with two documents; give code, output, messages."""
+    """Run a command in a project with two documents; return code, output and messages."""
     for name, text in (("bees", "# Hives\n\n## Honey\n"), ("wax", "# Candles\n")):
         Path("docs").mkdir(exist_ok=True)
         Path(f"docs/{name}.md").write_text(text, encoding="utf-8")
@@ -36,12 +36,12 @@ def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.mark.parametrize("words", [(), ("docs",), ("docs/",), ("--root", ".")])
 def test_the_map_is_printed(run: Run, words: tuple[str, ...]) -> None:
-    """Of all documents, or of those of a folder; paths are relative."""
+    """It covers all documents or those of a folder, with relative paths."""
     assert run(*words) == (0, MAP, "")
 
 
 def test_a_folder_elsewhere_has_a_map(run: Run, tmp_path: Path) -> None:
-    """No absolute path is in it, and none of this folder."""
+    """The map has no absolute path and none of this folder."""
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside" / "moth.md").write_text("# Silk\n", encoding="utf-8")
     code, out, _ = run("../beside")
@@ -73,7 +73,7 @@ FILES: dict[str, tuple[str | None, str]] = {
 
 @pytest.mark.parametrize("case", FILES)
 def test_a_block_is_kept_and_nothing_else_touched(run: Run, case: str) -> None:
-    """The second time nothing changes: the file does not count among the documents."""
+    """A second run changes nothing, since the file is not one of the documents."""
     before, after = FILES[case]
     file = Path("AGENTS.md")
     if before is not None:
@@ -99,7 +99,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_file_that_cannot_hold_a_block_stays(run: Run, case: str) -> None:
-    """Whether it is to be written or checked."""
+    """Writing and checking both refuse it."""
     Path("AGENTS.md").write_bytes(REFUSED[case])
     for words in ((), ("--check",)):
         code, out, err = run("--write", "AGENTS.md", *words)
@@ -124,7 +124,7 @@ def test_a_link_leads_no_further_than_its_folder(run: Run, tmp_path: Path) -> No
 
 
 def test_an_old_block_fails_in_ci(run: Run) -> None:
-    """In a process of its own: a message on standard error, exit code 1, and the file as it was."""
+    """The process prints a message on standard error, ends with 1 and leaves the file as it was."""
     assert run("--write", "AGENTS.md")[0] == 0
     before = Path("AGENTS.md").read_bytes()
     Path("docs/mead.md").write_text("# Brewing\n", encoding="utf-8")
@@ -138,7 +138,7 @@ def test_an_old_block_fails_in_ci(run: Run) -> None:
 
 
 def test_what_cannot_be_done_is_said(run: Run) -> None:
-    """Without a file to check, and in a folder that is not there."""
+    """A missing file to check and a missing folder are errors."""
     assert "--check: needs --write FILE" in run("--check")[2]
     assert run("--write", "nowhere/AGENTS.md")[0] == 74
     assert run("--write", "docs")[0] == 74

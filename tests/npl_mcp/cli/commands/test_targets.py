@@ -1,4 +1,4 @@
-"""Where the section commands look: the user's own files, wherever the shell may read them."""
+"""The section commands read the user's own files, wherever the shell may read them."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a project with another folder next to it; give exit code, output and messages."""
+    """Run a command in a project with another folder next to it; return exit code, output and messages."""
     for name, text in (
         ("work/docs/guide/build.md", BUILD),
         ("work/a, b.md", "# Comma\n\n## Library shelf\n\nOak.\n"),
@@ -54,7 +54,7 @@ def test_the_best_section_comes_from_the_place_that_is_meant(run: Run, case: str
 
 
 def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
-    """And it can be named anywhere; an answer says that no root has Markdown."""
+    """The reference can also be named anywhere; the answer says that no root has Markdown."""
     for command in (("search", "fences", "--format", "markdown"), ("tailored", "fences"), ("index",)):
         code, out, err = run(*command, cwd="empty")
         assert (code, "npl.md" in out + err) == (0, True)
@@ -75,13 +75,13 @@ def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
     ],
 )
 def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, message: str) -> None:
-    """A path among the words of a question is refused, because it would only be searched for."""
+    """A path among the words of a question is refused, since it would only be searched for."""
     done = run("search", *words)
     assert (done[0], message in done[2], bool(message)) == (code, True, bool(done[2]))
 
 
 def test_answers_come_in_the_form_that_is_asked_for(run: Run, tmp_path: Path) -> None:
-    """Text is the content; Markdown is what agents get, JSON all of it."""
+    """Text is the content, Markdown the agents' form, and JSON the whole answer."""
     request = ("tailored", "library mode", "--file", "docs/guide/build.md", "--budget", "200")
     code, out, err = run(*request)
     assert (code, out) == (0, "## Library mode\n\nBuild a library with one entry.\n")
@@ -93,14 +93,14 @@ def test_answers_come_in_the_form_that_is_asked_for(run: Run, tmp_path: Path) ->
 
 
 def test_the_budget_bounds_what_is_printed(run: Run) -> None:
-    """As text that is the content; the summary goes elsewhere."""
+    """As text, the budget bounds the content; the summary is printed elsewhere."""
     code, out, err = run("tailored", "library mode", "--file", "docs/guide/build.md", "--budget", "12")
     assert (code, out) == (0, "## Library mode\n\nBuild a library with one entry.\n")
     assert " of 12 tokens" in err
 
 
 def test_an_index_lists_files_and_their_sections(run: Run) -> None:
-    """An outline as agents get it, or the fields of the index."""
+    """The output is the agents' outline or the fields of the index."""
     code, out, _ = run("index", "docs/guide/build.md")
     assert code == 0
     _, *headings, digest = out.splitlines()
@@ -120,7 +120,7 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
 
 
 def test_a_server_has_roots_of_its_own(run: Run) -> None:
-    """A root for one call cannot be given to it."""
+    """The command cannot give a server a root for one call."""
     code, _, err = run("--via", "http", "search", "library", "--root", "../beside")
     assert code == 2
     assert "--root" in err
@@ -143,7 +143,7 @@ SERVED = SEEN_ALIKE[2:]
 def test_every_way_to_the_tools_looks_at_the_same_files(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str
 ) -> None:
-    """In this process or in a server over standard streams, for any default form in the environment."""
+    """A call in this process and one over standard streams agree, for any default form."""
     monkeypatch.setenv("NPL_ROOTS", roots.replace("TMP", str(tmp_path)))
     direct = [run("--via", "direct", *words) for words in SEEN_ALIKE]
     assert all(code == 0 for code, _, _ in direct)

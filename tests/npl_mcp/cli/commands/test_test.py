@@ -1,4 +1,4 @@
-"""``npl-load test``: questions are asked, and compared with a revision."""
+"""``npl-load test`` asks questions and compares the outcomes with a revision."""
 
 import json
 import os
@@ -24,7 +24,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in a git repository of three pages and a question file; give code, output, messages."""
+    """Run the command in a git repository of three pages and a question file; return code, output and
+    messages.
+    """
     for name, text in {**PAGES, "questions.md": QUESTIONS}.items():
         Path(name).write_text(text, encoding="utf-8")
     git("init", "--quiet")
@@ -57,7 +59,7 @@ def change(name: str, old: str, new: str) -> None:
 
 
 def test_all_questions_are_held(run: Run) -> None:
-    """One line each; no other exit code than 0."""
+    """Each question has a line, and the exit code is 0."""
     code, out, _ = run()
     assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 held")
     assert out.count("  held  rank   1 ") == 4
@@ -99,7 +101,7 @@ BREAKAGES = {
 
 @pytest.mark.parametrize(("file", "old", "new", "question"), BREAKAGES.values(), ids=list(BREAKAGES))
 def test_a_breakage_fails_under_its_name(run: Run, file: str, old: str, new: str, question: str) -> None:
-    """Compared with the last revision, this question alone is worse."""
+    """Only this question is worse than at the last revision."""
     change(file, old, new)
     code, out, _ = run("--against", "HEAD")
     assert code == 1
@@ -126,7 +128,7 @@ def test_another_wording_is_not_worse(run: Run) -> None:
 
 
 def test_a_miss_of_before_is_not_worse(run: Run) -> None:
-    """Compared with a revision only what changed counts; without one the miss does."""
+    """A comparison counts changes only; without a revision the miss fails."""
     with Path("questions.md").open("a", encoding="utf-8") as file:
         file.write("\n## Who pays?\n\n- limits\n")
     code, out, _ = run()
@@ -135,7 +137,7 @@ def test_a_miss_of_before_is_not_worse(run: Run) -> None:
 
 
 def test_what_cannot_be_read_ends_with_2(run: Run) -> None:
-    """A line that is no question, a missing file, an unknown revision."""
+    """A malformed line, a missing file and an unknown revision end with 2."""
     change("questions.md", "- keys > ## Rotation", "keys")
     code, out, _ = run()
     assert (code, "questions.md:15:1: expected a list item" in out) == (2, True)
@@ -159,7 +161,7 @@ def test_reports_for_programs(run: Run) -> None:
 
 
 def test_problems_are_reported_within_bounds(run: Run) -> None:
-    """One line for each of the first problems, and the number of the others."""
+    """The first problems have a line each, the others are counted."""
     for name in ("a", "b"):
         Path(f"{name}.questions.md").write_text("## Why?\n\n" + "- [[\n" * 3_000, encoding="utf-8")
     Path("c.questions.md").write_text("x" * 300_000, encoding="utf-8")
@@ -208,7 +210,7 @@ def test_a_revision_that_cannot_be_asked_ends_with_2(run: Run, lines: list[str],
 
 
 def test_a_partial_clone_says_what_it_lacks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its contents of before are fetched by the user: npl has git connect to nothing."""
+    """The user has to fetch the missing contents: npl lets git connect to nothing."""
     change("keys.md", "ninety", "thirty")
     git(*COMMIT, "--all", "--message", "second")
     git("config", "uploadpack.allowFilter", "true")

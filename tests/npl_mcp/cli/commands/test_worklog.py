@@ -1,4 +1,4 @@
-"""``npl-worklog``: what it prints, what it says, and how it ends."""
+"""``npl-worklog``: output, messages and exit codes."""
 
 import json
 import os
@@ -31,7 +31,7 @@ RECORDED = json.loads(
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended; times are ``<time>``."""
+    """The end of a command; times are ``<time>``."""
 
     code: int
     out: str
@@ -72,7 +72,7 @@ def entry(agent: str, summary: str, *more: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_to_the_byte(case: dict[str, Any], run: Run, project: Path) -> None:
-    """Standard output, standard error and exit code of one command after the other."""
+    """Standard output, standard error and exit codes of consecutive commands are those of the case."""
     for step in case["steps"]:
         done = run(*step["argv"])
         assert (done.code, done.out) == (step["exit"], step["stdout"]), step["argv"]
@@ -99,7 +99,7 @@ def test_what_the_predecessor_printed(
 
 
 def test_a_reader_may_wait_for_an_entry(run: Run, project: Path) -> None:
-    """It prints an entry that another command appends meanwhile; without one, it prints the usual output."""
+    """The reader prints an entry appended meanwhile, and otherwise the usual output."""
     run("init", "--id", "w1")
     assert run("read", "--agent", "r", "--wait", "0") == run("read", "--agent", "r")
     with subprocess.Popen(command(*entry("a", "there")), cwd=project, stdout=subprocess.DEVNULL):
@@ -109,7 +109,7 @@ def test_a_reader_may_wait_for_an_entry(run: Run, project: Path) -> None:
 
 
 def test_a_session_is_named_by_the_day(run: Run) -> None:
-    """``init`` without an id, and ``log`` without a session, which makes one."""
+    """``init`` without an id, and ``log`` without a session, name it."""
     done = run(*entry("a", "1"))
     today = run("current").out
     assert re.fullmatch(r"\d{4}-\d\d-\d\d\n", today)
@@ -118,7 +118,7 @@ def test_a_session_is_named_by_the_day(run: Run) -> None:
 
 
 def test_a_name_that_is_not_there_has_near_ones(run: Run) -> None:
-    """The line begins as it always did."""
+    """The first line of the message stays as it always was."""
     run("init", "--id", "retry-audit")
     done = run("status", "--session", "retry-audti")
     assert done == Ended(1, "", "Error: Session not found: retry-audti; near: retry-audit\n")
@@ -128,7 +128,7 @@ def test_a_name_that_is_not_there_has_near_ones(run: Run) -> None:
 def test_a_long_worklog_is_read_page_by_page(
     peek: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of it is printed, in order, once; as lines and as one JSON array."""
+    """Every entry is printed once, in order, as lines or as one JSON array."""
     monkeypatch.setattr(worklog, "PAGE", 2)
     for number in range(1, 6):
         run(*entry("a", str(number)))
@@ -165,7 +165,7 @@ def command(*words: str) -> list[str]:
 def test_a_project_is_the_same_in_its_folders(
     served: bool, run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If its file says so, which lies above them in its repository."""
+    """Its file, which lies above them in the repository, says so."""
     (project / ".git").mkdir()
     (project / "npl.toml").write_text('project = "."')
     (project / "src" / "deep").mkdir(parents=True)
@@ -213,7 +213,7 @@ def test_what_was_read_before_a_failure_is_printed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It counts as read, so it must not be lost."""
+    """Printed entries count as read, so none is lost."""
     fields = {"agent_id": "a", "agent_type": "unknown", "action": "did", "summary": "s"}
     entries = [{"seq": 1, "ts": "2026-11-22T10:00:00.000000Z", **fields}]
     page = {"success": True, "data": {"items": entries, "remaining": 1}}
@@ -244,7 +244,7 @@ HEAVY = (
 
 @pytest.mark.parametrize("words", [entry("a", "1"), ("read", "--agent", "a")], ids=["log", "read"])
 def test_without_a_server_a_command_imports_only_worklogs(run: Run, project: Path, words: tuple[str]) -> None:
-    """Importing the rest would take ten times as long as the command."""
+    """Other imports would take ten times as long as the command."""
     run("init")  # a new database is another matter
     code = (
         "import sys; from npl_mcp.cli.commands.worklog import main;"

@@ -14,7 +14,7 @@ PROGRAMS = (load.PROGRAM, worklog.PROGRAM, __main__.PROGRAM)
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
 def test_every_option_says_what_it_is(program: Program) -> None:
-    """In its own words, or in those of the tool's parameter."""
+    """An option is described by its own help or by the tool's parameter."""
     for words, parser in parsers_of(program.parser()).items():
         assert isinstance(parser, ProgramParser)
         parser.describe()
@@ -41,14 +41,14 @@ def test_an_option_has_the_text_of_the_parameter() -> None:
     ],
 )
 def test_a_message_names_the_option(problem: str, parameter: str | None, said: str) -> None:
-    """If it begins with the name of a parameter that is an option here."""
+    """A message that begins with a parameter's name shows the option instead."""
     parser = parsers_of(worklog.PROGRAM.parser())["log"]
     assert isinstance(parser, ProgramParser)
     assert parser.with_flag(problem, parameter) == said
 
 
 def test_settings_have_a_meaning() -> None:
-    """That of the domains names all of them, and the groups."""
+    """The meaning of ``domains`` lists all domains and groups."""
     assert all(one.meaning for one in SETTINGS.values())
     text = SETTINGS["domains"].meaning
     assert all(f"`{name}`" in text for name in (*LISTED, *PRESETS))

@@ -35,7 +35,7 @@ TYPED = cases("npl_mcp/cli/terminal/completion")
 
 @pytest.mark.parametrize("program", TYPED)
 def test_bash_offers_what_can_follow(program: str) -> None:
-    """Commands, their steps, options and the values of options."""
+    """Bash offers commands, subcommands, options and values of options."""
     lines = [script(program, "bash")]
     for typed in TYPED[program]:
         words = [program, *typed.split(" ")]
@@ -52,7 +52,7 @@ def test_bash_offers_what_can_follow(program: str) -> None:
 
 @pytest.mark.parametrize("program", MODULES)
 def test_fish_gets_lines_that_it_can_read(program: str) -> None:
-    """Each names the program and says when it holds; quotes are closed."""
+    """Each line names the program and its condition; quotes are closed."""
     text = script(program, "fish")
     lines = [line for line in text.splitlines() if line.startswith("complete ")]
     assert len(lines) > 10

@@ -30,7 +30,7 @@ SEEN = "café Ελλάδα नमस्ते می\u200cخواهم 中文 👩\u
 
 @pytest.mark.parametrize("character", UNSEEN, ids=lambda one: f"U+{ord(one):04X}")
 def test_what_nobody_can_see_is_escaped(character: str) -> None:
-    """Characters that hide, reverse or break the text around them."""
+    """Characters that hide, reverse or break the text around them are escaped."""
     for lines in (True, False):
         shown = escaped(f"a{character}b", lines=lines)
         assert shown.isascii()
@@ -39,13 +39,13 @@ def test_what_nobody_can_see_is_escaped(character: str) -> None:
 
 
 def test_what_belongs_to_words_and_emoji_stays() -> None:
-    """Joiners and selectors of forms are part of how people write."""
+    """Joiners and variation selectors are part of ordinary writing."""
     assert escaped(SEEN) == SEEN
     assert escaped("a\tb\n") == "a\\tb\\n"
 
 
 def test_errors_show_what_names_hide() -> None:
-    """The name of an artifact, a file or a section, wherever it comes from; lists keep their lines."""
+    """Errors escape names of artifacts, files and sections; lists keep their lines."""
     error = NotFoundError("there is no 'a\u202eb'", near=["one\u200b", "two"], hint="write\n  - x\U000e0041")
     assert str(error) == "there is no 'a\\u202eb'; write\n  - x\\U000e0041"
     wrong = SelectorSyntaxError("odd", "## a\u200bb[", 6)
@@ -54,7 +54,7 @@ def test_errors_show_what_names_hide() -> None:
 
 
 def test_a_pipe_gets_the_bytes_and_a_terminal_escapes(tmp_path: Path) -> None:
-    """The same command, once into a pipe and once onto a terminal."""
+    """The same command writes once into a pipe and once onto a terminal."""
     (tmp_path / ".npl" / "npl").mkdir(parents=True)
     (tmp_path / ".npl" / "npl" / "bell.md").write_text(BELL, encoding="utf-8")
     line = [sys.executable, "-m", "npl_mcp.cli.commands.load", "c", "bell"]
@@ -71,7 +71,7 @@ def test_a_pipe_gets_the_bytes_and_a_terminal_escapes(tmp_path: Path) -> None:
 
 
 def test_text_that_is_no_unicode_is_written_all_the_same(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Bytes of a file name come out as they came in; other lone surrogates become question marks."""
+    """Bytes of a file name are written as read; other lone surrogates become question marks."""
     display = Display("x")
     display.text("a\udcffb")
     display.text("a\ud800b")
@@ -79,7 +79,7 @@ def test_text_that_is_no_unicode_is_written_all_the_same(capfdbinary: pytest.Cap
 
 
 def test_messages_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the program's name, without control characters, and with the code of the envelope."""
+    """A message has the program's name, no control characters, and the envelope's code."""
     code = Display("npl-load").failed(
         {"success": False, "error": "no\x1b", "error_code": "NOT_FOUND"}, ProgramParser()
     )
@@ -95,7 +95,7 @@ def test_every_error_code_has_an_exit_code(code: ErrorCode) -> None:
 
 
 def test_progress_shows_on_a_terminal_only(tmp_path: Path) -> None:
-    """A line with time and share, removed at the end; no line without a terminal."""
+    """A line with time and share appears on a terminal and is removed at the end."""
     code = (
         "import sys, time\nfrom npl_mcp.cli.terminal.display import DELAY_SECONDS, progress\n"
         "from npl_mcp.app.progress import PROGRESS\n"

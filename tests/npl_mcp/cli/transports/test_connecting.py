@@ -1,4 +1,4 @@
-"""Calling tools by name from the command line."""
+"""Commands call tools in this process or on a server."""
 
 import json
 import os
@@ -46,7 +46,7 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_t
 def test_tools_in_this_process_reply_as_the_server_does(
     tool: str, arguments: dict[str, Any], settings: Settings, call: Callable[..., dict[str, Any]]
 ) -> None:
-    """The same envelope, of success and of failure."""
+    """Successes and failures have the same envelope."""
     transport = InProcess(settings)
     try:
         assert transport.call(tool, arguments) == call(tool, **arguments)
@@ -62,7 +62,7 @@ def test_every_tool_is_found_by_its_name() -> None:
 
 
 def test_a_failure_is_told_once(data: Path) -> None:
-    """The user gets the message from the command, and not from the log as well."""
+    """The command prints the message, and the log does not repeat it."""
     line = [sys.executable, "-m", "npl_mcp.cli.commands.load", "schema", "nosuch"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
@@ -73,7 +73,7 @@ LOCKS: list[int] = []
 
 @pytest.fixture(autouse=True)
 def locks() -> Iterator[None]:
-    """Let go of the locks of servers that a test played."""
+    """Release the locks of servers that a test played."""
     yield
     while LOCKS:
         os.close(LOCKS.pop())
@@ -115,7 +115,7 @@ def call_once(
 
 
 def test_without_a_server_tools_run_here(data: Path) -> None:
-    """Nothing is said about it; a state file that a server left behind makes no difference."""
+    """The command prints no note, with or without a state file that a server left."""
     told: Told = []
     assert call_once(None, told) == NO_SESSION
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -146,7 +146,7 @@ def test_whoever_has_the_port_of_a_server_that_is_gone_learns_nothing(
     stage: Callable[[Play], Stage],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A state file counts only while its process runs and holds the lock: no token, no entry, no call."""
+    """Without a running process that has the lock, a state file gives no token, entry or call away."""
     said: list[bytes] = []
     theatre = stage(lambda line: said.append(line.recv(65536)))
     state = {**STALE[case], "url": url(theatre)}
@@ -214,7 +214,7 @@ def test_which_token_is_sent(
     stage: Callable[[Play], Stage],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """To the server of the data folder its own, which proves whose folder it is; to others what is given."""
+    """The data folder's server gets its own token, which proves whose it is; others get the given one."""
     requests: list[bytes] = []
 
     def play(line: socket.socket) -> None:
@@ -258,8 +258,8 @@ FAILING: dict[str, tuple[list[bytes], str, bool]] = {
 def test_a_server_that_fails(
     answers: list[bytes], problem: str, sent: bool, data: Path, stage: Callable[[Play], Stage]
 ) -> None:
-    """Asked for by name, the failure is told with an exit code of its own; else the call is made here, with a
-    note. What may have been carried out is not repeated if it changes anything.
+    """If asked for by name, the failure has its own exit code; else the call is made here, with a note. A
+    possibly completed change is not repeated.
     """
     play_server(data, url=url(stage(playing(*answers))))
     told: Told = []
@@ -285,7 +285,7 @@ def test_a_server_that_fails(
 def test_another_machine_is_not_replaced_for_what_changes_something(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its data are other data; what only reads is done here, with a note."""
+    """The other machine has its own data; only reading calls are made here instead, with a note."""
     with socket.create_server(("127.0.0.2", 0)) as free:
         monkeypatch.setenv("NPL_MCP_URL", f"http://127.0.0.2:{free.getsockname()[1]}")
     told: Told = []
@@ -297,7 +297,7 @@ def test_another_machine_is_not_replaced_for_what_changes_something(
 
 
 def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None:
-    """A server that failed is not asked again by the same command."""
+    """The same command does not ask a failed server again."""
     play_server(data, url=url(stage(playing(b""))))
     told: Told = []
     connection = connect(Namespace(via=None), told.append)
@@ -310,7 +310,7 @@ def test_a_note_is_made_once(data: Path, stage: Callable[[Play], Stage]) -> None
 def test_files_are_looked_for_where_this_environment_says(
     data: Path, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that looks elsewhere is asked only by name."""
+    """A server with other search places is asked only by name."""
     theatre = stage(playing(message(HEALTHY), message(DONE)))
     play_server(data, url=url(theatre))
     told: Told = []
@@ -327,7 +327,7 @@ def test_files_are_looked_for_where_this_environment_says(
 def test_a_folder_that_no_header_can_hold(
     data: Path, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is sent that could be read as another header."""
+    """The folder is not sent, since it could be read as a second header."""
     odd = data / "a\r\nX-Evil: 1"
     odd.mkdir()
     monkeypatch.chdir(odd)
@@ -343,7 +343,7 @@ def test_a_folder_that_no_header_can_hold(
 def test_variables_that_cannot_be_used(
     name: str, value: str, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are named, with what may stand there."""
+    """The error names the variable and its allowed values."""
     monkeypatch.setenv(name, value)
     with pytest.raises(InvalidRequestError, match=f"{name}='{value}'"):
         connect(Namespace(via=None), print)
@@ -363,7 +363,7 @@ def test_the_environment_says_how(data: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same folder for commands and servers, and the one that platformdirs names."""
+    """Commands and servers use the same folder, the one of platformdirs."""
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "NPL_MCP_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
     assert Settings.from_env().data_folder == Path.home() / ".local" / "share" / "npl-mcp"
@@ -400,7 +400,7 @@ def test_a_server_gives_the_same_bytes(
 def test_what_is_no_text_is_refused_and_not_changed(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Bytes of a command line that are no UTF-8 do not arrive as something else."""
+    """Bytes of a command line that are not UTF-8 are refused."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
     for via in ("direct", "http"):
@@ -428,7 +428,7 @@ def test_files_of_this_folder_over_http(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The server sees the caller's folder; what is printed and said is the same."""
+    """The server sees the caller's folder, so output and messages are the same."""
     (tmp_path / ".npl" / "npl").mkdir(parents=True)
     (tmp_path / ".npl" / "npl" / "mine.md").write_text("# Mine\n\n## Part\n\nText.\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -443,7 +443,7 @@ def test_files_of_this_folder_over_http(
 
 
 def test_an_interrupt_while_a_server_works_is_silent(data: Path, stage: Callable[[Play], Stage]) -> None:
-    """Ctrl-C ends the command and says nothing."""
+    """Ctrl-C ends the command without a message."""
     asked: list[bytes] = []
 
     def play(line: socket.socket) -> None:

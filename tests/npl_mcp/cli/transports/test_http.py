@@ -1,4 +1,4 @@
-"""Calls over HTTP on this machine: what a server may send, and what becomes of the call."""
+"""Calls over HTTP on this machine: what a server may send, and how calls end."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def call(where: Address, tool: str = "x", token: str = "", **arguments: object) 
     ],
 )
 def test_addresses(text: str, parts: tuple[object, ...]) -> None:
-    """A URL with or without the protocol's path, or a socket."""
+    """An address is a URL with or without the protocol's path, or a socket."""
     assert parse_address(text) == Address(text, *parts)  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ def test_addresses(text: str, parts: tuple[object, ...]) -> None:
     cases("npl_mcp/cli/transports/http"),
 )
 def test_what_is_no_address(text: str) -> None:
-    """Nothing is guessed, and no line break reaches a header."""
+    """Other texts are refused, and no line break reaches a header."""
     assert parse_address(text) is None
 
 
@@ -74,7 +74,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ids=lambda part: part[:50].decode("latin-1") if isinstance(part, bytes) else None,
 )
 def test_garbage(data: bytes, problem: str, stage: Callable[[Play], Stage]) -> None:
-    """Other bytes than an answer are detected at once."""
+    """Bytes that are not an answer are detected at once."""
     with pytest.raises(TransportError, match=problem):
         asked(stage(playing(data)).where)
 
@@ -85,7 +85,7 @@ def test_garbage(data: bytes, problem: str, stage: Callable[[Play], Stage]) -> N
 def test_an_endless_answer_is_cut_off(
     head: bytes, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit counts what came, not what was announced."""
+    """The limit counts received bytes, not announced ones."""
     monkeypatch.setattr(http, "MAX_BODY_BYTES", 1 << 20)
 
     def play(line: socket.socket) -> None:
@@ -99,7 +99,7 @@ def test_an_endless_answer_is_cut_off(
 
 
 def test_nobody_there() -> None:
-    """A port without a listener, a removed socket, an impossible name."""
+    """A port without a listener, a removed socket and an impossible name are failures."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for where in (
@@ -115,7 +115,7 @@ def test_nobody_there() -> None:
 
 
 def test_a_server_without_the_tls_it_is_asked_for(stage: Callable[[Play], Stage]) -> None:
-    """Nothing is said in plain to a server that was to be spoken to in secret."""
+    """Nothing is sent in plain text to a server that should speak TLS."""
     requests: list[bytes] = []
 
     def play(line: socket.socket) -> None:
@@ -129,7 +129,7 @@ def test_a_server_without_the_tls_it_is_asked_for(stage: Callable[[Play], Stage]
 
 
 def test_a_full_queue_is_a_server_that_hangs(tmp_path: Path) -> None:
-    """Without an accepted connection, a quarter of a second passes, and nothing was sent."""
+    """Without an accepted connection the call ends after a quarter of a second, unsent."""
     path = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as first:
         listening.bind(path)
@@ -141,7 +141,7 @@ def test_a_full_queue_is_a_server_that_hangs(tmp_path: Path) -> None:
 
 
 def test_a_call_over_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Greeting and call go over one connection; the greeting does not show the token."""
+    """Greeting and call share one connection; the greeting does not show the token."""
     path = str(tmp_path / "npl.sock")
     requests: list[bytes] = []
 
@@ -213,7 +213,7 @@ def test_a_stranger_gets_no_call(greeting: bytes, problem: str, stage: Callable[
 
 
 def test_a_later_version_with_the_same_tools_is_asked(stage: Callable[[Play], Stage]) -> None:
-    """The version counts up to its second number."""
+    """Only the first two numbers of the version count."""
     major, minor, _ = __version__.split(".")
     greeting = json.dumps({"name": "npl", "version": f"{major}.{minor}.999"}).encode()
     theatre = stage(playing(message(greeting), message(DONE)))
@@ -253,7 +253,7 @@ def test_a_failure_of_a_tool_is_its_answer(status: bytes, stage: Callable[[Play]
 def test_what_became_of_a_call(
     answer: bytes, problem: str, sent: bool, stage: Callable[[Play], Stage]
 ) -> None:
-    """A call that was sent away can be made elsewhere; one whose answer is lost may have been carried out."""
+    """A refused call can be made elsewhere; one whose answer is lost may have been carried out."""
     theatre = stage(playing(message(HEALTHY), answer))
     with pytest.raises(TransportError, match=problem) as raised:
         call(theatre.where)
@@ -270,7 +270,7 @@ def test_what_became_of_a_call(
     ],
 )
 def test_a_lost_answer_is_asked_for_once_more(lost: bytes, stage: Callable[[Play], Stage]) -> None:
-    """With the same id, so that a server that has made the call does not make it again."""
+    """The second request has the same id, so the server does not repeat the call."""
     answers, bodies = iter([lost, message(DONE)]), []
 
     def play(line: socket.socket) -> None:
@@ -286,7 +286,7 @@ def test_a_lost_answer_is_asked_for_once_more(lost: bytes, stage: Callable[[Play
 
 
 def test_a_call_that_was_not_sent_whole_was_not_made(stage: Callable[[Play], Stage]) -> None:
-    """A server that goes while it is told cannot have understood."""
+    """A server that closes during the request cannot have understood it."""
 
     def play(line: socket.socket) -> None:
         heard(line)
@@ -301,7 +301,7 @@ def test_a_call_that_was_not_sent_whole_was_not_made(stage: Callable[[Play], Sta
 
 
 def test_a_server_that_hangs_is_left_in_a_second(stage: Callable[[Play], Stage]) -> None:
-    """It takes the connection and says nothing; the call is not sent."""
+    """It accepts the connection and sends nothing; the call is not sent."""
     ended = threading.Event()
 
     def play(_: socket.socket) -> None:
@@ -317,7 +317,7 @@ def test_a_server_that_hangs_is_left_in_a_second(stage: Callable[[Play], Stage])
 
 
 def test_a_tool_may_take_longer_than_a_greeting(stage: Callable[[Play], Stage]) -> None:
-    """Once the server has proved to be there it is waited for."""
+    """A server that has greeted is waited for."""
 
     def play(line: socket.socket) -> None:
         heard(line)

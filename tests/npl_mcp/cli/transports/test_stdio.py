@@ -58,7 +58,7 @@ def called(script: str) -> dict[str, Any]:
 
 
 def test_a_server_may_print_remarks(capfd: pytest.CaptureFixture[str]) -> None:
-    """Lines that are no messages are skipped, and nothing is logged about them."""
+    """Lines that are not messages are skipped, and not logged."""
     assert called(answering()) == {"success": True, "data": 1}
     assert capfd.readouterr().err == ""
 
@@ -77,7 +77,7 @@ def test_a_server_may_print_remarks(capfd: pytest.CaptureFixture[str]) -> None:
     ids=["silent", "gone", "newer", "stranger", "error", "empty", "gone half-way"],
 )
 def test_a_server_that_fails(script: str, problem: str, sent: bool) -> None:
-    """The same failures as over HTTP."""
+    """The failures are those of HTTP."""
     with pytest.raises(TransportError, match=problem) as raised:
         called(script)
     assert raised.value.sent is sent
@@ -85,7 +85,7 @@ def test_a_server_that_fails(script: str, problem: str, sent: bool) -> None:
 
 @pytest.mark.thorough
 def test_a_server_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the start, and in a call; and a program that does not exist is no server."""
+    """A server may hang at the start or in a call; a missing program is a failure."""
     with monkeypatch.context() as patch:
         patch.setattr(stdio, "START_SECONDS", 0.2)
         with pytest.raises(TransportError, match="did not start") as raised:
