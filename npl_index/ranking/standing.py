@@ -36,7 +36,9 @@ ASKED = 1.7
 little about each of many subjects, so the page of the subject fits better.
 """
 
-_CODE = re.compile(r"```[^`]*```|~~~[^~]*~~~|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+")
+_CODE = re.compile(
+    r"^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1|\Z)|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+", re.MULTILINE
+)
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _SCRIPTS = (
     ("ja", re.compile("[\u3041-\u30ff]")),
