@@ -86,13 +86,10 @@ def fill(app: App, rows: int) -> None:
             [{"n": number, "t": MOMENT} for number in range(1, rows)],
         )
         tx.run("UPDATE artifact SET revision_count = :rows WHERE id = 1", rows=rows)
-        tx.run("UPDATE total SET value = value + :rows WHERE name = 'artifact'", rows=len(numbers))
         tx.run_many(
             "INSERT INTO session (id, created_at, updated_at) VALUES (:id, :t, :t)",
             [{"id": f"s{number}", "t": MOMENT} for number in numbers],
         )
-        for name in ("session", "session:active"):
-            tx.run("INSERT INTO total (name, value) VALUES (:name, :rows)", name=name, rows=len(numbers))
     tool(app, "worklog_init", session_id="bench")
     with app.stores.database.write() as tx:
         tx.run_many(

@@ -189,7 +189,6 @@ def fill(app: App, rows: int) -> None:
             " FROM artifact JOIN revision AS first ON first.artifact_id = 1 WHERE artifact.id > 1",
             moment=MOMENT,
         )
-        tx.run("UPDATE total SET value = value + :tenth WHERE name = 'artifact'", tenth=tenth)
 
 
 def mixed(client: int, number: int) -> Call:

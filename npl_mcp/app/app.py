@@ -371,12 +371,12 @@ class App(Files):
 
         return counts
 
-    def indexed_document(self, found: Found, fingerprint: Fingerprint) -> IndexedDocument:
+    def indexed_document(self, document: Found, fingerprint: Fingerprint) -> IndexedDocument:
         """Return the index of a document, from memory if the file is unchanged.
 
         :param fingerprint: current state of the file.
         """
-        return self.state.indices.get(fingerprint, lambda: self.documents.read(found))
+        return self.state.indices.get(fingerprint, lambda: self.documents.read(document))
 
     def start_warm_up(self) -> None:
         """Run :meth:`warm_up` in a separate thread."""

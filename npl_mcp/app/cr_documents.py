@@ -100,28 +100,28 @@ class CrDocuments(DocumentSource):
                 return self.find(DocumentRef(file=f"{_SCHEME}:{name}"))
         return ()
 
-    def stat(self, found: Found) -> Fingerprint:
+    def stat(self, document: Found) -> Fingerprint:
         """Return the state of a change request's file.
 
         :raises DocumentNotFoundError: the file was removed.
         """
-        (state,) = Listed.of((_file_of(found),), (None,)).now().states
+        (state,) = Listed.of((_file_of(document),), (None,)).now().states
         if state is None:
-            raise DocumentNotFoundError(f"{found.path!r} was removed")
+            raise DocumentNotFoundError(f"{document.path!r} was removed")
         return _with_own_path(state)
 
-    def read(self, found: Found) -> Document:
+    def read(self, document: Found) -> Document:
         """Read a change request; its key is its name in selectors.
 
         :raises DocumentNotFoundError: the file was removed.
         """
-        read = self._reader.read(_file_of(found))
+        content = self._reader.read(_file_of(document))
         return replace(
-            read,
-            name=found.path.removeprefix(_PREFIX),
-            path=found.path,
+            content,
+            name=document.path.removeprefix(_PREFIX),
+            path=document.path,
             root=_LABEL,
-            fingerprint=_with_own_path(read.fingerprint),
+            fingerprint=_with_own_path(content.fingerprint),
         )
 
 
@@ -130,9 +130,9 @@ def _with_own_path(state: Fingerprint) -> Fingerprint:
     return replace(state, path=f"{_PREFIX}{state.path}")
 
 
-def _file_of(found: Found) -> Found:
-    assert isinstance(found, FoundRequest)
-    return found.file
+def _file_of(document: Found) -> Found:
+    assert isinstance(document, FoundRequest)
+    return document.file
 
 
 def _name(ref: DocumentRef) -> str:

@@ -164,11 +164,11 @@ class DocumentSets:
         if self.database.path is None:
             return
         try:
-            found = problems(self.database, ended)
+            damages = problems(self.database, ended)
         except reading_errors() as error:
-            found = [str(error)] if self.database.is_damaged(error) else []
-        if found:
-            logger.warning("index: %s; creating a new one", found[0])
+            damages = [str(error)] if self.database.is_damaged(error) else []
+        if damages:
+            logger.warning("index: %s; creating a new one", damages[0])
             self.database.discard()
 
     async def gather(self, name: Hashable, files: SetFiles) -> IndexedSet:
@@ -244,7 +244,7 @@ class DocumentSets:
 
     def _set_of(self, members: Members, live: _CachedSet, read: Read) -> IndexedSet:
         scope, documents = members.scope(), members.documents()
-        founds = tuple(found for found, _ in documents)
+        founds = tuple(file for file, _ in documents)
         states = [state for _, state in documents]
         forget = partial(self._forget, live)
         collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, forget)

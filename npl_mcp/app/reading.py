@@ -38,23 +38,23 @@ _ENTRY_BYTES = 200
 class ReadSection:
     """A section as a caller has read it.
 
-    :param found: its document.
+    :param document: its document.
     :param names: names of the document in selectors.
     :param selector: selector of the section.
     :param state: fingerprint of the document with this text; ``None`` for a removed document.
     :param digest: digest of the text; ``None`` for a removed section.
     """
 
-    found: Found
+    document: Found
     names: tuple[str, ...]
     selector: str
     state: Fingerprint | None
     digest: str | None
 
     @property
-    def document(self) -> tuple[str, str]:
+    def place(self) -> tuple[str, str]:
         """Path of the document's root, and of the document below it."""
-        return self.found.root.path, self.found.path
+        return self.document.root.path, self.document.path
 
 
 def sections_of(
@@ -89,7 +89,7 @@ class ReadSections:
         """Remember sections as the caller has read them, and forget removed ones."""
         with self._lock:
             for section in sections:
-                key = section.document, section.selector
+                key = section.place, section.selector
                 if section.digest is None:
                     self._read.pop(key, None)
                 else:
@@ -108,18 +108,18 @@ class ReadSections:
         """Return the sections of each document."""
         documents: dict[tuple[str, str], list[ReadSection]] = {}
         for section in self._read.values():
-            documents.setdefault(section.document, []).append(section)
+            documents.setdefault(section.place, []).append(section)
         return list(documents.values())
 
     def _changed(self, app: Any, read: Sequence[ReadSection]) -> Iterator[ReadSection]:
         """Yield the present state of the changed ones among sections of one document."""
-        found, state = read[0].found, None
+        document, state = read[0].document, None
         tree: SectionTree | None = None
         try:
-            state = app.documents.stat(found)
+            state = app.documents.stat(document)
             if all(section.state == state for section in read):
                 return
-            tree = app.indexed_document(found, state).collection.documents[0].tree
+            tree = app.indexed_document(document, state).collection.documents[0].tree
         except (DocumentError, NotFoundError):
             pass
         for section in read:

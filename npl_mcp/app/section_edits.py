@@ -119,8 +119,8 @@ def edited_text(app: App, file: str, selector: str, content: str) -> tuple[str, 
     checks.text(content, "content", MAX_SECTION_TEXT)
     wanted = compile_selector(f"{checks.text(selector, 'selector')} [depth=0]")
     target = Target.of(app, DocumentRef(file=file))
-    data = app.documents.read(target.found).data
-    return target.found.absolute, target.edit(wanted, "replace", content)(data) or b""
+    data = app.documents.read(target.file).data
+    return target.file.absolute, target.edit(wanted, "replace", content)(data) or b""
 
 
 def _create_file(app: App, file: str, content: str) -> EditedSection:
@@ -141,13 +141,13 @@ class Target:
     """A file that may be edited.
 
     :param app: view of the caller.
-    :param found: location of the file.
+    :param file: location of the file.
     :param label: name of the file in answers.
     :param aliases: other names of the file in selectors.
     """
 
     app: App
-    found: Found
+    file: Found
     label: str
     aliases: tuple[str, ...]
 
@@ -183,22 +183,22 @@ class Target:
             spelled, path = path, as_named(root.path, path)
             with suppress(OSError):
                 real, below = below_root(root.path, os.path.dirname(path))  # noqa: PTH120
-                found = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
+                located = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
                 # A label selects the root.
-                places.append((spelled == clean, real not in given, not Path(real, below).is_dir(), found))
+                places.append((spelled == clean, real not in given, not Path(real, below).is_dir(), located))
         if not places:
             raise outside(file)
-        *_, found = min(places, key=lambda place: place[:3])
-        (label,) = app.documents.names([found])
-        check_writable(app, found, label)
-        if found.path.count("/") > app.settings.limits.max_depth:
+        *_, located = min(places, key=lambda place: place[:3])
+        (label,) = app.documents.names([located])
+        check_writable(app, located, label)
+        if located.path.count("/") > app.settings.limits.max_depth:
             raise InvalidRequestError("the path has too many folders to be searched", parameter="file")
-        return cls(app, found, label, ())
+        return cls(app, located, label, ())
 
     def place(self) -> tuple[SharedFolder, str]:
         """Return the file's folder, and its name in it."""
-        below, _, name = self.found.path.rpartition("/")
-        return SharedFolder(self.found.root.path, below, self.app.settings.limits.max_bytes), name
+        below, _, name = self.file.path.rpartition("/")
+        return SharedFolder(self.file.root.path, below, self.app.settings.limits.max_bytes), name
 
     def read(self, data: bytes) -> SectionTree:
         """Parse the sections of a content, with the time limit of the settings."""
@@ -268,7 +268,7 @@ def own_section(app: App, file: str, selector: str) -> EditableSection:
     """
     check_write(app)
     target = Target.of(app, DocumentRef(file=file))
-    tree = target.read(app.documents.read(target.found).data)
+    tree = target.read(app.documents.read(target.file).data)
     wanted = compile_selector(checks.text(selector, "selector"))
     index = target.section(wanted, tree)
     text = trimmed_text(tree, tree.sections[index].own).strip("\n")
@@ -297,17 +297,17 @@ def _check_scheme(scheme: str, label: str) -> None:
         raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=SCHEMES[scheme].changed_by)
 
 
-def is_writable(app: App, found: Found, label: str) -> bool:
+def is_writable(app: App, file: Found, label: str) -> bool:
     """Return whether the settings allow edits of a file; see :func:`check_writable`."""
     try:
         check_write(app)
-        check_writable(app, found, label)
+        check_writable(app, file, label)
     except NotAllowedError:
         return False
     return True
 
 
-def check_writable(app: App, found: Found, label: str) -> None:
+def check_writable(app: App, file: Found, label: str) -> None:
     """Check that a file is below a root of the user, where the settings allow edits, and not in a folder with
     settings of programs.
 
@@ -315,21 +315,21 @@ def check_writable(app: App, found: Found, label: str) -> None:
 
     :raises NotAllowedError: the file may not be changed.
     """
-    _check_scheme(found.root.scheme, label)
+    _check_scheme(file.root.scheme, label)
     settings = app.state.settings
     given = () if settings.cloned_roots else real_paths(settings.roots)
-    inside = [root for root in given if lies_in(found.absolute, [root])]
+    inside = [root for root in given if lies_in(file.absolute, [root])]
     if not inside:
         problem = f"{label!r} is not below a root that the user gave"
         hint = "set its folder by --root, NPL_ROOTS, or root in the user's npl.toml"
         if settings.cloned_roots:
             hint += "; a project's npl.toml cannot allow it"
         raise NotAllowedError(problem, hint=hint)
-    if isinstance(settings.write, tuple) and not may_write(settings, found.absolute):
+    if isinstance(settings.write, tuple) and not may_write(settings, file.absolute):
         hint = f"files may be changed below {', '.join(settings.write)}"
         raise NotAllowedError(f"{label!r} is not below a folder of --write", hint=hint)
-    below = [Path(found.absolute).relative_to(root).parts for root in inside]
-    if all(map(is_hidden, below)) or lies_in(found.absolute, npl_folders(settings)):
+    below = [Path(file.absolute).relative_to(root).parts for root in inside]
+    if all(map(is_hidden, below)) or lies_in(file.absolute, npl_folders(settings)):
         hint = "change it in an editor"
         raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
 

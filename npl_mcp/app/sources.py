@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -51,10 +52,10 @@ class DocumentSource(Protocol):
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of a name without a scheme in a selector."""
 
-    def stat(self, found: Found) -> Fingerprint:
+    def stat(self, document: Found) -> Fingerprint:
         """Return the fingerprint of a document, without reading it."""
 
-    def read(self, found: Found) -> Document:
+    def read(self, document: Found) -> Document:
         """Read a whole document."""
 
 
@@ -77,7 +78,9 @@ class Sources:
         each = self._each(ref)
         if len(each) == 1:
             return self._source_of(each[0].file).find(each[0])
-        return tuple(dict.fromkeys(found for part in each for found in self._source_of(part.file).find(part)))
+        return tuple(
+            dict.fromkeys(chain.from_iterable(self._source_of(part.file).find(part) for part in each))
+        )
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of a name in a selector.
@@ -102,9 +105,9 @@ class Sources:
         scheme, _, rest = (ref.file or "").partition(":")
         return scheme in self._schemes and "/" not in rest and "," not in rest
 
-    def names(self, found: Sequence[Found]) -> Sequence[str]:
+    def names(self, documents: Sequence[Found]) -> Sequence[str]:
         """Return the unique name of each document in answers."""
-        return self._files.roots.names(found)
+        return self._files.roots.names(documents)
 
     def _each(self, ref: DocumentRef) -> list[DocumentRef]:
         """Return a reference for each name of a list; a file's name may have a comma."""
@@ -118,32 +121,34 @@ class Sources:
         """Return whether the files are the source of a reference."""
         return self._source_of(ref.file) is self._files
 
-    def aliases(self, ref: DocumentRef, found: Sequence[Found]) -> Sequence[tuple[str, ...]]:
+    def aliases(self, ref: DocumentRef, documents: Sequence[Found]) -> Sequence[tuple[str, ...]]:
         """Return the other names of each document in selectors: the requested name, if there is only one
         document.
         """
-        if len(found) == 1 and ref.file is not None:
-            return [(ref.file, *found[0].aliases)]
-        return LazySequence(len(found), lambda at: found[at].aliases)
+        if len(documents) == 1 and ref.file is not None:
+            return [(ref.file, *documents[0].aliases)]
+        return LazySequence(len(documents), lambda at: documents[at].aliases)
 
-    def stat(self, found: Found) -> Fingerprint:
+    def stat(self, document: Found) -> Fingerprint:
         """Return the fingerprint of a document, without reading it."""
-        return self._source_of(found.root.path).stat(found)
+        return self._source_of(document.root.path).stat(document)
 
-    def listed(self, found: Sequence[Found]) -> Listed:
+    def listed(self, documents: Sequence[Found]) -> Listed:
         """Return documents with their states; the same object as long as they are known to be unchanged."""
-        return found if isinstance(found, Listed) else Listed.of(found, map(self._state, found))
+        return (
+            documents if isinstance(documents, Listed) else Listed.of(documents, map(self._state, documents))
+        )
 
-    def _state(self, found: Found) -> Fingerprint | None:
+    def _state(self, document: Found) -> Fingerprint | None:
         """Return a document's state; ``None`` if it was removed after it was found."""
         try:
-            return self.stat(found)
+            return self.stat(document)
         except (DocumentNotFoundError, DocumentError):
             return None
 
-    def read(self, found: Found) -> Document:
+    def read(self, document: Found) -> Document:
         """Read a whole document."""
-        return self._source_of(found.root.path).read(found)
+        return self._source_of(document.root.path).read(document)
 
     def apart(self, listed: Listed) -> FileReader | None:
         """Return a reader that can be sent to another process; ``None`` if some documents are no files."""
@@ -236,9 +241,9 @@ class ArtifactDocuments(DocumentSource):
             return every
         artifact, number = _parse_name(ref.file or "")
         with self._stores.database.read() as tx:
-            found = FoundRevision.of(require_revision(tx, artifact, number))
-        refuse_questions(found.row["filename"], ref.file or "")
-        return (found,)
+            revision = FoundRevision.of(require_revision(tx, artifact, number))
+        refuse_questions(revision.row["filename"], ref.file or "")
+        return (revision,)
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name denotes all artifacts; a revision is one document."""
@@ -257,21 +262,21 @@ class ArtifactDocuments(DocumentSource):
             )
         return tuple(map(FoundRevision.of, rows))
 
-    def stat(self, found: Found) -> Fingerprint:
+    def stat(self, document: Found) -> Fingerprint:
         """Return the state in which a revision was found."""
-        return _revision(found).state
+        return _revision(document).state
 
-    def read(self, found: Found) -> Document:
+    def read(self, document: Found) -> Document:
         """Read a revision.
 
         :raises DamagedRevisionError: its content is not the one that was stored.
         """
-        revision = _revision(found)
+        revision = _revision(document)
         digest = revision.row["digest"]
         with self._stores.database.read() as tx:
             data = tx.contents("content", [digest]).get(digest)
         if data is None:
-            raise DamagedRevisionError(f"{found.path!r} is damaged", hint=RESTORE)
+            raise DamagedRevisionError(f"{document.path!r} is damaged", hint=RESTORE)
         return revision.document(data, digest)
 
 
@@ -297,8 +302,8 @@ class CurrentRevisions:
                 known = {tuple(revision.row.values()): revision for revision in map(_revision, self._listed)}
                 rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
                 markdown = (row for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES))
-                found = [known.get(tuple(row.values())) or FoundRevision.of(row) for row in markdown]
-                self._listed = Listed.of(found, [revision.state for revision in found])
+                current = [known.get(tuple(row.values())) or FoundRevision.of(row) for row in markdown]
+                self._listed = Listed.of(current, [revision.state for revision in current])
                 self._position = position
             return self._listed
 
@@ -326,6 +331,6 @@ def _parse_name(name: str) -> tuple[int, int | None]:
     return int(match[1]), None if match[2] is None else int(match[2])
 
 
-def _revision(found: Found) -> FoundRevision:
-    assert isinstance(found, FoundRevision)
-    return found
+def _revision(document: Found) -> FoundRevision:
+    assert isinstance(document, FoundRevision)
+    return document

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from npl_mcp.documents.tickets import Ticket
+from npl_mcp.stores.base.paging import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,18 +221,11 @@ class ProjectInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectList:
+class ProjectList(Page[ProjectInfo]):
     """A page of projects with change requests.
 
     :param items: projects, that of the working directory first.
-    :param total: number of all projects.
-    :param limit: maximum number of entries in a page.
-    :param offset: number of entries before the page.
     :param problems: configurations that cannot be used, with the reasons.
     """
 
-    items: tuple[ProjectInfo, ...]
-    total: int
-    limit: int
-    offset: int
     problems: tuple[str, ...] | None = None

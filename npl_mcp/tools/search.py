@@ -137,7 +137,7 @@ async def search(
     )
     wanted = wanted or ["document"] * bool(filter)
 
-    async def found() -> Hits:
+    async def hits_now() -> Hits:
         only = None if ref == DocumentRef() else ref
         every = await find(app, text, visible_kinds(app), wanted, only, conditions)
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
@@ -156,7 +156,7 @@ async def search(
             not_searched=tuple(every.not_searched) or None,
         )
 
-    hits = await app.unchanging(found)
+    hits = await app.unchanging(hits_now)
     if app.form(format) != "markdown":
         return hits
     return Written(hits, change_marks(hits.changed or ()) + _hits_text(hits, words_of(text), app.counter))

@@ -65,23 +65,20 @@ class Todo(InRoom):
 
 
 @dataclass(frozen=True, slots=True)
-class TodoUpdate:
+class TodoUpdate(InRoom):
     """A change of a todo.
 
     :param event_id: id of the change's event.
-    :param target_event_id: id of the todo.
     :param room_id: id of the room.
     :param persona: persona that made the change.
+    :param target_event_id: id of the todo.
     :param status: new status.
     :param assigned_to: current assignee.
     :param notifications: notifications to a new assignee, to the author after another persona's change of the
         status, and to the former holder of an expired claim.
     """
 
-    event_id: int
     target_event_id: int
-    room_id: int
-    persona: str
     status: str
     assigned_to: str | None
     notifications: tuple[Delivered, ...]
@@ -312,7 +309,7 @@ def _change(
     # At most one notification per event and persona.
     others = dict.fromkeys(name for name in concerned if name not in (persona, *assigned))
     sent += inbox.deliver(tx, event, "todo_update", list(others))
-    return TodoUpdate(event.id, event_id, room_id, persona, status, doer, sent)
+    return TodoUpdate(event.id, room_id, persona, event_id, status, doer, sent)
 
 
 def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]) -> None:

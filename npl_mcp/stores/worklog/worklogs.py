@@ -13,7 +13,8 @@ from typing import Any
 
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
-from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.commits import Topic
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
@@ -44,25 +45,17 @@ class Logged:
     opened: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadEntries:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadEntries(Page[Entry]):
     """Unread entries of an agent.
 
-    :param session_id: id of the session.
-    :param items: entries, in order.
     :param total: number of entries in the session.
-    :param limit: maximum number of entries in a page.
-    :param offset: number of entries before the page.
     :param cursor: number of the last entry read by the agent.
+    :param session_id: id of the session.
     :param remaining: number of entries after these; the next call returns them.
     """
 
     session_id: str
-    items: tuple[Entry, ...]
-    total: int
-    limit: int
-    offset: int
-    cursor: int
     remaining: int
 
 
@@ -135,7 +128,8 @@ def read(
         cursor = end
         rows.move(tx, row["number"], agent_id, Cursor(cursor, tx.now))
     total = row["entry_count"]
-    return ReadEntries(row["id"], entries, total, part.limit, min(start, total), cursor, max(0, total - end))
+    page = Page(entries, total, part.limit, min(start, total), cursor)
+    return filled(ReadEntries, page, session_id=row["id"], remaining=max(0, total - end))
 
 
 def topic(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Topic:
