@@ -286,7 +286,10 @@ def _dataclass_in(kind: Any) -> Any:
 def _fields(kind: Any, depth: int, above: tuple[Any, ...] = ()) -> Iterator[str]:
     plain = typing.get_origin(kind) or kind
     meanings = {name: text for base in reversed(plain.__mro__) for name, text in parameters(base).items()}
-    filled = dict(zip(getattr(plain, "__parameters__", ()), typing.get_args(kind), strict=False))
+    filled: dict[Any, Any] = {}
+    for part in (kind, *getattr(plain, "__orig_bases__", ())):
+        variables = getattr(typing.get_origin(part), "__parameters__", ())
+        filled.update(zip(variables, typing.get_args(part), strict=False))
     for name, declared in get_type_hints(plain).items():
         hint = (
             declared[filled[declared.__parameters__[0]]]

@@ -16,13 +16,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from npl_index.errors import (
-    DocumentError,
-    DocumentNotFoundError,
-    DocumentTooLargeError,
-    InvalidRequestError,
-    NPLError,
-)
+from npl_index import errors
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found, Library
 from npl_index.library.lazy import LazySequence
@@ -36,7 +30,7 @@ from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
 
 
-class DamagedRevisionError(DocumentError):
+class DamagedRevisionError(errors.DocumentError):
     """The content of an artifact's revision is not the one that was stored."""
 
 
@@ -89,7 +83,7 @@ class Sources:
         """
         source = self._source_of(name)
         if source is not self._files:
-            with suppress(NPLError):
+            with suppress(errors.NPLError):
                 return source.find(DocumentRef(file=name))
             return ()
         every = (candidate.find_called(name) for candidate in (source, *self._schemes.values()))
@@ -143,7 +137,7 @@ class Sources:
         """Return a document's state; ``None`` if it was removed after it was found."""
         try:
             return self.stat(document)
-        except (DocumentNotFoundError, DocumentError):
+        except (errors.DocumentNotFoundError, errors.DocumentError):
             return None
 
     def read(self, document: Found) -> Document:
@@ -234,10 +228,10 @@ class ArtifactDocuments(DocumentSource):
             every = self._current.listed(self._stores)
             if not every:
                 hint = "artifact_list lists all artifacts"
-                raise DocumentNotFoundError("no artifact is Markdown", hint=hint)
+                raise errors.DocumentNotFoundError("no artifact is Markdown", hint=hint)
             if len(every) > self._max_files:
                 problem = f"there are more than {self._max_files:,} artifacts"
-                raise DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
+                raise errors.DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
             return every
         artifact, number = _parse_name(ref.file or "")
         with self._stores.database.read() as tx:
@@ -323,7 +317,7 @@ _NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 def _parse_name(name: str) -> tuple[int, int | None]:
     match = _NAME.fullmatch(name)
     if match is None:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{name[:64]!r} is not the name of an artifact",
             parameter="file",
             hint="write artifact:12, artifact:12@0 or artifact:*",

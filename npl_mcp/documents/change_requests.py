@@ -17,32 +17,11 @@ from npl_index.errors import UnreadableDocumentError
 from npl_index.library.documents import FileReader
 from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_index.markdown.sections import digest_of
-from npl_mcp.documents import answers
+from npl_mcp.documents import answers, editor
+from npl_mcp.documents import format as form
 from npl_mcp.documents.creating import NEW, Draft
-from npl_mcp.documents.editor import (
-    MAX_SECTION_TEXT,
-    Edit,
-    SectionEdit,
-    bytes_of,
-    check_state,
-    given_digest,
-    read_sections,
-)
 from npl_mcp.documents.filters import matching
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
-from npl_mcp.documents.format import (
-    DATES,
-    DEFAULTS,
-    STATUSES,
-    SUFFIX,
-    ChangeKey,
-    check_field,
-    choose,
-    divide,
-    key_in,
-    now,
-    slug,
-)
 from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
 from npl_mcp.documents.suggestions import suggestions
@@ -51,7 +30,7 @@ from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.paging import Page, Slice
 
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
-UpdateMode = Edit
+UpdateMode = editor.Edit
 Mode = Literal["full", "attributes", "metadata"]
 ATTRIBUTES = (*NEW, "implementationDate", "implementationNotes")
 """Attributes that :meth:`ChangeRequests.update_attributes` accepts."""
@@ -80,7 +59,7 @@ class ChangeRequests:
             return answers.ChangeRequest.of(ticket, names, digest=digest, path=path)
         if mode == "attributes":
             return answers.ChangeRequest.of(ticket, digest=digest)
-        body = with_line_feeds(divide(data)[1].decode("utf-8"))
+        body = with_line_feeds(form.divide(data)[1].decode("utf-8"))
         return answers.ChangeRequest.of(ticket, digest=digest, path=path, content=body.strip("\n"))
 
     def sections(
@@ -103,7 +82,7 @@ class ChangeRequests:
         """
         if operation in ("list", "get"):
             _, ticket, data = self._load_request(project, key)
-            outline = Outline(read_sections(data, ticket.key))
+            outline = Outline(editor.read_sections(data, ticket.key))
             if operation == "list":
                 rows = tuple(
                     answers.SectionRow(outline.shown(index), len(outline.content(index)))
@@ -111,22 +90,22 @@ class ChangeRequests:
                 )
                 return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
             index = outline.find(_given(section, "section"), ticket.key)
-            digest = digest_of(bytes_of(outline.tree, index, data))
+            digest = digest_of(editor.bytes_of(outline.tree, index, data))
             address, text = outline.addresses[index], outline.content(index)
             return answers.ChangeSections(ticket.key, section=address, content=text, digest=digest)
         wanted = _given(section, "section")
-        text = checks.text(_given(content, "content"), "content", MAX_SECTION_TEXT)
+        text = checks.text(_given(content, "content"), "content", editor.MAX_SECTION_TEXT)
         how = update_mode or "replace" if operation == "update" else operation
-        checks.choice(how, "operation", get_args(Edit))
-        return self._edit_section(project, key, wanted, how, text, given_digest(expect))
+        checks.choice(how, "operation", get_args(editor.Edit))
+        return self._edit_section(project, key, wanted, how, text, editor.given_digest(expect))
 
     def _edit_section(
         self, project: str | None, key: str, wanted: str, how: str, text: str, digest: str | None
     ) -> answers.ChangeSections:
         place, ticket = self.find(project, key)
-        edit = SectionEdit(
+        edit = editor.SectionEdit(
             ticket.key,
-            lambda data: read_sections(data, ticket.key),
+            lambda data: editor.read_sections(data, ticket.key),
             lambda tree: Outline(tree).find(wanted, ticket.key, whole=how == "replace"),
             how,
             text,
@@ -137,8 +116,8 @@ class ChangeRequests:
             new = edit(data)
             if new == data:
                 return data
-            front, body = divide(new)
-            return with_values(front, {"lastModified": now()}, add=False, bare=DATES).encode() + body
+            (front, body), now = form.divide(new), {"lastModified": form.now()}
+            return with_values(front, now, add=False, bare=form.DATES).encode() + body
 
         self._change(place, ticket, edited)
         return answers.ChangeSections(
@@ -161,8 +140,8 @@ class ChangeRequests:
         _check_visible(place.folder)
         with place.folder.locked("the change request", make=True) as folder:
             number = next_number(place, folder, self._listing(place))
-            key = ChangeKey(place.code, number).of(place.code)
-            name = f"{key}-{slug(draft.title, kind)}{SUFFIX}"
+            key = form.ChangeKey(place.code, number).of(place.code)
+            name = f"{key}-{form.slug(draft.title, kind)}{form.SUFFIX}"
             # Stored first: if the process is killed now, a number is skipped, but none is used twice.
             keep_number(place, number)
             if not folder.create(name, draft.text(key).encode()):
@@ -170,7 +149,7 @@ class ChangeRequests:
         return answers.WrittenRequest(
             key,
             draft.title,
-            DEFAULTS["status"],
+            form.DEFAULTS["status"],
             type=kind,
             priority=draft.values["priority"],
             path=_answer_path(place, name),
@@ -185,7 +164,7 @@ class ChangeRequests:
 
         :param expect: digest of the file; only this state is changed.
         """
-        checks.choice(status, "status", STATUSES)
+        checks.choice(status, "status", form.STATUSES)
         before, digest = self._set(project, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
         return answers.WrittenRequest(before.key, before.title, status, change, digest=digest)
@@ -198,7 +177,7 @@ class ChangeRequests:
         :param expect: digest of the file; only this state is changed.
         """
         changes = {
-            name: check_field(choose(name, "attributes", ATTRIBUTES), value, f"attributes.{name}")
+            name: form.check_field(form.choose(name, "attributes", ATTRIBUTES), value, f"attributes.{name}")
             for name, value in attributes.items()
             if value is not None
         }
@@ -212,17 +191,17 @@ class ChangeRequests:
     ) -> tuple[Ticket, str]:
         """Set fields of the front matter; return the former change request and its new digest."""
         place, ticket = self.find(project, key)
-        digest = given_digest(expect)
+        digest = editor.given_digest(expect)
 
         def edited(before: Ticket, data: bytes) -> bytes:
-            check_state(ticket.key, digest, data)
-            front, body = divide(data)
+            editor.check_state(ticket.key, digest, data)
+            front, body = form.divide(data)
             wanted = {
                 name: value
                 for name, value in changes.items()
                 if before.text(name) != value or name not in before.fields
             }
-            return with_values(front, wanted, bare=DATES).encode() + body
+            return with_values(front, wanted, bare=form.DATES).encode() + body
 
         before, new = self._change(place, ticket, edited)
         return before, digest_of(new)
@@ -233,10 +212,10 @@ class ChangeRequests:
         :param expect: digest of the file; only this state is removed.
         """
         place, ticket = self.find(project, key)
-        digest = given_digest(expect)
+        digest = editor.given_digest(expect)
 
         def edited(_: Ticket, data: bytes) -> None:
-            check_state(ticket.key, digest, data)
+            editor.check_state(ticket.key, digest, data)
             keep_number(place, max(known.number for known in (ticket, *self.tickets(place))))
 
         gone, _ = self._change(place, ticket, edited)
@@ -254,15 +233,15 @@ class ChangeRequests:
         rows = [_list_row(place, ticket, same[ticket.number]) for ticket in chosen]
         # Unreadable files pass no filter.
         for name, problem in () if filters else files.unreadable.items():
-            title, path = printable(name[: -len(SUFFIX)]), _answer_path(place, name)
-            known = (key_in(title), title, _UNREADABLE, "", "")
+            title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(place, name)
+            known = (form.key_in(title), title, _UNREADABLE, "", "")
             rows.append(answers.ChangeRow(*known, path=path, problem=problem))
         return wanted.cut(rows)
 
     def suggest(self, project: str | None, key: str) -> answers.Suggestions:
         """Return suggestions for a change request."""
         place, ticket, data = self._load_request(project, key)
-        body = divide(data)[1].decode("utf-8")
+        body = form.divide(data)[1].decode("utf-8")
         return answers.Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))
 
     def list_projects(self) -> tuple[answers.ProjectInfo, ...]:
@@ -294,7 +273,7 @@ class ChangeRequests:
         :raises ConflictError: several files have the code.
         :raises UnreadableDocumentError: its file cannot be read.
         """
-        wanted = ChangeKey.parse(key, parameter)
+        wanted = form.ChangeKey.parse(key, parameter)
         place = self.projects.find(project, wanted)
         code = wanted.code or place.code
         key = wanted.of(code)
@@ -343,7 +322,7 @@ class ChangeRequests:
 
 def doubled(tickets: Sequence[Ticket]) -> errors.ConflictError:
     """Return the error for several files with the same code."""
-    key = ChangeKey(None, tickets[0].number).of(tickets[0].code)
+    key = form.ChangeKey(None, tickets[0].number).of(tickets[0].code)
     names = checks.shortened([printable(ticket.name) for ticket in tickets])
     hint = "keep one of them; change the code in the front matter of the others, or remove them"
     return errors.ConflictError(f"{len(tickets)} files have the code {key}: {names}", hint=hint)

@@ -12,16 +12,7 @@ from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.editing import check_closed
 from npl_index.markdown.front_matter import new_front_matter, with_line_feeds
 from npl_index.selectors.labels import is_visible
-from npl_mcp.documents.format import (
-    DATES,
-    DEFAULTS,
-    TYPES,
-    check_field,
-    choose,
-    heading_of,
-    now,
-    without_title,
-)
+from npl_mcp.documents import format as form
 from npl_mcp.stores.base import checks
 
 NEW = ("priority", "phaseEpic", "relatedTickets", "dependsOn", "blocks", "assignee", "impactAreas")
@@ -60,27 +51,27 @@ class Draft:
         :raises MissingRequestError: there is no title.
         """
         for name in data:
-            choose(name, "data", ("title", *NEW, "content"))
+            form.choose(name, "data", ("title", *NEW, "content"))
         title = checks.line(_string_of(data, "title") or "", "data.title")
         if not is_visible(title):
             raise checks.invalid("data.title", "has no visible character")
         content = _string_of(data, "content")
         if content is not None and content.strip():
             checks.text(content, "data.content", MAX_CONTENT)
-            content = without_title(with_line_feeds(content)).strip("\n")
+            content = form.without_title(with_line_feeds(content)).strip("\n")
             check_closed(read_blocks(content))
-        values = {"priority": DEFAULTS["priority"]}
+        values = {"priority": form.DEFAULTS["priority"]}
         for name in NEW:
             if data.get(name) is not None:
-                values[name] = check_field(name, data[name], f"data.{name}")
-        return cls(checks.choice(kind, "type", TYPES), title, values, content or None, now())
+                values[name] = form.check_field(name, data[name], f"data.{name}")
+        return cls(checks.choice(kind, "type", form.TYPES), title, values, content or None, form.now())
 
     def text(self, key: str) -> str:
         """Return the text of the file."""
-        first = {"code": key, "status": DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
+        first = {"code": key, "status": form.DEFAULTS["status"], "dateCreated": self.made, "type": self.kind}
         body = self.content or template(self.kind).rstrip("\n")
-        front = new_front_matter({**first, **self.values}, bare=DATES)
-        return f"{front}\n{heading_of(self.title)}\n\n{body}\n"
+        front = new_front_matter({**first, **self.values}, bare=form.DATES)
+        return f"{front}\n{form.heading_of(self.title)}\n\n{body}\n"
 
     def headings(self) -> tuple[str, ...] | None:
         """Return the headings of the template; ``None`` if the caller gave content."""

@@ -19,20 +19,10 @@ from typing import Any, BinaryIO
 
 import anyio
 import anyio.to_thread
+import mcp_types as protocol
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from fastmcp import FastMCP
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    jsonrpc_message_adapter,
-)
 from pydantic import ValidationError
 from pydantic_core import from_json
 
@@ -69,31 +59,32 @@ class UnreadableError(Exception):
 
     def __init__(self, code: int, problem: str, request: int | str | None = None) -> None:
         super().__init__(problem)
-        error = ErrorData(code=code, message=shortened(problem))
-        self.answer = JSONRPCError(jsonrpc="2.0", id=request, error=error)
+        error = protocol.ErrorData(code=code, message=shortened(problem))
+        self.answer = protocol.JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
-def check(content: bytes, limit: int) -> JSONRPCMessage:
+def check(content: bytes, limit: int) -> protocol.JSONRPCMessage:
     """Parse a message.
 
     :param limit: the maximum bytes of a message.
     :raises UnreadableError: the message is too long, has too many values or is not valid.
     """
-    code, problem = INVALID_REQUEST, _NO_REQUEST
+    code, problem = protocol.INVALID_REQUEST, _NO_REQUEST
     if len(content) > limit:
         problem = f"the message is longer than {limit:,} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
         raise UnreadableError(code, problem, identity(content))
     if much := excess(content):
         raise UnreadableError(code, f"the message has {much}", identity(content))
     try:
-        message = jsonrpc_message_adapter.validate_json(content, by_name=False)
+        message = protocol.jsonrpc_message_adapter.validate_json(content, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            code, problem = PARSE_ERROR, f"{first['msg']}; send JSON in UTF-8"
+            code, problem = protocol.PARSE_ERROR, f"{first['msg']}; send JSON in UTF-8"
         raise UnreadableError(code, problem, identity(content)) from None
     # A request with an id of a wrong type looks like a notification, which gets no answer.
-    if isinstance(message, JSONRPCNotification) and b'"id"' in content and "id" in from_json(content):
+    is_notification = isinstance(message, protocol.JSONRPCNotification)
+    if is_notification and b'"id"' in content and "id" in from_json(content):
         raise UnreadableError(code, problem)
     return message
 
@@ -129,13 +120,13 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
         """Send a message; end the process if the client is gone, which may keep its standard input open."""
         async with self._sending:
             await anyio.to_thread.run_sync(self._write, item.message)
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+        if isinstance(item.message, protocol.JSONRPCResponse | protocol.JSONRPCError):
             self._unanswered.discard(item.message.id)
 
     async def aclose(self) -> None:
         """Do nothing: every message is sent already."""
 
-    def _next(self) -> JSONRPCMessage | UnreadableError | None:
+    def _next(self) -> protocol.JSONRPCMessage | UnreadableError | None:
         try:
             content = next(self._contents, None)
             message = None if content is None else check(content, self._limit)
@@ -143,9 +134,9 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
             return error
         except ConnectionError:  # the client is gone, which is the end
             return None
-        if isinstance(message, JSONRPCRequest):
+        if isinstance(message, protocol.JSONRPCRequest):
             self._unanswered.add(message.id)
-        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+        elif isinstance(message, protocol.JSONRPCNotification) and message.method == CANCELLED:
             cancelled = (message.params or {}).get("requestId")
             if isinstance(cancelled, int | str):
                 self._unanswered.discard(cancelled)
@@ -164,14 +155,14 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
             if not line.isspace():
                 yield (line + end).removesuffix(b"\n")
 
-    def _write(self, message: JSONRPCMessage) -> None:
+    def _write(self, message: protocol.JSONRPCMessage) -> None:
         try:
             self._target.write(self._framed(message))
             self._target.flush()
         except ConnectionError:
             os._exit(0)
 
-    def _framed(self, message: JSONRPCMessage) -> bytes:
+    def _framed(self, message: protocol.JSONRPCMessage) -> bytes:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
@@ -193,7 +184,7 @@ class Headers(Lines):
                 return
             yield body + end
 
-    def _framed(self, message: JSONRPCMessage) -> bytes:
+    def _framed(self, message: protocol.JSONRPCMessage) -> bytes:
         # Some of these clients count characters; in ASCII, each is one byte.
         values = message.model_dump(mode="json", by_alias=True, exclude_unset=True)
         body = json.dumps(values, separators=(",", ":")).encode()
@@ -213,7 +204,7 @@ class Headers(Lines):
                 length = int(value)
         if length is None:
             problem = "no header says how long the message is; send its Content-Length"
-            raise UnreadableError(PARSE_ERROR, problem)
+            raise UnreadableError(protocol.PARSE_ERROR, problem)
         return length
 
 

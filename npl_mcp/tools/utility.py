@@ -17,16 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from npl_index import errors
 from npl_index.answer.marks import tag_for
-from npl_index.errors import (
-    DocumentError,
-    DocumentNotFoundError,
-    DocumentTimeoutError,
-    DocumentTooLargeError,
-    InvalidRequestError,
-    UnreadableDocumentError,
-    escaped,
-)
 from npl_index.library.patterns import PathPattern
 from npl_index.library.references import MARKDOWN_SUFFIXES, check_name, near_names
 from npl_index.library.roots import outside, real_path, resolve, too_many
@@ -126,7 +118,9 @@ def dump_files(
     below = os.curdir if folder == target else os.path.basename(target)
     names = visible(folder, path, app.settings.time_limit, below)
     if folder != target and not names:
-        raise DocumentNotFoundError(f"git does not see {path!r}", hint="git ignores it; name another file")
+        raise errors.DocumentNotFoundError(
+            f"git does not see {path!r}", hint="git ignores it; name another file"
+        )
     if pattern is not None:
         parts = [name.split("/") for name in names]
         names = ["/".join(part) for part in parts if pattern.matches(part) or pattern.matches(part[-1:])]
@@ -145,7 +139,7 @@ def git_tree(app: App, path: str = ".") -> TreeReply:
     :raises DocumentTooLargeError: there are too many files.
     """
     names = visible(_existing_folder(app, path), path, app.settings.time_limit)
-    content = _within_limit([escaped(path), *_tree_lines(names)])
+    content = _within_limit([errors.escaped(path), *_tree_lines(names)])
     return TreeReply(content=content, directories=len(_folders_of(names)), files=len(names))
 
 
@@ -159,7 +153,7 @@ def git_tree_depth(app: App, path: str) -> DepthReply:
     :raises DocumentTooLargeError: there are too many folders.
     """
     folders = sorted(_folders_of(visible(_existing_folder(app, path), path, app.settings.time_limit)))
-    lines = [". 0", *(f"{escaped('/'.join(folder))} {len(folder)}" for folder in folders)]
+    lines = [". 0", *(f"{errors.escaped('/'.join(folder))} {len(folder)}" for folder in folders)]
     return DepthReply(content=_within_limit(lines), directories=len(lines))
 
 
@@ -180,13 +174,15 @@ def _existing(app: App, path: str) -> str:
             return real
     near = near_names(clean, roots.sample(MARKDOWN_SUFFIXES))
     hint = None if near else "give a path below a search root"
-    raise DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
+    raise errors.DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
 
 
 def _existing_folder(app: App, path: str) -> str:
     real = _existing(app, path)
     if not os.path.isdir(real):
-        raise InvalidRequestError(f"{path!r} is not a folder", parameter="path", hint="give its folder")
+        raise errors.InvalidRequestError(
+            f"{path!r} is not a folder", parameter="path", hint="give its folder"
+        )
     return real
 
 
@@ -201,15 +197,15 @@ def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
     total = 0
     for file in files:
         if time.monotonic() > deadline:
-            raise DocumentTimeoutError(
+            raise errors.DocumentTimeoutError(
                 f"reading {path!r} took longer than {app.settings.time_limit:g} seconds",
                 hint="name a smaller folder, or set glob_filter",
             )
         located = app.library.roots.locate(file)
-        name = escaped(located[1] if located else os.path.basename(file))
+        name = errors.escaped(located[1] if located else os.path.basename(file))
         try:
             data = _read_text_file(app, file, name, MAX_ANSWER_BYTES - total)
-        except (DocumentError, DocumentNotFoundError) as error:
+        except (errors.DocumentError, errors.DocumentNotFoundError) as error:
             left_out.append(LeftOut(name, error.message))
             continue
         parts.append((name, data.decode()))
@@ -234,13 +230,13 @@ def _read_text_file(app: App, file: str, name: str, room: int) -> bytes:
     """
     located = app.library.roots.regular(file, name, ("",))
     if app.library.stat(located).size > room or len(data := app.library.read(located).data) > room:
-        raise DocumentTooLargeError(f"an answer has at most {MAX_ANSWER_BYTES:,} bytes")
+        raise errors.DocumentTooLargeError(f"an answer has at most {MAX_ANSWER_BYTES:,} bytes")
     if b"\0" in data:
-        raise UnreadableDocumentError("binary")
+        raise errors.UnreadableDocumentError("binary")
     try:
         data.decode()
     except UnicodeDecodeError:
-        raise UnreadableDocumentError("not UTF-8") from None
+        raise errors.UnreadableDocumentError("not UTF-8") from None
     return data
 
 
@@ -274,7 +270,7 @@ def _branches(before: str, children: dict[str, Any]) -> list[tuple[str, str, dic
     drawn: list[tuple[str, str, dict[str, Any]]] = []
     bend, gap = "└── ", "    "
     for name in reversed(children):
-        drawn.append((before + bend + escaped(name), before + gap, children[name]))
+        drawn.append((before + bend + errors.escaped(name), before + gap, children[name]))
         bend, gap = "├── ", "│   "
     return drawn
 

@@ -11,16 +11,7 @@ from typing import Any
 
 from npl_index.markdown.fences import BETWEEN
 from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS, condition_of
-from npl_mcp.cli.commands.targets import (
-    BUDGET,
-    DEPTH,
-    FILTER,
-    OUTPUT,
-    SELECT,
-    WHERE,
-    reaching,
-    refuse_paths,
-)
+from npl_mcp.cli.commands import targets
 from npl_mcp.cli.terminal.arguments import Commands, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection
@@ -33,7 +24,7 @@ _ATTRIBUTES["definition-list"] = "has_definitions"
 @contextmanager
 def _with_targets(given: Namespace, display: Display) -> Iterator[tuple[ServerConnection, Display]]:
     """Return a connection that sees the documents of a command, and the display."""
-    with reaching(given.file or (), given, display) as (file, connection):
+    with targets.reaching(given.file or (), given, display) as (file, connection):
         given.file = file
         yield connection, display
 
@@ -151,17 +142,17 @@ def _branches(headings: Sequence[Mapping[str, Any]], indent: str) -> Iterator[st
     "tailored",
     option("words", "CONTEXT", "the task or question", nargs="*"),
     repeated("--topic", "T", dest="topics"),
-    BUDGET,
-    *WHERE,
-    SELECT,
-    FILTER,
-    DEPTH,
-    *OUTPUT,
+    targets.BUDGET,
+    *targets.WHERE,
+    targets.SELECT,
+    targets.FILTER,
+    targets.DEPTH,
+    *targets.OUTPUT,
     tool="npl_load_tailored",
 )
 def _tailored(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Load only the sections that a task needs, within a token budget."""
-    refuse_paths(given)
+    targets.refuse_paths(given)
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
         given.parser.error("the request is empty: give a task, --topic or --select")
     request = {
@@ -201,11 +192,11 @@ def _print_answer(data: Any, given: Namespace, display: Display) -> None:
 @COMMANDS.add(
     "index",
     option("file", "FILE", "the same as --file", nargs="*", action="extend"),
-    BUDGET,
-    *WHERE,
-    FILTER,
-    DEPTH,
-    *OUTPUT,
+    targets.BUDGET,
+    *targets.WHERE,
+    targets.FILTER,
+    targets.DEPTH,
+    *targets.OUTPUT,
     tool="npl_section_index",
 )
 def _index(given: Namespace, connection: ServerConnection, display: Display) -> None:
@@ -224,15 +215,15 @@ def _index(given: Namespace, connection: ServerConnection, display: Display) -> 
 @COMMANDS.add(
     "search",
     option("words", "WORD", "the query", nargs="+"),
-    *WHERE,
-    FILTER,
+    *targets.WHERE,
+    targets.FILTER,
     option("--limit", "N", type=int),
-    *OUTPUT,
+    *targets.OUTPUT,
     tool="search",
 )
 def _search(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections that contain words, one line a section."""
-    refuse_paths(given)
+    targets.refuse_paths(given)
     if not any(word.strip() for word in given.words):
         given.parser.error("the query is empty")
     data = connection.ask(

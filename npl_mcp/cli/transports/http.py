@@ -17,17 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from npl_mcp import __version__
-from npl_mcp.cli.transports.base import (
-    CALL_SECONDS,
-    WORKLOG_TOOLS,
-    Address,
-    Transport,
-    TransportError,
-    check_version,
-    json_object,
-    parse_address,
-    reply_of,
-)
+from npl_mcp.cli.transports import base
 from npl_mcp.config.server_state import ServerState
 
 GREETING_SECONDS = 1.0
@@ -60,7 +50,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class HttpTransport(Transport):
+class HttpTransport(base.Transport):
     """A transport to a running server.
 
     :param address: address of the server.
@@ -68,7 +58,7 @@ class HttpTransport(Transport):
     :param project: folder of the worklogs; ``None`` means the working directory.
     """
 
-    def __init__(self, address: Address, token: str, project: Path | None = None) -> None:
+    def __init__(self, address: base.Address, token: str, project: Path | None = None) -> None:
         super().__init__()
         self.address, self._token, self._project = address, token, project
         self.local = address.local
@@ -81,57 +71,57 @@ class HttpTransport(Transport):
             headers["Authorization"] = b"Bearer " + self._token.encode("ascii")
         # A server on another machine uses its own folders.
         if self.local:
-            project = self._project if tool.startswith(WORKLOG_TOOLS) else None
+            project = self._project if tool.startswith(base.WORKLOG_TOOLS) else None
             headers["NPL-Cwd"] = _folder_header(project or Path.cwd())
         # ASCII with escapes: a lone surrogate arrives unchanged and is refused, as in this process.
         body = json.dumps({**arguments, "request_id": os.urandom(16).hex()}).encode("ascii")
         try:
             answer = self._sent(tool, headers, body)
-        except TransportError as error:
+        except base.TransportError as error:
             if not error.sent:
                 raise
             # The answer was lost. The server runs calls with the same request_id only once.
             time.sleep(RETRY_SECONDS)
             try:
                 answer = self._sent(tool, headers, body)
-            except TransportError:
+            except base.TransportError:
                 raise error from None
         if answer.status == 200 and arguments.get("format") == "markdown":
             return {"success": True, "data": answer.body.decode("utf-8", "replace")}
-        reply = reply_of(answer.body)
+        reply = base.reply_of(answer.body)
         if answer.status in REFUSED or "npl-cwd" in answer.headers:
             reason = reply.get("error") if reply else None
-            raise TransportError(f"refused the call: {reason or f'status {answer.status}'}")
+            raise base.TransportError(f"refused the call: {reason or f'status {answer.status}'}")
         if reply is not None and (answer.status == 200 or not reply["success"]):
             return reply
         if answer.status == 404:
-            raise TransportError("does not have the tool")
-        raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
+            raise base.TransportError("does not have the tool")
+        raise base.TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
 
     def _sent(self, tool: str, headers: Mapping[str, bytes], body: bytes) -> Answer:
         with closing(connect_verified(self.address)) as connection:
             path = f"{self.address.prefix}/mcp/tools/{tool}"
-            answer = request(connection, "POST", path, headers, body, CALL_SECONDS)
+            answer = request(connection, "POST", path, headers, body, base.CALL_SECONDS)
         if "npl-unfinished" in answer.headers:
-            raise TransportError("ended before it answered", sent=True)
+            raise base.TransportError("ended before it answered", sent=True)
         if answer.status in GATEWAY_FAILED:
-            raise TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
+            raise base.TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
         return answer
 
 
 def problem_of(state: ServerState) -> str | None:
     """Return why a server cannot be called, as a predicate; ``None`` if it can."""
-    address = parse_address(f"unix:{state.socket}" if state.socket else str(state.url))
+    address = base.parse_address(f"unix:{state.socket}" if state.socket else str(state.url))
     if address is None:
         return "has no usable address"
     try:
         connect_verified(address).close()
-    except TransportError as error:
+    except base.TransportError as error:
         return error.problem
     return None
 
 
-def connect_verified(address: Address) -> HTTPConnection:
+def connect_verified(address: base.Address) -> HTTPConnection:
     """Return a connection to an npl server of this version.
 
     :raises TransportError: no such server answers.
@@ -139,18 +129,18 @@ def connect_verified(address: Address) -> HTTPConnection:
     connection = connect(address)
     try:
         greeting = request(connection, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
-        body = json_object(greeting.body)
+        body = base.json_object(greeting.body)
         version = body.get("version") if body.get("name") == "npl" else None
-        check_version(version if isinstance(version, str) else None)
+        base.check_version(version if isinstance(version, str) else None)
         if greeting.status != 200:
-            raise TransportError(f"is not ready (status {greeting.status})")
-    except TransportError:
+            raise base.TransportError(f"is not ready (status {greeting.status})")
+    except base.TransportError:
         connection.close()
         raise
     return connection
 
 
-def connect(address: Address) -> HTTPConnection:
+def connect(address: base.Address) -> HTTPConnection:
     """Return an open connection that never reconnects.
 
     :raises TransportError: the server cannot be reached.
@@ -168,9 +158,9 @@ def connect(address: Address) -> HTTPConnection:
     except (OSError, ValueError) as error:  # ValueError: an impossible host name, a path with a NUL
         connection.close()
         if isinstance(error, TimeoutError):
-            raise TransportError(f"does not answer within {seconds:g} s") from None
+            raise base.TransportError(f"does not answer within {seconds:g} s") from None
         reason = getattr(error, "strerror", None) or str(error)
-        raise TransportError(f"cannot be reached: {reason}", absent=True) from None
+        raise base.TransportError(f"cannot be reached: {reason}", absent=True) from None
     # Otherwise, if a server closes after the greeting, the call would go over a new connection, and another
     # process may listen by then.
     connection.auto_open = 0
@@ -200,9 +190,10 @@ def request(
         with connection.getresponse() as response:
             return Answer(response.status, frozenset(map(str.lower, response.headers)), _body(response, sent))
     except TimeoutError:
-        raise TransportError(f"does not answer within {seconds:g} s", sent=sent) from None
+        raise base.TransportError(f"does not answer within {seconds:g} s", sent=sent) from None
     except (OSError, HTTPException) as error:
-        raise TransportError(f"closed the connection: {error or type(error).__name__}", sent=sent) from None
+        problem = f"closed the connection: {error or type(error).__name__}"
+        raise base.TransportError(problem, sent=sent) from None
 
 
 def _body(response: HTTPResponse, sent: bool) -> bytes:
@@ -213,7 +204,7 @@ def _body(response: HTTPResponse, sent: bool) -> bytes:
         data += part
         too_long = len(data) > MAX_BODY_BYTES
     if too_long:
-        raise TransportError(f"answers with more than {MAX_BODY_BYTES >> 20} MiB", sent=sent)
+        raise base.TransportError(f"answers with more than {MAX_BODY_BYTES >> 20} MiB", sent=sent)
     if response.length:  # read1 reports no missing bytes
         raise HTTPException("the answer is not complete")
     return bytes(data)
@@ -226,5 +217,5 @@ def _folder_header(folder: Path) -> bytes:
     """
     here = os.fsencode(folder)
     if here != here.strip() or any(byte < 0x20 or byte == 0x7F for byte in here):
-        raise TransportError("was not called: the name of the working directory has control characters")
+        raise base.TransportError("was not called: the name of the working directory has control characters")
     return here

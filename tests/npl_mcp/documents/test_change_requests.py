@@ -13,7 +13,7 @@ import pytest
 
 from npl_index.errors import NPLError
 from npl_index.markdown.sections import SectionTree
-from npl_mcp.documents import change_requests
+from npl_mcp.documents import editor
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.base.errors import StorageError
@@ -122,14 +122,14 @@ def edited_meanwhile(
     monkeypatch: pytest.MonkeyPatch, file: Path, write: Callable[[], object], operation: str, text: str
 ) -> None:
     """Change a section while another program writes to the file, when its sections are first read."""
-    writes, read = [write], change_requests.read_sections
+    writes, read = [write], editor.read_sections
 
     def read_later(data: bytes, name: str) -> SectionTree:
         while writes:
             writes.pop()()
         return read(data, name)
 
-    monkeypatch.setattr(change_requests, "read_sections", read_later)
+    monkeypatch.setattr(editor, "read_sections", read_later)
     changes_in(file.parents[2]).sections(None, "2", operation, "Rationale", text)
 
 
