@@ -1,4 +1,4 @@
-"""Reads one hostile input in a process of its own, under limits of the system: for :mod:`tests.test_bounds`.
+"""Read one hostile input in its own process, under limits of the system: for :mod:`tests.test_bounds`.
 
     python -m tests.bounded READER FOLDER
 

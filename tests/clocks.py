@@ -1,4 +1,4 @@
-"""Server processes whose clocks are wrong."""
+"""Server processes with wrong clocks."""
 
 from pathlib import Path
 

@@ -52,7 +52,7 @@ def kill(server: Running) -> None:
 
 
 class Balancer:
-    """Gives each call to the next server, and leaves out those that refuse connections.
+    """A balancer that gives each call to the next server, and skips those that refuse connections.
 
     :param servers: they may change meanwhile.
     :param headers: of each call, such as ``Authorization``.

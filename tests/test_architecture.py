@@ -1,4 +1,4 @@
-"""The direction of imports and the other rules that can be read off the syntax tree."""
+"""The direction of imports and the other rules that the syntax tree shows."""
 
 import ast
 import re
@@ -155,7 +155,7 @@ def uses(name: str) -> set[str]:
 
 
 def test_the_table_has_the_packages_that_there_are() -> None:
-    """A new package is put into the table, and a gone one is taken out; no row names a later one."""
+    """The table has every package, no other, and no row names a later one."""
     assert set(PACKAGES) == {package_of(name) for name in MODULES}
     earlier: list[str] = []
     for package, allowed in PACKAGES.items():
@@ -214,7 +214,7 @@ def test_modules_imported_by_name_are_there() -> None:
 
 
 def test_own_modules_are_imported_at_the_top() -> None:
-    """No function hides an edge of the import graph, but for the listed ones."""
+    """Only the listed functions hide an edge of the import graph."""
     hidden = {
         (name, target)
         for name in MODULES
@@ -226,7 +226,7 @@ def test_own_modules_are_imported_at_the_top() -> None:
 
 
 def test_no_module_is_imported_by_name() -> None:
-    """No edge of the import graph shows only when the program runs, but for the listed ones."""
+    """The listed ones are the only edges of the import graph that show at run time alone."""
     importing = {name for name in MODULES if "import_module(" in text(name) or "__import__(" in text(name)}
     assert importing == set(BY_NAME)
 
@@ -255,7 +255,7 @@ READERS = (
 
 
 def test_only_the_settings_read_the_environment() -> None:
-    """Only settings, and the list of folders for vocabularies, look at the environment."""
+    """The list of folders for vocabularies is the only exception."""
     reads = [
         (name, node.lineno)
         for name in MODULES
@@ -324,7 +324,7 @@ def test_the_core_and_the_tools_import_nothing_heavy(statement: str) -> None:
 
 
 def test_the_library_knows_no_face() -> None:
-    """npl_index imports neither npl_mcp nor anything of MCP or SQL."""
+    """``npl_index`` imports neither ``npl_mcp`` nor anything of MCP or SQL."""
     outside = {
         target.split(".")[0]
         for name in MODULES

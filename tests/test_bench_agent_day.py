@@ -1,4 +1,4 @@
-"""The benchmark of an agent's day: a small day over the bundled documents, and what it is measured with."""
+"""The benchmark of an agent's day, on a small day over the bundled documents."""
 
 import asyncio
 import sys
@@ -18,7 +18,7 @@ Day = tuple[dict[str, list[Played]], list[Probed]]
 
 @pytest.fixture(scope="module")
 def small_day() -> Day:
-    """How the tasks over the bundled documents went, by day, and the answers to what is not there."""
+    """The results of the tasks over the bundled documents by day, and the answers to absent topics."""
     return asyncio.run(_play())
 
 
@@ -39,7 +39,7 @@ async def _play() -> Day:
 @pytest.mark.thorough
 @pytest.mark.parametrize(("day", "held", "listed"), [("lay", 11, 8), ("terms", 11, 10), ("topics", 11, 11)])
 def test_tasks_are_held(small_day: Day, day: str, held: int, listed: int) -> None:
-    """The floors lie a little below what was measured; tokens are bounded generously."""
+    """The floors lie a little below the measured figures; tokens are bounded generously."""
     sums = figures(small_day[0][day])
     assert sums["held"] >= held
     assert sums["listed"] >= listed

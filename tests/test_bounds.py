@@ -1,4 +1,4 @@
-"""A small input of a stranger costs little: each reader that SECURITY.md lists is held to its bounds.
+"""A stranger's small input costs little: each reader that SECURITY.md lists stays within its bounds.
 
 Each input is read by a process whose memory and processor time the system limits (:mod:`tests.bounded`). The
 limits are many times what the reader needs, and less than it would need without its bound.
@@ -120,7 +120,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("reader", READERS)
 def test_what_a_stranger_writes_costs_little(reader: str, tmp_path: Path) -> None:
-    """The answer comes within the limits, and says what is wrong or leaves out what is too much."""
+    """The answer comes within the limits, and says what is wrong or leaves out the excess."""
     name, inputs = CASES[reader]
     for number, (content, said) in enumerate(inputs):
         folder = tmp_path / str(number)
@@ -159,7 +159,7 @@ def test_each_reader_of_the_table_is_held_to_its_bounds() -> None:
     ],
 )
 def test_toml_that_people_write_is_not_refused(text: str) -> None:
-    """Dots in texts, comments, numbers and times are no parts of keys."""
+    """Dots in texts, comments, numbers and times do not divide keys."""
     assert read_toml(text)
 
 

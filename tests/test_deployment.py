@@ -1,4 +1,4 @@
-"""The files for containers have their form, and say what the program understands. Nothing runs them here."""
+"""The files for containers have their form, and use names that the program understands. No test runs them."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ def compose() -> dict[str, Any]:
 
 
 def test_replicas_differ_in_their_data_alone(compose: dict[str, Any]) -> None:
-    """They run as the image's user, search one folder, and write only to a volume of their own."""
+    """They run as the image's user, search one folder, and write only to their own volume."""
     replicas = {name: one for name, one in compose["services"].items() if name.startswith("npl")}
     assert len(replicas) == REPLICAS
     docs = "${DOCS:-./docs}:/docs:ro"
@@ -45,7 +45,7 @@ def test_replicas_differ_in_their_data_alone(compose: dict[str, Any]) -> None:
 
 
 def test_the_files_have_the_form_that_is_asked_for(compose: dict[str, Any]) -> None:
-    """A name that the specification does not know is refused, too; the linter finds nothing."""
+    """Names that the specification does not know are refused, and the linter reports nothing."""
     said = {name: one for name, one in compose.items() if not name.startswith("x-")}
     Compose.model_validate(said)
     service = {**said["services"]["npl1"], "readonly": True}
@@ -58,7 +58,7 @@ def test_the_files_have_the_form_that_is_asked_for(compose: dict[str, Any]) -> N
 
 
 def test_all_that_is_named_is_there(compose: dict[str, Any]) -> None:
-    """Volumes, configurations and services."""
+    """Every named volume, configuration and service is declared."""
     services = compose["services"]
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)
@@ -69,7 +69,7 @@ def test_all_that_is_named_is_there(compose: dict[str, Any]) -> None:
 
 
 def test_the_balancer_asks_each_replica_whether_it_is_ready(compose: dict[str, Any]) -> None:
-    """Under a name that it answers to, without a token; braces are in pairs."""
+    """It uses a host that the replica answers to, without a token; braces are in pairs."""
     content = compose["configs"]["caddyfile"]["content"]
     upstreams = re.search(r"reverse_proxy (.*) {", content)
     assert upstreams is not None
@@ -93,7 +93,7 @@ def test_variables_and_commands_are_those_of_the_programs() -> None:
 
 
 def test_the_image_has_what_the_package_is_made_of() -> None:
-    """Each file that is copied may be, and is there."""
+    """Every copied file exists and is not ignored."""
     let_in = re.findall(r"^!(.*)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
     lines = re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE)
     copied = [name for line in lines for name in line.split()[:-1]]

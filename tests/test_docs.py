@@ -59,7 +59,7 @@ def test_the_documents_are_short() -> None:
 
 
 def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:
-    """Tables and sentence are made from the kept figures; README's table stands above the first chapter."""
+    """Table and sentence are made from the kept figures; README's table stands above the first chapter."""
     files = agent_day.KEPT, bench_peers.KEPT
     day, kept = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     door = README.partition("\n## ")[0]
@@ -68,7 +68,7 @@ def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:
 
 
 def test_the_lists_of_tools_cost_what_the_readme_says() -> None:
-    """Exactly as many tools, and tokens within what an estimate is off."""
+    """The number of tools is exact, that of tokens within the error of an estimate."""
     now = anyio.run(bench_peers.own_lists, estimator().count)
     kept = json.loads(bench_peers.KEPT.read_text(encoding="utf-8"))["lists"]
     for name, said in kept.items():
@@ -77,13 +77,13 @@ def test_the_lists_of_tools_cost_what_the_readme_says() -> None:
 
 
 def test_the_generated_documents_are_current() -> None:
-    """API.md, the demonstration and the picture are what tools say and do; `make docs` writes them."""
+    """``make docs`` writes API.md, the demonstration and the picture from what tools say and do."""
     assert reference.main(["--check"]) == 0
 
 
 @pytest.mark.parametrize("spec", listed_tools(), ids=lambda spec: spec.name)
 def test_every_tool_is_documented(spec: object) -> None:
-    """Description, parameters, answer fields, errors and an example."""
+    """Each has a description, parameters, answer fields, errors and an example."""
     part = API.partition(f"\n## {spec.name}\n")[2].partition("\n## ")[0]  # type: ignore[attr-defined]
     for heading in ("| parameter |", "Answer:", "Errors:", "Example:"):
         assert heading in part
@@ -235,7 +235,7 @@ def test_the_documents_name_commands_that_exist(capsys: pytest.CaptureFixture[st
 
 
 def test_the_demonstration_shows_what_the_readme_shows() -> None:
-    """`make run` asks a spawned server, and prints what README shows, within the budget."""
+    """``make run`` asks a spawned server, and prints README's text within the budget."""
     lines: list[str] = []
     anyio.run(demo.run, lines.append)
     screen = demonstrated()
@@ -279,7 +279,7 @@ def test_the_corpus_is_large_enough_to_learn_from() -> None:
 
 
 def test_no_document_names_a_machine() -> None:
-    """No path of a developer's machine and no address of a package index is anywhere in the project."""
+    """The project has no path of a developer's machine and no address of a package index."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     for name in listed.splitlines():
         text = (ROOT / name).read_bytes().decode("utf-8", "replace") if (ROOT / name).is_file() else ""

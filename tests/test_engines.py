@@ -11,7 +11,7 @@ from tests import engines
 def test_a_database_that_another_process_made_meanwhile_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be open already, and hold what that process wrote."""
+    """It may already be open and have rows of that process."""
     database = tmp_path / "data" / "npl.db"
     complete = engines._file_with_tables()
 

@@ -26,7 +26,7 @@ from tests.packaging.project import PROJECT, ROOT, SDIST
 
 
 def test_a_wheel_has_every_file_of_the_packages_and_the_corpus(tmp_path: Path) -> None:
-    """Templates, static files, data and prompts among them, and nothing else."""
+    """It has templates, static files, data and prompts, and nothing else."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -37,7 +37,7 @@ def test_a_wheel_has_every_file_of_the_packages_and_the_corpus(tmp_path: Path) -
 
 
 def test_the_versions_of_python_that_are_tried_begin_with_the_first_one_allowed() -> None:
-    """They follow each other without a gap."""
+    """The versions have no gap."""
     minors = [int(version.removeprefix("3.")) for version in pythons.supported()]
     assert PROJECT["requires-python"] == f">=3.{minors[0]}"
     assert minors == list(range(minors[0], minors[-1] + 1))
@@ -74,7 +74,7 @@ def read(name: str) -> Any:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_each_manifest_has_the_form_its_reader_asks_for(name: str) -> None:
-    """A name that the form does not know is refused, too."""
+    """Names that the form does not know are refused."""
     assert FORMS[name].model_validate_json((ROOT / name).read_text(encoding="utf-8")).model_fields_set
 
 
@@ -90,7 +90,7 @@ def test_four_programs_are_installed() -> None:
 
 
 def test_the_registry_entry_is_about_this_package() -> None:
-    """Its name and version are those of the project file; what is given to the server has a meaning."""
+    """It has the project file's name and version, and arguments that the server takes."""
     entry = read("server.json")
     (package,) = entry["packages"]
     assert entry["name"].partition("/")[2] == package["identifier"] == PROJECT["name"]
@@ -123,7 +123,7 @@ SKILL_WORDS = 300
 
 
 def test_the_plugin_is_offered_and_starts_the_server_in_the_project() -> None:
-    """The marketplace of this repository names it; what its server is given has a meaning."""
+    """The repository's marketplace names it, and the server takes its arguments."""
     plugin = read("plugin/.claude-plugin/plugin.json")
     (offered,) = read(".claude-plugin/marketplace.json")["plugins"]
     assert (offered["name"], offered["description"]) == (plugin["name"], plugin["description"])
@@ -161,7 +161,7 @@ def test_the_calls_the_skill_teaches_are_answered(tmp_path: Path, settings: Sett
 
 @pytest.mark.parametrize("name", ["bug", "idea"])
 def test_an_issue_form_can_be_shown(name: str) -> None:
-    """It asks each question once, and at least one has to be answered."""
+    """It asks each question once, and requires at least one answer."""
     text = (ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8")
     body = IssueForm.model_validate(yaml.safe_load(text)).body
     assert len({asked.id for asked in body}) == len({asked.attributes.label for asked in body}) == len(body)

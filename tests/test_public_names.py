@@ -15,14 +15,14 @@ SOURCE = Path(npl_index.__file__).read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("name", npl_index.__all__)
 def test_every_public_name_is_there_and_documented(name: str) -> None:
-    """It can be imported from the package and says what it is."""
+    """Each can be imported from the package and has a docstring."""
     value = getattr(npl_index, name)
     assert inspect.getdoc(value)
     assert value.__module__.startswith("npl_index.")
 
 
 def test_the_names_for_type_checkers_are_those_for_programs() -> None:
-    """The two lists of the package say the same."""
+    """The package's two lists agree."""
     (block,) = [node for node in ast.parse(SOURCE).body if isinstance(node, ast.If)]
     listed = {
         (alias.name, node.module)
@@ -35,7 +35,7 @@ def test_the_names_for_type_checkers_are_those_for_programs() -> None:
 
 
 def test_a_name_that_is_not_public_is_refused() -> None:
-    """A slip of the pen gives the usual error."""
+    """A misspelt name gives the usual error."""
     with pytest.raises(AttributeError, match="no attribute 'tailored'"):
         npl_index.tailored  # noqa: B018
 
@@ -51,7 +51,7 @@ wrong: int = answer.content
 
 @pytest.mark.thorough
 def test_strict_type_checkers_see_the_names(tmp_path: Path) -> None:
-    """A client's mistake is found, and nothing else is."""
+    """Exactly a client's mistake is reported."""
     (tmp_path / "client.py").write_text(CLIENT, encoding="utf-8")
     options = ["--strict", "--config-file=", "--follow-imports=silent", "--no-error-summary"]
     done = subprocess.run(

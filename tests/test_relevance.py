@@ -16,7 +16,7 @@ QUESTIONS = Path(__file__).resolve().parents[1] / "benchmarks" / "relevance" / "
 
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[int, int]]:
-    """For each question: rank of the labelled section among all files (0: none), and sections returned."""
+    """For each question: the labelled section's rank among all files (0: none), and the returned sections."""
     corpus = corpus_folder()
     texts = {
         path.relative_to(corpus).as_posix(): path.read_text("utf-8") for path in sorted(corpus.rglob("*.md"))
@@ -41,7 +41,9 @@ def answers() -> list[tuple[int, int]]:
 
 
 def test_the_labelled_section_is_found_early(answers: list[tuple[int, int]]) -> None:
-    """Mean reciprocal rank over all 87 files at once; the floors lie a little below what was measured."""
+    """The mean reciprocal rank is over all 87 files at once; the floors lie a little below the measured
+    figures.
+    """
     ranks = [place for place, _ in answers]
     assert sum(1 / place for place in ranks if place) / len(ranks) >= 0.66
     assert sum(0 < place <= 3 for place in ranks) / len(ranks) >= 0.8

@@ -1,4 +1,4 @@
-"""Waiting for what happens in another thread or process."""
+"""Waiting for events in another thread or process."""
 
 import time
 from collections.abc import Callable

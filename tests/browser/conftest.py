@@ -1,4 +1,4 @@
-"""The pages in a real browser: Chromium of the system, wide and narrow, with the script and without."""
+"""The pages in the system's Chromium, wide and narrow, with the script and without."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Tab:
-    """A window of a browser, and what a test may ask of it.
+    """A window of a browser.
 
     :param context: of the browser; has the cookies.
     :param site: the server.
@@ -84,7 +84,7 @@ class Tab:
             self._asked.append(request.url)
 
     def open(self, path: str, status: int = 200) -> Page:
-        """Open a page, and make sure that everybody can use it."""
+        """Open a page, and check that everybody can use it."""
         answer = self.page.goto(self.site.url + path)
         assert answer is not None
         assert answer.status == status
@@ -94,13 +94,13 @@ class Tab:
         return self.page
 
     def follow(self, link: Locator) -> None:
-        """Click what leads to a page, and wait until that page is there: a click alone may return before."""
+        """Click a link or button and wait for its page, since a click alone may return earlier."""
         with self.arriving():
             link.click()
 
     @contextmanager
     def arriving(self) -> Iterator[None]:
-        """Wait until the page is there that what is done meanwhile leads to."""
+        """Wait until the page is there that the block leads to."""
         with self.page.expect_navigation():
             yield
 
@@ -112,23 +112,23 @@ class Tab:
                 self.page.get_by_role("button", name=button).click()
 
     def forget_status(self) -> None:
-        """The console tells of an answer that refuses; that was expected."""
+        """Drop the console's expected message about a refusal."""
         self._said = [said for said in self._said if "the server responded with a status" not in said]
 
     def check_refused(self) -> None:
-        """Do the same with the page that a refused form answers with."""
+        """Check the page that a refused form answers with."""
         self.forget_status()
         self.check()
 
     def check(self) -> None:
-        """Nothing keeps people out of the page as it is, and it is no wider than the window."""
+        """Check that the page is accessible as it is and no wider than the window."""
         violations = Axe().run(self.page) if self.script else None
         assert violations is None or violations.violations_count == 0, violations.generate_report()
         width = self.page.evaluate("document.documentElement.scrollWidth") if self.script else 0
         assert width <= self.page.viewport_size["width"]  # type: ignore[index]
 
     def close(self) -> None:
-        """Nothing was said to the console, and no other host was asked for anything."""
+        """Check that the console is empty and no other host was asked for anything."""
         self.context.close()
         assert self._said == []
         assert [url for url in self._asked if not url.startswith(self.site.url + "/")] == []
@@ -148,7 +148,7 @@ def tab(request: pytest.FixtureRequest, browser: Browser, site: Site) -> Iterato
 
 @pytest.fixture
 def scripted(browser: Browser, site: Site) -> Iterator[Tab]:
-    """A wide window with the script, for what only the script does."""
+    """A wide window with the script, for tests of the script."""
     opened = Tab(browser.new_context(viewport={"width": 1280, "height": 800}), site, True)
     yield opened
     opened.close()

@@ -1,4 +1,4 @@
-"""Documents for the page Ask: some that match, one that does not, and one whose words look like markup."""
+"""Documents for the page Ask: some match, one does not, and one has words that look like markup."""
 
 from pathlib import Path
 

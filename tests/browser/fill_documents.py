@@ -1,4 +1,4 @@
-"""Documents that link to each other, some of them wrongly."""
+"""Documents that link to each other, with some wrong links."""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ class Caller(Protocol):
 
 
 def fill_search(site: Caller, docs: Path) -> None:
-    """Make something of each kind that holds the word, in a room and a project that are there."""
+    """Make one thing of each kind with the word, in an existing room and project."""
     (docs / "capstan.md").write_text("# Capstan\n\nA capstan <b>lifts</b> the anchor.\n", encoding="utf-8")
     site.call("chat_send_message", room_id=1, persona="ben", message="Oil the capstan <i>now</i>.")
     change = {"title": "Anchor", "content": "## 1. Description\n\nThe capstan sticks.\n"}

@@ -1,4 +1,4 @@
-"""Takes the pictures of README: ``python -m tests.browser.pictures FOLDER``; ``make pictures`` calls it.
+"""Takes README's screenshots: ``python -m tests.browser.pictures FOLDER``; ``make pictures`` calls it.
 
 The pages show the bundled corpus, and a session and change requests that calls of tools made.
 """

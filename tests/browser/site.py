@@ -1,4 +1,4 @@
-"""A server whose pages all have something to show, made by calls of tools as agents make them."""
+"""A server whose pages all show something, filled by calls of tools as agents make them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

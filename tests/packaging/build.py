@@ -58,14 +58,14 @@ def check_contents(wheel: Path, sdist: Path, folder: Path) -> None:
 
 
 def same(what: str, found: set[str], expected: set[str]) -> None:
-    """Stop with the names that are missing or too many."""
+    """Stop with the missing or superfluous names."""
     if found != expected:
         missing, more = sorted(expected - found), sorted(found - expected)
         raise SystemExit(f"{what} lacks {missing} and has {more} beside what it should")
 
 
 def try_with(version: str, wheel: Path, folder: Path) -> str:
-    """Return what was seen of the wheel in an environment of its own, alone and then with all extras."""
+    """Try the wheel in a new environment, alone and then with all extras; return a summary."""
     found = pythons.find(version)
     if found is None:
         return "not here, not tried"
@@ -82,7 +82,7 @@ def try_with(version: str, wheel: Path, folder: Path) -> str:
 
 
 def try_bundle(bundle: Path, folder: Path) -> str:
-    """Return what was seen of the bundle when it was opened as a host does."""
+    """Try the bundle as a host opens it; return a summary."""
     if shutil.which("uv") is None:
         return "uv is not here, not tried"
     opened = folder / "opened"

@@ -31,9 +31,9 @@ package = false
 
 
 def manifest() -> dict[str, Any]:
-    """Return what the bundle says of itself.
+    """Return the bundle's manifest.
 
-    :raises pydantic.ValidationError: it has another form than hosts ask for.
+    :raises pydantic.ValidationError: hosts ask for another form.
     """
     text = (FOLDER / "manifest.json").read_text(encoding="utf-8")
     BundleManifest.model_validate_json(text)

@@ -1,4 +1,4 @@
-"""A newcomer's first minute: a server is started in a folder of notes and asked one question."""
+"""A newcomer's first minute: a server starts in a folder of notes and answers one question."""
 
 import os
 from collections.abc import Callable, Coroutine

@@ -23,7 +23,7 @@ class Person(Form):
 
 
 class Input(Form):
-    """A value the client asks for, or one that is always given."""
+    """A value that the client asks for, or a fixed one."""
 
     name: Text
     description: str | None = None

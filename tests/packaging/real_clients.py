@@ -26,12 +26,12 @@ SETTINGS = '{"security": {"folderTrust": {"enabled": false}}}'
 class Tried(NamedTuple):
     """A client that npm brings.
 
-    :param package: its name there.
-    :param program: what it is called.
-    :param listing: its arguments to say which servers it knows.
-    :param connected: what it says of one that answers.
-    :param asked: what is written to it.
-    :param by_file: whether it starts what a file of the project names before anybody allowed that.
+    :param package: its npm name.
+    :param program: its command.
+    :param listing: arguments that list its servers.
+    :param connected: its output for a server that answers.
+    :param asked: input for it.
+    :param by_file: whether it starts servers of a project's file without asking.
     """
 
     package: str
@@ -95,7 +95,7 @@ Write = Callable[[Client, Tried, list[str], Mapping[str, str], Path], None]
 
 
 def connect(client: Client, tried: Tried, server: list[str], write: Write) -> None:
-    """Let a client connect; stop with what it said if it does not.
+    """Let a client connect; stop with its output if it does not.
 
     :param write: tells the client of the server.
     """
@@ -140,7 +140,7 @@ def program(name: str) -> str:
 def ran(
     tried: Tried, arguments: tuple[str, ...], variables: Mapping[str, str], folder: Path, asked: str = ""
 ) -> str:
-    """Return what a client writes; one that is asked something is ended when it says that it connected."""
+    """Return a client's output; a client that gets input is ended once it reports the connection."""
     with subprocess.Popen(
         [program(tried.program), *arguments],
         cwd=folder,

@@ -25,8 +25,8 @@ HEAVY = 5_000_000
 class Row(NamedTuple):
     """Packages that are there for one reason.
 
-    :param roots: what is asked for; what they need comes with them.
-    :param why: they are needed.
+    :param roots: the requested packages; they bring their own needs.
+    :param why: the reason.
     """
 
     roots: tuple[str, ...]
@@ -98,7 +98,7 @@ def megabytes(count: int) -> str:
 
 
 def closure(found: dict[str, Distribution], roots: tuple[str, ...]) -> Iterable[str]:
-    """Return packages and all they need, as far as it was installed."""
+    """Return installed packages and all they need."""
     seen: set[tuple[str, str]] = set()
     waiting = [(root, "") for root in roots]
     while waiting:

@@ -19,7 +19,7 @@ FLOOR = 55
 def test_strangers_get_an_answer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first answer holds most of their questions, and every selector still names a section."""
+    """The first answer has the right section for most questions, and every selector names a section."""
     for path in (*(ROOT / f"{name}.md" for name in NAMES), ROOT / "tests/questions" / QUESTIONS):
         shutil.copy(path, tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Question files: their format, what they are not, and what the first answer to a question holds."""
+"""Question files: their format, their limits, and the outcomes of their questions."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -108,7 +108,7 @@ def test_bytes_that_are_no_text_are_a_problem() -> None:
 
 
 def test_reading_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On selectors, on problems and on time; what can be read until then is a question."""
+    """Selectors, problems and time are bounded; what can be read until then is a question."""
     items = "- a\n" * (MAX_ANSWERS + 1)
     read = read_questions(f"## Many?\n\n{items}\n## Few?\n\n- a\n".encode())
     assert [one.text for one in read.questions] == ["Few?"]
@@ -149,7 +149,7 @@ def test_a_root_that_is_called_like_the_data_folder_is_not_written(
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_an_edit_changes_only_its_question(end: str) -> None:
-    """Added at the end, replaced and removed in place; line ends stay."""
+    """Questions are appended, replaced and removed in place; line ends stay."""
     data = QUESTIONS.replace("\n", end).encode()
     added = with_question(data, Question("What is new?", ("limits", "## Requests")))
     assert added == data + f"{end}## What is new?{end}{end}- limits{end}- ## Requests{end}".encode()
@@ -162,13 +162,13 @@ def test_an_edit_changes_only_its_question(end: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "How large may an upload be?", "two\n\n## lines"])
 def test_a_question_that_could_not_be_read_again_is_refused(text: str) -> None:
-    """An empty one, one that is asked already, one with a heading inside."""
+    """An empty question, a repeated one and one with a heading inside are refused."""
     with pytest.raises(InvalidRequestError):
         with_question(QUESTIONS.encode(), Question(text, ("limits",)))
 
 
 def test_question_files_are_no_documents(app: App, call: Call) -> None:
-    """They are neither ranked, nor listed, nor read by name; a document with such an end of a name is."""
+    """They are neither ranked, listed nor read by name; a document may still end in such a name."""
     root = app.settings.roots[0]
     (root / "faq.questions.md").write_text(QUESTIONS, encoding="utf-8")
     (root / "openquestions.md").write_text("# Open\n\nWho brews coffee?\n", encoding="utf-8")
@@ -193,7 +193,7 @@ def test_stored_question_files_are_no_documents(call: Call) -> None:
 
 
 def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
-    """Held, or what stood above, what no section has, and which selector is wrong."""
+    """It names the section's rank, the sections above, missing words, and wrong selectors."""
     first, nowhere = (ask_one(app, one) for one in question_files(app)[0].questions)
     assert (first.passed, first.rank, first.verdict, first.wrong) == (True, 1, "held", ())
     assert 50 < first.tokens <= 450
@@ -218,7 +218,7 @@ def test_an_outcome_is_that_of_the_tool(app: App) -> None:
 
 
 def test_two_runs_differ_in_what_got_worse(app: App) -> None:
-    """A section that is gone fails under its name; better ones and new ones are told apart."""
+    """A missing section fails under its name; better and new questions are listed apart."""
     questions = [
         *question_files(app)[0].questions,
         Question("How long is the warranty?", ("limits > ## Warranty",)),
@@ -236,7 +236,7 @@ def test_two_runs_differ_in_what_got_worse(app: App) -> None:
 
 
 def test_questions_are_saved_in_the_data_folder(app: App) -> None:
-    """The file is made with the first question; an old digest is refused."""
+    """The first question makes the file; an old digest is refused."""
     first = save_question(app, DEFAULT_NAME, Question("What is a rose?", ("roses",)))
     assert question_files(app)[-1] == first
     changed = replace(first.questions[0], text="What are roses?")
@@ -250,7 +250,7 @@ def test_questions_are_saved_in_the_data_folder(app: App) -> None:
 
 
 def test_questions_below_a_root_are_saved_with_permission(app: App, settings: Settings) -> None:
-    """Files of the user change only where edits are allowed."""
+    """A user's files change only where edits are allowed."""
     question = Question("What is a rose?", ("roses",))
     assert question_files(app)[0].writable is False
     with pytest.raises(NotAllowedError):

@@ -1,4 +1,4 @@
-"""Arguments that are too many, too long or too deep, and values of another type than they should be."""
+"""Arguments that are too many, too long or too deep, and values of a wrong type, are refused."""
 
 import json
 import tracemalloc
@@ -36,7 +36,7 @@ TOO_MUCH: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize("case", TOO_MUCH)
 def test_too_much_is_refused_before_anything_walks_it(settings: Settings, case: str) -> None:
-    """The error says what there is too much of, in few bytes, and next to no memory is needed for it."""
+    """The short error names the excess, and next to no memory is needed for it."""
     name, make, text = TOO_MUCH[case]
     arguments = make()
     tool = BoundTool.bind(tool_named(name), App(settings))
@@ -110,7 +110,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("case", TEXTS)
 def test_no_error_is_larger_than_four_kilobytes(case: str) -> None:
-    """It begins with what is wrong and ends with what to do; a short one stays as it is."""
+    """It begins with the mistake and ends with the remedy; a short one stays as it is."""
     text = TEXTS[case]
     short = shortened(text)
     assert len(json.dumps(short, ensure_ascii=False).encode()) <= MAX_ERROR_BYTES - 100
@@ -130,7 +130,7 @@ LONG_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", LONG_NAMES)
 def test_no_tool_answers_a_mistake_with_more(call: Call, case: str) -> None:
-    """For every part of the arguments that an error quotes."""
+    """The limit holds for every part of the arguments that an error quotes."""
     tool, arguments = LONG_NAMES[case]
     answer = call(tool, **arguments)
     assert answer["success"] is False
@@ -148,14 +148,14 @@ def test_a_whole_number_may_be_written_in_other_ways(call: Call, given: object) 
 
 @pytest.mark.parametrize("given", [True, False, 3.5, "three", "3.5", None, [3], {}])
 def test_what_is_no_whole_number_is_refused(call: Call, given: object) -> None:
-    """Above all ``true``, which would be the artifact 1."""
+    """Above all ``true`` is refused, which would be the artifact 1."""
     answer = call("artifact_get", artifact_id=given)
     assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
     assert "artifact_id" in answer["error"]
 
 
 def test_json_that_is_kept_as_it_is_may_be_a_truth_value(call: Call) -> None:
-    """Except for a number."""
+    """A parameter for any JSON takes it; a number does not."""
     call("worklog_init", session_id="s")
     assert call("worklog_log", agent_id="a", action="b", summary="c", data=True)["success"]
 
@@ -168,14 +168,14 @@ def test_a_truth_value_may_be_a_text(call: Call, given: object) -> None:
 
 @pytest.mark.parametrize("given", [1, 0, 1.0, "yes", "on", "t", " ", [True]])
 def test_what_is_no_truth_value_is_refused(call: Call, given: object) -> None:
-    """A number is no truth value, and neither is another word."""
+    """A number is not a truth value, and neither is another word."""
     answer = call("worklog_read", agent_id="a", peek=given)
     assert (answer["success"], answer["error_code"]) == (False, "INVALID_PARAMETER")
     assert "true or false" in answer["error"]
 
 
 def test_lists_and_objects_may_be_json_in_a_text(call: Call) -> None:
-    """Some clients write them so; a list of names does for names with commas between them."""
+    """Some clients write them so; a list of names may also be names with commas."""
     assert call("chat_create_room", name="r", members='["ann", "bob"]')["data"]["members"] == ["ann", "bob"]
     call("worklog_init", session_id="s")
     entry = {"agent_id": "a", "action": "b", "summary": "c"}
@@ -207,7 +207,7 @@ WRONG = {"integer": True, "number": False, "boolean": 1}
 
 @pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPECS])
 def test_every_number_and_truth_value_of_every_tool_is_guarded(settings: Settings, spec: ToolSpec) -> None:
-    """However its annotation is written."""
+    """The form of its annotation does not matter."""
     tool = BoundTool.bind(spec, App(settings))
     for name, schema in tool.parameters.get("properties", {}).items():
         for kind in set(types_of(schema)) & WRONG.keys():

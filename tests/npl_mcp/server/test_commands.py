@@ -1,4 +1,4 @@
-"""The commands that care for a data folder."""
+"""Commands that maintain a data folder."""
 
 import base64
 import json
@@ -93,7 +93,7 @@ def test_a_backup_is_a_data_folder(run: Run, settings: Settings, plan: int, tmp_
 
 
 def test_a_backup_overwrites_nothing(run: Run, plan: int, tmp_path: Path) -> None:
-    """A folder that holds something is refused and stays as it is."""
+    """A target that is not empty is refused and stays as it is."""
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "notes.txt").write_text("mine")
     done = run("backup", str(tmp_path / "copy"))
@@ -104,7 +104,7 @@ def test_a_backup_overwrites_nothing(run: Run, plan: int, tmp_path: Path) -> Non
 
 @pytest.mark.engine("sqlite")
 def test_a_check_finds_what_was_changed_behind_its_back(start: Run, settings: Settings, plan: int) -> None:
-    """A content that is not the one that was stored is named; a backup of the rest is still made."""
+    """A changed content is named; the rest can still be backed up."""
     assert start("check").stdout == "database and 2 revisions checked; problems: 0\n"
     engines.execute(settings.data_folder, "UPDATE content SET data = CAST('# Other' AS BLOB)")
     done = start("check")
@@ -118,7 +118,7 @@ def test_a_check_finds_what_was_changed_behind_its_back(start: Run, settings: Se
 
 
 def test_a_database_is_migrated(run: Run) -> None:
-    """The command says which schema there was, and which there is."""
+    """The command names the former and the new schema."""
     first, second = run("migrate"), run("migrate")
     assert (first.returncode, second.returncode) == (0, 0)
     assert re.fullmatch(r"the schema (was empty, now )?is \d{4}\n", first.stdout)
@@ -126,7 +126,7 @@ def test_a_database_is_migrated(run: Run) -> None:
 
 
 def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -> None:
-    """A session is written, and taken over by another data folder."""
+    """A session is exported and imported into another data folder."""
     call("worklog_init", session_id="s1", task="t")
     call("worklog_log", agent_id="a-1", action="found", summary="one")
     log = settings.cwd / ".npl" / "sessions" / "s1" / "worklog.jsonl"
@@ -153,7 +153,7 @@ def many(settings: Settings) -> Path:
 
 
 def test_a_folder_is_indexed_ahead(run: Run, settings: Settings, many: Path) -> None:
-    """The command says what it did; it and a server with the same root do nothing a second time."""
+    """The command reports its work; it and a server with the same root do nothing a second time."""
     done = run("index", "many")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(
@@ -170,7 +170,7 @@ def test_a_folder_is_indexed_ahead(run: Run, settings: Settings, many: Path) -> 
 
 
 def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> None:
-    """A missing folder, no folder at all, and a cache that keeps nothing."""
+    """A missing folder, no folder, and a disabled cache are reported."""
     (docs / "broken.md").write_bytes(b"\xff\xfe")
     done = run("index", str(docs))
     assert done.returncode == 1
@@ -186,7 +186,7 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
 
 
 def test_damage_of_the_index_is_named(run: Run, settings: Settings, many: Path) -> None:
-    """By the file that cannot be read."""
+    """The message names the file that cannot be read."""
     run("index", str(many))
     with closing(sqlite3.connect(index_file(settings))) as connection:
         connection.execute("UPDATE document SET terms = x'00' WHERE id = (SELECT min(id) FROM document)")
@@ -198,7 +198,7 @@ def test_damage_of_the_index_is_named(run: Run, settings: Settings, many: Path) 
 
 @pytest.mark.parametrize("named", [True, False])
 def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path, named: bool) -> None:
-    """It explains itself for this folder if none is named, still serves, and ends with the input."""
+    """The server explains itself for this folder if no other is named, serves, and ends with its input."""
     root, cwd = (["--root", docs.name], docs.parent) if named else ([], docs)
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -268,7 +268,7 @@ def test_a_malformed_address_of_a_database_is_one_message(
     address: str,
     words: str,
 ) -> None:
-    """It says so without the password, whichever command meets it."""
+    """No command shows the password."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NPL_DATABASE_URL", address)
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))

@@ -1,4 +1,4 @@
-"""The private parts of FastMCP and the SDK that this server uses: each is there, works, and is needed."""
+"""The private parts of FastMCP and the SDK that this server uses exist, work, and are needed."""
 
 import inspect
 import json
@@ -33,7 +33,7 @@ def test_no_other_module_uses_what_is_private() -> None:
 
 
 class Counting(Middleware):
-    """Counts how often all tools are listed."""
+    """A server that counts how often all tools are listed."""
 
     def __init__(self) -> None:
         self.lists = 0
@@ -44,7 +44,7 @@ class Counting(Middleware):
 
 
 def test_a_call_does_not_list_all_tools(settings: Settings) -> None:
-    """The SDK has a hook that replaces a walk through all tools for each call over HTTP."""
+    """A hook of the SDK replaces a walk through all tools for each call over HTTP."""
     built = create_server(settings)
     counting = Counting()
     built.add_middleware(counting)
@@ -121,7 +121,7 @@ def test_errors_over_standard_streams_repeat_little(tmp_path: Path) -> None:
 
 
 def test_errors_over_http_repeat_little(tmp_path: Path) -> None:
-    """Likewise, with and without a session, and in what a request says besides its body."""
+    """The limit holds with and without a session, and for headers and paths."""
     accepted = {**JSON, "Accept": "application/json, text/event-stream"}
     with serving(tmp_path) as server:
         for case in REPEATING:

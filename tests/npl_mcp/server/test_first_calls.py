@@ -38,7 +38,7 @@ WORLD, INTENTS, CALLS = (
 
 
 class World:
-    """A project, and what agents did in it; each server begins with the same."""
+    """A project and the changes of agents; each server begins with the same."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._kept = folder / "world", folder / "kept"
@@ -103,7 +103,7 @@ def as_text(value: Any) -> str:
 
 
 def fits(expected: Any, value: Any) -> bool:
-    """Return whether all that is expected is there: keys of objects, entries of lists in any order."""
+    """Return whether the expected part is there: keys of objects, entries of lists in any order."""
     if isinstance(expected, dict):
         return isinstance(value, dict) and all(fits(part, value.get(key)) for key, part in expected.items())
     if isinstance(expected, list):
@@ -124,10 +124,11 @@ CHECKS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def problems(effect: dict[str, Any], text: str, said: dict[str, Any]) -> list[str]:
-    """Return what an effect does not find.
+    """Return what an effect misses.
 
     :param text: the answer it looks at.
-    :param said: the call's arguments: what no answer shows is looked up there, e.g. how long it may wait.
+    :param said: the call's arguments; an effect that no answer shows is looked up there, e.g. how long
+        the call may wait.
     """
     body = read(text)
     if "refused" in effect:
@@ -143,7 +144,7 @@ def problems(effect: dict[str, Any], text: str, said: dict[str, Any]) -> list[st
 
 
 def judged(world: World, tool: str, call: dict[str, Any]) -> list[str]:
-    """Return what is wrong with a call that was meant for what a tool is for."""
+    """Return what is wrong with a call that was meant for the purpose of a tool."""
     effects, said = INTENTS[tool]["effect"], call["arguments"]
     if call["tool"] != tool:
         return [f"called {call['tool']}"]
@@ -160,7 +161,7 @@ def judged(world: World, tool: str, call: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("tool", INTENTS)
 def test_the_first_call_is_right(world: World, tool: str) -> None:
-    """It fits the list and has the effect that was wanted."""
+    """The call fits the list and has the wanted effect."""
     assert judged(world, tool, CALLS[tool]) == []
 
 
@@ -170,7 +171,7 @@ WRONG: dict[str, dict[str, Any]] = cases("npl_mcp/server/first_calls")
 
 @pytest.mark.parametrize("tool", WRONG)
 def test_a_wrong_call_is_found_out(world: World, tool: str) -> None:
-    """The judge is not content with what only looks right."""
+    """The judge detects calls that only look right."""
     assert judged(world, tool, WRONG[tool]) != []
 
 

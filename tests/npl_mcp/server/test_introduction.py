@@ -26,7 +26,7 @@ def met(settings: Settings, **changes: Any) -> Any:
 
 
 def test_instructions_cover_the_domains_in_force(settings: Settings) -> None:
-    """All of them cost under 120 tokens; what is not served is not mentioned."""
+    """All of them cost under 120 tokens, and they mention nothing that is not served."""
     every = met(settings, roots=())[0]
     assert {"npl", *ALSO} == set(LISTED)
     assert all(words in every for words in (FIRST, *ALSO.values()))
@@ -39,7 +39,7 @@ def test_instructions_cover_the_domains_in_force(settings: Settings) -> None:
 def test_what_is_not_served_is_counted(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each file once, in the instructions and by two commands, also if a root lies in another."""
+    """The instructions and two commands count each file once, even if a root lies in another."""
     (root,) = settings.roots
     for name in ("a.rst", "b.rst", "c.ipynb", "build/x.md", "build/in/y.md", "plants/local.md", "old.md"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ GENERATED = {
 
 @pytest.mark.parametrize("kind", GENERATED)
 def test_words_of_comments_describe_no_documents(settings: Settings, kind: str) -> None:
-    """Generated files say there that people may not change them."""
+    """Generated files have comments that nobody should edit them."""
     for path in settings.roots[0].rglob("*.md"):
         path.unlink()
     for number in range(6):
@@ -78,7 +78,7 @@ def test_words_of_comments_describe_no_documents(settings: Settings, kind: str) 
 
 
 def test_every_choice_of_domains_is_covered() -> None:
-    """Each tool by the name or the pattern of its domain, in any combination; no text is longer than all."""
+    """Each tool is named by itself or by its domain's pattern; no choice has a longer text than all."""
     for domain in LISTED:
         patterns = re.findall(r"[\w*]*[_*][\w*]*|\Asearch", ALSO.get(domain, FIRST))
         for spec in listed_tools([domain]):
@@ -94,7 +94,7 @@ def test_every_choice_of_domains_is_covered() -> None:
 
 
 def test_what_hosts_show(settings: Settings) -> None:
-    """An icon, and the address of the pages where there are some."""
+    """The server has an icon, and the address of its pages if it has pages."""
     server = met(settings, web_url="http://127.0.0.1:8765")[1]
     (icon,) = server.icons
     assert icon.src.startswith("data:image/svg+xml;base64,")
@@ -103,6 +103,6 @@ def test_what_hosts_show(settings: Settings) -> None:
 
 
 def test_only_what_works_is_advertised(settings: Settings) -> None:
-    """Clients are sent no log, and nothing is completed."""
+    """The server sends no log and completes nothing."""
     served = met(settings)[2]
     assert (served.logging, served.completions) == (None, None)

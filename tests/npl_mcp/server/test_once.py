@@ -1,4 +1,4 @@
-"""A call of a tool: its function runs once, in a worker thread, for any call that waits."""
+"""The function of a tool runs once per call, in a worker thread, for any call that waits."""
 
 import fcntl
 import functools
@@ -55,7 +55,7 @@ def large(settings: Settings, tmp_path: Path) -> Settings:
 
 
 class Counted:
-    """A server whose tools note each run of their functions, and the thread.
+    """A server whose tools record each run of their functions, and the thread.
 
     :param settings: of the server.
     :param more: further tools.
@@ -90,7 +90,7 @@ def arguments(tool: str) -> dict[str, Any]:
 
 @pytest.mark.thorough
 def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> None:
-    """Each waits for the index, which another process holds until all have begun, and holds no thread."""
+    """Each call waits for the index without a thread; another process indexes it once all have begun."""
     counted = Counted(large)
     given = {tool: {**arguments(tool), "since": None, "session_id": None} for tool in DOCUMENTS}
     answers = {}
@@ -146,7 +146,7 @@ def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> 
 
 
 def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> None:
-    """A tool that nothing tells of waiting waits in its own thread."""
+    """A tool that is not told to wait waits in its own thread."""
     effects: list[int] = []
 
     def gather_all(app: App) -> int:

@@ -1,4 +1,4 @@
-"""Progress notifications of long calls."""
+"""Long calls send progress notifications."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -25,7 +25,7 @@ WITHIN = 30.0
 
 
 def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
-    """One holds no thread and waits for the other, whose thread waits for the database."""
+    """One call waits without a thread for another, whose thread waits for the database."""
 
     async def ask(client: Client[Any]) -> dict[str, Told]:
         await client.call_tool("chat_create_room", ROOM)

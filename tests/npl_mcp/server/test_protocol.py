@@ -1,4 +1,4 @@
-"""The server as a process, spoken to line by line and by the protocol's own SDK."""
+"""The server as a process, called line by line and by the protocol's own SDK."""
 
 import json
 import os
@@ -79,8 +79,8 @@ FREE = {"prompts/list", "resources/list", "resources/read"}
 def test_the_list_on_the_wire(
     version: str, flags: tuple[str, ...], names: list[str], command: list[str], tmp_path: Path
 ) -> None:
-    """The first three tools ask to be loaded at once. A client may keep what only another start changes, for
-    itself alone; what follows from files is never kept.
+    """The first three tools ask to be loaded at once. Only lists that change with a restart may be cached,
+    privately.
     """
     with running([*command, *flags], tmp_path) as process:
         params: dict[str, Any] = {"_meta": {**META}} if version == MODERN else {}
@@ -127,7 +127,7 @@ def test_the_sdk_of_the_protocol_lists_and_calls(command: list[str], tmp_path: P
 
 
 def test_the_server_ends_when_its_input_ends(command: list[str], tmp_path: Path) -> None:
-    """A client that goes away leaves no process behind, and nothing follows on standard output."""
+    """A client that disconnects leaves no process, and no more output."""
     with running(command, tmp_path) as process:
         ask(process, 1, "initialize", HELLO)
         assert process.stdin is not None
@@ -155,7 +155,7 @@ def connect(*given, **named):
     "command", [["npl_mcp"], ["npl_mcp.cli.commands.serving", "--port", "0"]], ids=["stdio", "http"]
 )
 def test_an_sqlite_without_full_text_search(command: list[str], tmp_path: Path) -> None:
-    """Each server says so at its start, in one line with a remedy, and ends with 2."""
+    """Each server prints one line with a remedy at its start, and ends with 2."""
     package = tmp_path / "packages" / "pysqlite3"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()

@@ -28,7 +28,7 @@ def rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_read_only_tools_change_no_row(settings: Settings, tmp_path: Path) -> None:
-    """All of them, and the calls of others that a token may make that only allows reading."""
+    """All of them are called, and the calls of others that a read-only token may make."""
     prepare(tmp_path / "project")
     own = replace(settings, cwd=tmp_path / "project", roots=(tmp_path / "project",), write=True)
     specs = (*listed_tools(), *optional_tools(own), *unlisted_tools())

@@ -1,4 +1,4 @@
-"""Claims of the tool list, and the two forms of an answer."""
+"""The tool list keeps its promises, and an answer has two forms."""
 
 import gc
 import json
@@ -33,7 +33,7 @@ LIST_BUDGETS = cases("npl_mcp/server/registry")
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_the_list_is_cheap(settings: Settings, domain: str) -> None:
-    """No output schemas, no repeated defaults; each domain stays within its budget."""
+    """It has no output schemas and no repeated defaults; each domain stays within its budget."""
     names = {spec.name for spec in listed_tools([domain])}
     tools = [tool for tool in listed(settings) if tool["name"] in names]
     assert len(tools) == len(names)
@@ -47,9 +47,7 @@ def test_the_list_is_cheap(settings: Settings, domain: str) -> None:
 
 
 def test_tools_claim_what_they_are(settings: Settings) -> None:
-    """None deals with the world; one that only reads says so; one that writes says that it destroys nothing,
-    if so.
-    """
+    """No tool claims an open world; readers and non-destructive writers say so."""
     for tool, spec in zip(listed(settings), listed_tools(), strict=True):
         claimed = {"openWorldHint": False}
         if spec.read_only:
@@ -67,12 +65,12 @@ DESTRUCTIVE = {"session_update", "update_cr_status", "update_cr_attrs", "manage_
 
 
 def test_tools_that_destroy_are_known() -> None:
-    """Hosts ask before they are called; all others only add, or can be taken back."""
+    """Hosts ask before they call these; all others only add, or can be undone."""
     assert {spec.name for spec in listed_tools() if spec.destructive} == DESTRUCTIVE
 
 
 def test_every_tool_has_a_title(settings: Settings) -> None:
-    """A short one of its own, for people."""
+    """The title is short, unique and written for people."""
     titles = [tool["title"] for tool in listed(settings)]
     assert len(set(titles)) == len(titles)
     assert all(re.fullmatch(r"[A-Z]\w+( \w+){0,3}", title) for title in titles)
@@ -96,7 +94,7 @@ ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
 
 def test_tools_for_reading_come_first(settings: Settings) -> None:
     """A model takes the first that fits. Clients that load tools late load three at once; those that take 40
-    have all that read and write documents, also what a setting adds.
+    have all tools for documents, also those that a setting adds.
     """
     for write in (False, True):
         tools = listed(settings, write=write)
@@ -110,7 +108,7 @@ def test_tools_for_reading_come_first(settings: Settings) -> None:
 
 
 def test_examples_fit_the_parameters(settings: Settings) -> None:
-    """The valid values that error messages show are valid, and there is one for each parameter."""
+    """Each parameter has an example value, which error messages show and which is valid."""
     for tool, spec in zip(listed(settings), listed_tools(), strict=True):
         shown = [name for name in spec.examples if name not in unlisted(spec.function)]
         assert shown == list(tool["inputSchema"]["properties"])
@@ -153,7 +151,7 @@ def test_structured_answers_follow_their_schema(settings: Settings) -> None:
     ],
 )
 def test_an_unknown_tool_gets_near_names(settings: Settings, wanted: str, near: str) -> None:
-    """The envelope is there even where no tool is; who wants to change something may be led to what does."""
+    """The answer is an envelope; near names may include tools that write."""
     answer = calls(settings, [(wanted, {})])[0]
     assert answer["error_code"] == "NOT_FOUND"
     assert near in answer["error"]
@@ -173,7 +171,7 @@ def test_every_error_of_the_library_has_a_code(kind: type[NPLError]) -> None:
 def test_a_defect_is_masked_and_logged(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The caller learns only that it is one; the log has the traceback."""
+    """The caller learns only that it is a defect; the log has the traceback."""
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret detail")
@@ -198,7 +196,7 @@ def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogC
 
 
 def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
-    """The core reference is indexed without being asked for, and nothing is left running."""
+    """The core reference is indexed without a call, and the task ends with the server."""
 
     async def wait(client: Client[Any]) -> bool:
         await soon(lambda: any(thread.name == "npl-warm-up" for thread in threading.enumerate()))
@@ -210,13 +208,13 @@ def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> 
 
 @pytest.mark.parametrize("text", ['堆 ⌜é⌝ \n\t"', "a\ud800b", "\x00\x7f\u2028"])
 def test_the_two_writers_of_json_agree(text: str) -> None:
-    """The fast one and the plain one, also for text that no UTF-8 stream can carry."""
+    """The fast and the plain one agree, also for text that no UTF-8 stream can carry."""
     body = {"success": True, "data": {"content": text, "score": 0.25, "rows": [1, None]}}
     assert registry._json(body) == encode(body)
 
 
 def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.FixtureRequest) -> None:
-    """Its frames are free once it is answered: the collector may run a gigabyte later."""
+    """Its frames are freed with the answer, since the collector may run a gigabyte later."""
 
     class State:
         """The state of a parser."""

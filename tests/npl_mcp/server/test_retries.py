@@ -27,7 +27,7 @@ SEND: dict[str, Any] = {"room_id": 1, "persona": "ann", "message": "hello", "req
 
 @pytest.mark.parametrize("form", ["json", "markdown"])
 def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: Path, form: str) -> None:
-    """The examples of the documentation, each sent twice; a reading tool ignores the id."""
+    """Each example of the documentation is sent twice; a reading tool ignores the id."""
     work = tmp_path / "project"
     prepare(work)
     own = replace(settings, cwd=work, roots=(work,), write=True, format=form)
@@ -46,7 +46,7 @@ def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: Path, f
 
 
 def test_a_repeated_call_is_made_once(settings: Settings) -> None:
-    """Also if many arrive at once; without an id each is a call of its own."""
+    """Repetitions may arrive at once; without an id each is a call of its own."""
 
     async def ask(client: Client[Any]) -> None:
         await client.call_tool(*ROOM)
@@ -92,7 +92,7 @@ def marked(settings: Settings) -> int:
 
 @pytest.mark.parametrize("case", FILED)
 def test_equal_calls_at_once_change_a_file_once(project: Settings, case: str) -> None:
-    """They reach two servers of one database; the others wait for the first, and get its answer."""
+    """Calls reach two servers of one database; all wait for the first, and get its answer."""
     tool, given = FILED[case]
 
     async def ask(client: Client[Any]) -> None:
@@ -112,7 +112,7 @@ def test_equal_calls_at_once_change_a_file_once(project: Settings, case: str) ->
 def test_after_a_kill_during_a_change_of_files_a_repetition_is_refused(
     project: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The row is there without an answer, and nothing tells whether the file was changed."""
+    """The row has no answer, and nothing tells whether the file was changed."""
     monkeypatch.setattr(registry, "EQUAL_SECONDS", 0.2)
     tool, given = APPEND
     sent = {**given, "request_id": "r1"}
@@ -148,7 +148,7 @@ def test_a_call_that_only_reads_keeps_no_answer(settings: Settings) -> None:
     ],
 )
 def test_an_id_belongs_to_one_call(call: Call, tool: str, changes: dict[str, Any]) -> None:
-    """Another tool or other arguments are refused; the message names the id."""
+    """A different tool or different arguments are refused; the message names the id."""
     call(ROOM[0], **ROOM[1])
     assert call("chat_send_message", **SEND)["success"]
     other = {name: value for name, value in {**SEND, **changes}.items() if value is not None}
@@ -159,7 +159,7 @@ def test_an_id_belongs_to_one_call(call: Call, tool: str, changes: dict[str, Any
 
 @pytest.mark.parametrize("wrong", [7, "", "a\nb", "x" * 300, ["r"]])
 def test_an_id_is_a_short_text(call: Call, wrong: object) -> None:
-    """Nothing is written with another one."""
+    """A call with any other id writes nothing."""
     call(ROOM[0], **ROOM[1])
     answer = call("chat_send_message", **{**SEND, "request_id": wrong})
     assert (answer["success"], answer["parameter"]) == (False, "request_id")
@@ -167,14 +167,14 @@ def test_an_id_is_a_short_text(call: Call, wrong: object) -> None:
 
 
 def test_a_call_that_failed_can_be_repeated(call: Call) -> None:
-    """A failure writes nothing, so there is no answer to keep."""
+    """A failure writes nothing, so no answer is kept."""
     assert call("chat_send_message", **SEND)["error_code"] == "ROOM_NOT_FOUND"
     call(ROOM[0], **ROOM[1])
     assert call("chat_send_message", **SEND)["success"]
 
 
 def test_answers_are_kept_for_a_day(settings: Settings, connect: Connect) -> None:
-    """By the clock of the database; then they are deleted."""
+    """The clock of the database counts; then they are deleted."""
     call = connect(settings)
     call(ROOM[0], **ROOM[1])
     first = call("chat_send_message", **SEND)
@@ -185,7 +185,7 @@ def test_answers_are_kept_for_a_day(settings: Settings, connect: Connect) -> Non
 
 
 def test_a_call_that_waits_is_repeated_safely(settings: Settings) -> None:
-    """A todo that arrives while the call waits is claimed by it, and by its repetition again."""
+    """The call claims a todo that arrives meanwhile, and its repetition gets the same one."""
     claim = {"room_id": 1, "persona": "bo", "wait": 30, "request_id": "c1"}
 
     async def ask(client: Client[Any]) -> None:
@@ -213,7 +213,7 @@ def test_the_list_does_not_show_the_parameter(settings: Settings) -> None:
 
 
 def test_the_write_and_its_answer_are_one_transaction(settings: Settings) -> None:
-    """Where the answer cannot be stored, nothing is written."""
+    """If the answer cannot be stored, nothing is written."""
     calls(settings, [ROOM])
     engines.execute(settings.data_folder, "ALTER TABLE request ADD COLUMN more TEXT CHECK (more IS NOT NULL)")
     answer = calls(settings, [("chat_send_message", SEND)])[0]

@@ -1,4 +1,4 @@
-"""Descriptions of the served documents: in the greeting and in a map."""
+"""Descriptions of the served documents, in the greeting and in a map."""
 
 import re
 from collections.abc import Mapping
@@ -43,13 +43,13 @@ async def chart(client: Client[Any]) -> str:
 
 
 def served(settings: Settings, **changes: Any) -> str:
-    """Return what a greeting says of documents."""
+    """Return the part of a greeting about documents."""
     sentence = re.search(r"Served: .*?\.(?= Also|\Z)", with_client(settings, greeting, **changes))
     return sentence[0] if sentence else ""
 
 
 def test_a_greeting_names_roots_and_words_of_several_headings(settings: Settings, tmp_path: Path) -> None:
-    """Not what other texts have as well, what is code, or what one document alone has; twice the same."""
+    """It leaves out ordinary words, code and words of a single document, and is stable."""
     root = made(tmp_path / "animals", PAGES | {f"more/{n}.md": f"# Only{n}\n" for n in range(9)})
     first = served(settings, roots=(root,))
     assert first == 'Served: 13 documents of "animals" about Quokka, Wombats.'
@@ -70,7 +70,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_or_heading_leaves_its_quotes(settings: Settings, tmp_path: Path, name: str) -> None:
-    """Of roots, folders and documents; headings are single words, sorted."""
+    """Names of roots, folders and documents are quoted; headings come as sorted single words."""
     heading = " ".join(name.split("\n"))
     pages = {"a.md": f"# {heading}\n", "b.md": f"# {heading}\n\n# {ORDER}\n"}
     root = made(tmp_path / name, pages | ({} if "\n" in name else {f"{name}/{name}.md": f"# {heading}\n"}))
@@ -86,7 +86,7 @@ def test_no_name_or_heading_leaves_its_quotes(settings: Settings, tmp_path: Path
 
 
 def test_a_greeting_is_short(settings: Settings, tmp_path: Path) -> None:
-    """Ten roots at most, 40 characters each; the others are counted."""
+    """It has ten roots of 40 characters each, and counts the others."""
     long = "".join(chr(0x4E00 + 7 * n) for n in range(60))
     words = " ".join(f"{long[n : n + 8]} q{n}x{n}z Zyqwvxkjh{chr(97 + n)}" for n in range(12))
     pages = {f"{n}.md": f"# {words}\n" for n in range(12)}
@@ -107,7 +107,7 @@ def test_of_many_files_some_are_looked_at(settings: Settings, tmp_path: Path) ->
 
 
 def test_a_map_names_documents_and_rare_words(settings: Settings, tmp_path: Path) -> None:
-    """It is that of the files as they are now: new ones, changed ones, none."""
+    """The map follows new, changed and removed files."""
     root = made(tmp_path / "animals", PAGES)
     assert with_client(settings, chart, roots=(root,)).splitlines() == [
         "4 documents for npl_load_tailored; in brackets words of headings",
@@ -134,7 +134,7 @@ def test_a_map_names_documents_and_rare_words(settings: Settings, tmp_path: Path
 def test_a_map_has_a_thousand_tokens_and_counts_the_rest(
     settings: Settings, tmp_path: Path, folders: int
 ) -> None:
-    """Few folders have lines with names, many have one line with those above."""
+    """A few folders have lines with names; many share a line with those above."""
     pages = {
         f"area{n % folders:03}/page-{n:04}.md": f"# Topic {n}\n\n## Widget{n % 50}\n" for n in range(400)
     }

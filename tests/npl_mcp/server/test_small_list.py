@@ -1,4 +1,4 @@
-"""A list of tools that costs less: chosen domains, and two tools that find and call the others."""
+"""Two ways to a cheaper list of tools: chosen domains, and two tools that find and call the others."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def small(settings: Settings, **changes: Any) -> Settings:
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_the_small_list(settings: Settings, exact: bool) -> None:
-    """Three tools for reading, one that finds and one that calls, under 750 tokens together."""
+    """Three tools read, one finds and one calls, under 750 tokens together."""
     tools = listed(settings, small_list=True, exact_names=exact)
     assert [tool["name"] for tool in tools] == SMALL
     assert cost(tools) < 750
@@ -50,18 +50,18 @@ def test_the_small_list(settings: Settings, exact: bool) -> None:
 
 
 def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
-    """All that is listed costs at most 5,900 tokens."""
+    """The list costs at most 5,900 tokens."""
     assert cost(listed(settings)) <= 5_900
 
 
 def test_no_description_gives_examples(settings: Settings) -> None:
-    """They cost every agent tokens, and narrow what it tries; failures and API.md give examples."""
+    """Examples cost every agent tokens and narrow its attempts; errors and API.md have them."""
     said = json.dumps(listed(settings)) + json.dumps(listed(settings, small_list=True))
     assert not re.search(r"e\.g|for example|for instance|such as", said, re.IGNORECASE)
 
 
 def test_a_template_says_what_comes_with_it(settings: Settings) -> None:
-    """The operating procedure and the context come, too."""
+    """The description names the operating procedure and the context."""
     said = {tool["name"]: tool["description"] for tool in listed(settings)}
     for kind, name in (("spec", "Spec"), ("impact", "Impact"), ("tdr", "TDR")):
         text = f"Return AOP, Agent Context, {name} template, and a concise Primer."
@@ -70,7 +70,7 @@ def test_a_template_says_what_comes_with_it(settings: Settings) -> None:
 
 
 def test_every_tool_says_what_it_returns_and_raises() -> None:
-    """In its docstring, and errors of all tools of a module in the module's."""
+    """Its docstring says it; errors of all tools of a module are in the module's."""
     for spec in listed_tools():
         module = sys.modules[spec.function.__module__]
         said = f"{spec.function.__doc__}\n{module.__doc__}"
@@ -79,7 +79,7 @@ def test_every_tool_says_what_it_returns_and_raises() -> None:
 
 
 def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings) -> None:
-    """As the list would show it; those that are listed anyway are not found again."""
+    """Results look as in the list, and leave out listed tools."""
     whole = {tool["name"]: tool for tool in listed(settings)}
     names = [spec.name for spec in listed_tools()]
     asked = [("search_tools", {"query": name.replace("_", " ")}) for name in names]
@@ -101,7 +101,7 @@ def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings) 
     ],
 )
 def test_tools_are_found_by_what_they_do(settings: Settings, query: str, name: str) -> None:
-    """Among the five that fit best."""
+    """The right tool is among the five that fit best."""
     data = calls(small(settings), [("search_tools", {"query": query})])[0]["data"]
     assert name in [tool["name"] for tool in data["tools"]]
     assert "names" not in data
@@ -115,7 +115,7 @@ def test_where_nothing_fits_all_names_are_told(settings: Settings) -> None:
 
 
 def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
-    """By its name or a former one, with arguments or without; the answer is the tool's own."""
+    """The current or a former name works, with or without arguments; the answer is the tool's."""
     direct = ("npl_load_components", {"items": "syntax"})
     answers = calls(
         small(settings),
@@ -142,7 +142,7 @@ def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
 def test_failures_are_told_in_the_envelope(
     settings: Settings, tool: str, arguments: dict[str, Any], code: str, text: str
 ) -> None:
-    """Those of the two tools, and those of the tool that is called, as if it were called by name."""
+    """Failures of the called tool look as if it had been called by name."""
     answer = calls(small(settings), [(tool, arguments)])[0]
     assert answer["error_code"] == code
     assert text in answer["error"]
@@ -164,7 +164,7 @@ def test_exact_names_are_found_and_called(settings: Settings) -> None:
 
 
 def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings) -> None:
-    """Logs and metrics know no difference between the two ways."""
+    """Logs and metrics do not distinguish the two ways."""
     seen: list[Report] = []
     server = create_server(small(settings), reports=Reports(seen.append))
 
@@ -193,7 +193,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("text", CHOICES)
 def test_chosen_domains_are_listed_and_no_others(settings: Settings, text: str) -> None:
-    """By their names or a preset's, in the order in which they are always listed."""
+    """Names of domains or presets choose them; their order stays."""
     chosen = tuple(filter(None, text.split(",")))
     expected = [spec.name for spec in listed_tools(CHOICES[text])]
     assert [tool["name"] for tool in listed(settings, domains=chosen)] == expected
@@ -217,19 +217,19 @@ LOADERS = [f"npl_load_{kind}" for kind in ("components", "meta", "style", "agent
 def test_the_group_for_reading_lists_no_tools_for_prompts(
     settings: Settings, text: str, changes: dict[str, Any], names: list[str]
 ) -> None:
-    """Unless another name lists them; they can be called all the same."""
+    """A second name can list them; they can be called all the same."""
     chosen = replace(settings, domains=tuple(text.split(",")), **changes)
     assert [tool["name"] for tool in listed(chosen)] == names
     assert calls(chosen, [("npl_load_components", {"items": "syntax"})])[0]["success"]
 
 
 def test_the_group_for_reading_is_cheap(settings: Settings) -> None:
-    """Its list is what every conversation about documents pays."""
+    """Every conversation about documents pays for its list."""
     assert cost(listed(settings, domains=("reading",))) <= 650
 
 
 def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
-    """Neither by its name, nor by a former one, nor through the tool that calls; nor is it proposed."""
+    """It has no name, former name or other way, and is never proposed."""
     for told in (replace(settings, domains=("npl",)), small(settings, domains=("npl",))):
         for name in ("session_list", "list_sessions", "worklog_status", "directive/files.list"):
             answers = calls(told, [(name, {}), ("call_tool", {"name": name})])
@@ -238,14 +238,14 @@ def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
 
 
 def test_tools_of_the_command_lines_come_with_their_domain() -> None:
-    """Each with one, if it belongs to any; all domains bring all."""
+    """Each comes with its domain, if it has one; all domains bring all."""
     assert unlisted_tools(domains_named(())) == unlisted_tools()
     assert {domain_of(spec) for spec in unlisted_tools(("directive",))} <= {None, "directive"}
     assert {domain_of(spec) for spec in unlisted_tools(("worklog",))} <= {None, "worklog"}
 
 
 def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> None:
-    """Other domains have no resources and prompts; these cost nothing in the list of tools."""
+    """Other domains have none; resources cost nothing in the list of tools."""
 
     async def ask(client: Client[Any]) -> list[int]:
         lists: list[Any] = [client.list_resources, client.list_resource_templates, client.list_prompts]
@@ -258,7 +258,7 @@ def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> Non
 
 
 def test_the_small_list_of_chosen_domains(settings: Settings) -> None:
-    """Without the domains for reading there is nothing to pin."""
+    """Without the domains for reading no tool is pinned."""
     for domain, pinned in {"chat": [], "npl": ALWAYS[1:], "search": ALWAYS[:1]}.items():
         names = [tool["name"] for tool in listed(settings, small_list=True, domains=(domain,))]
         assert names == [*pinned, *SMALL[3:]]
@@ -275,7 +275,7 @@ def test_the_small_list_of_chosen_domains(settings: Settings) -> None:
     ],
 )
 def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...], text: str) -> None:
-    """With all there are."""
+    """The error names all domains."""
     with pytest.raises(InvalidRequestError) as caught:
         create_server(replace(settings, domains=words))
     assert str(caught.value).startswith(text)

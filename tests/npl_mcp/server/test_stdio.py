@@ -1,4 +1,4 @@
-"""Clients that put a header before each message, and methods from before there were tools."""
+"""Standard streams: messages behind headers, methods from before there were tools, and limits."""
 
 import base64
 import io
@@ -84,7 +84,7 @@ def test_methods_answer_with_fields_whatever_form_tools_have(tmp_path: Path) -> 
 
 
 def test_a_client_with_headers_is_answered_with_headers(tmp_path: Path) -> None:
-    """Without a handshake: the list, a call, the methods of Directive and their errors."""
+    """Without a handshake it gets the list, a call, and the methods of Directive with their errors."""
     scaffold(tmp_path)
     (tmp_path / "directive" / "specs.md").write_text("堆", encoding="utf-8")
     with running(tmp_path) as process:
@@ -113,7 +113,7 @@ def test_a_client_with_headers_is_answered_with_headers(tmp_path: Path) -> None:
 
 
 def test_a_client_with_headers_may_shake_hands(tmp_path: Path) -> None:
-    """Its own handshake is answered; none is made for it."""
+    """Its own handshake is answered, and the server adds none."""
     with running(tmp_path) as process:
         params: Any = HELLO["params"]
         assert ask(process, 0, "initialize", **params)["result"]["serverInfo"]["name"] == "npl"
@@ -123,7 +123,7 @@ def test_a_client_with_headers_may_shake_hands(tmp_path: Path) -> None:
 
 
 def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
-    """After the handshake, as the protocol wants it."""
+    """They come after the handshake, as the protocol demands."""
     scaffold(tmp_path)
     with running(tmp_path) as process:
         assert process.stdin is not None
@@ -158,7 +158,7 @@ def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
     ],
 )
 def test_messages_behind_headers_are_read(data: bytes, methods: list[str]) -> None:
-    """Whole ones within the limit; headers that cannot be read end the input."""
+    """Whole messages within the limit are read; unreadable headers end the input."""
     limit = max(100, len(json.dumps(HELLO)))
     read, _ = through(data.replace(b"101", b"%d" % (limit + 1)), limit, Headers)
     assert [message.method for message in read] == ["notifications/initialized", *methods]
@@ -182,12 +182,12 @@ def test_answers_have_headers_in_ascii() -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of the input waits for no answers: these tests only read."""
+    """Let the end of the input wait for no answers, since these tests only read."""
     monkeypatch.setattr(stdio, "LAST_SECONDS", 0.0)
 
 
 def through(data: bytes, limit: int = 1_000, kind: type[Lines] = Lines) -> tuple[list[Any], list[Any]]:
-    """Return the messages that can be read, and the answers to the others."""
+    """Return the readable messages, and the answers to the others."""
     target = io.BytesIO()
     read: list[Any] = []
 
@@ -255,7 +255,7 @@ UNREADABLE: dict[str, tuple[str | bytes, int, object]] = {
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
-    """With the id of the request where it can be read; the messages before and after are served."""
+    """The answer has the request's id if it can be read; messages before and after are served."""
     line, code, request = UNREADABLE[case]
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     line = line if isinstance(line, bytes) else line.encode()
@@ -268,7 +268,7 @@ def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_texts_full_of_brackets_are_no_levels() -> None:
-    """Only text outside of strings counts, with any escapes inside."""
+    """Brackets inside of strings do not count, with any escapes."""
     text = json.dumps('[{,"' * 50_000 + "\\")
     (message,), answers = through((CALL % (7, text)).encode() + b"\n", 10_000_000)
     assert (message.params["arguments"]["a"], answers) == (json.loads(text), [])
@@ -276,7 +276,7 @@ def test_texts_full_of_brackets_are_no_levels() -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_message_behind_a_header_is_answered_too() -> None:
-    """One that is too long is skipped; one that cannot be read is no end."""
+    """A too long message is skipped; an unreadable one does not end the input."""
     long = (LAST % ('"' + "x" * 5_000 + '"', 8)).encode()
     parts = [b"{", (CALL % (7, r'"\ud800"')).encode(), long, b'{"jsonrpc":"2.0","id":9,"method":"ping"}']
     data = b"".join(b"Content-Length: %d\r\n\r\n" % len(part) + part for part in parts) + b"X: 1\n\n"
@@ -317,7 +317,7 @@ def test_calls_at_the_end_of_the_input_are_answered(tmp_path: Path, frame: Calla
 
 @contextmanager
 def spoken_to(folder: Path, *flags: str, **variables: str) -> Iterator[Any]:
-    """Run a server that has shaken hands; give a function that sends a line, and one that reads an answer."""
+    """Run a server that has shaken hands; return functions that send a line and read an answer."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
     with (
@@ -356,7 +356,7 @@ def peak_of(process: subprocess.Popen[bytes]) -> int:
 
 
 def test_a_long_message_over_standard_streams_is_answered(tmp_path: Path) -> None:
-    """The limit is that of HTTP; what is longer takes no memory, and the next message is answered."""
+    """The limit is that of HTTP; a longer message takes no memory, and the next is answered."""
     with spoken_to(tmp_path, NPL_MCP_MAX_BODY_BYTES="100000") as (process, send, receive):
         ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"%s"}}'
         answers = []
@@ -369,7 +369,7 @@ def test_a_long_message_over_standard_streams_is_answered(tmp_path: Path) -> Non
 
 @pytest.mark.thorough
 def test_the_largest_artifact_passes_standard_streams(tmp_path: Path) -> None:
-    """There and back, at the documented size; a byte more is refused in the envelope."""
+    """It passes both ways at the documented size; one byte more is refused in the envelope."""
     content = random.Random(1).randbytes(10 * 1024 * 1024)
     call = {"jsonrpc": "2.0", "method": "tools/call", "id": 1}
 
@@ -402,7 +402,7 @@ MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize("flags", [(), ("--exact-names",)])
 def test_mistakes_of_a_client_leave_standard_error_silent(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    """The client is told in the answer; by default the log is for what is wrong with the server."""
+    """The answer tells the client; the log is for faults of the server."""
     with spoken_to(tmp_path, *flags) as (process, send, receive):
         for number, (tool, arguments) in enumerate(MISTAKES):
             call = {"name": tool, "arguments": arguments}
@@ -426,7 +426,7 @@ def test_mistakes_of_a_client_leave_standard_error_silent(tmp_path: Path, flags:
 
 
 def test_an_old_name_warns_once(tmp_path: Path) -> None:
-    """Each name once for a process, on standard error, at the level that is the default."""
+    """Each name causes one warning per process, on standard error, at the default level."""
     with spoken_to(tmp_path) as (process, send, receive):
         for name in ("list_artifacts", "list_artifacts", "list_sessions", "list_artifacts", "artifact_list"):
             call = {"name": name, "arguments": {}}
@@ -442,7 +442,7 @@ def test_an_old_name_warns_once(tmp_path: Path) -> None:
 
 
 def test_the_parser_keeps_its_rules_to_itself(tmp_path: Path) -> None:
-    """At the level DEBUG the log tells keywords and scores, and not each rule that is tried on each line."""
+    """At the level DEBUG the log has keywords and scores, not each rule of the parser."""
     with spoken_to(tmp_path, "--log-level", "DEBUG") as (process, send, receive):
         call = {"name": "npl_load_tailored", "arguments": {"context": "nested fences", "file": "npl.md"}}
         send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
@@ -456,7 +456,7 @@ def test_the_parser_keeps_its_rules_to_itself(tmp_path: Path) -> None:
 
 
 def test_exact_names_are_not_called_deprecated(tmp_path: Path) -> None:
-    """They are the ones that are listed; by any other old name the new one is told."""
+    """They are the listed ones; any other old name leads to the new one."""
     with spoken_to(tmp_path, "--exact-names") as (process, send, receive):
         for name in ("directive/files.list", "get_artifact", "get_cr_full_content"):
             call = {"name": name, "arguments": {"artifact_id": 9}}
@@ -494,7 +494,7 @@ BEFORE_THE_END = {
     ],
 )
 def test_a_client_that_goes_away_leaves_no_traceback(tmp_path: Path, sent: str, keeps: str) -> None:
-    """The process ends, even if another program holds standard input."""
+    """The process ends, even if another program keeps standard input open."""
     content = base64.b64encode(bytes(2 * 1024 * 1024)).decode()
     whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
     create = {**GET, "id": 1, "params": {"name": "artifact_create", "arguments": whole}}

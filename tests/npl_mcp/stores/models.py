@@ -1,4 +1,4 @@
-"""All domains as they should answer: reviews and worklogs on top of :mod:`.models_chat`."""
+"""The expected behaviour of all domains: reviews and worklogs on top of :mod:`.models_chat`."""
 
 import base64
 import re
@@ -11,7 +11,7 @@ from tests.npl_mcp.stores.models_chat import Rooms
 
 
 def usable(arguments: Answer) -> bool:
-    """Tell whether all numbers are in range, which is looked at before anything else."""
+    """Tell whether all numbers are in range, which is checked first."""
     least = {"revision": 0, "since": 0, "x": 0}
     return all(
         value >= least.get(name, 1)
@@ -247,7 +247,7 @@ class Model(Worklogs):
         return given(review_id=review_id, status="completed", overall_comment=review.overall)
 
     def review_generate_annotated(self, artifact_id: int, revision_id: int) -> Answer:
-        """Answer all but the texts."""
+        """Answer without the texts."""
         for revision in self._artifact(artifact_id).revisions:
             if revision["id"] == revision_id:
                 break

@@ -1,4 +1,4 @@
-"""Sessions and artifacts as the tools promise them, in lists and dictionaries; other models stand on this.
+"""Sessions and artifacts as the tools promise them, in lists and dictionaries; other models build on this.
 
 Each method answers as the tool of its name should. Times are :data:`WHEN`. A refusal is :class:`Refused` with
 the code, and changes nothing.
@@ -15,7 +15,7 @@ Answer = dict[str, Any]
 
 
 class Refused(Exception):  # noqa: N818 - what should happen is no error of the model
-    """The tool should answer with this code."""
+    """The refusal of a tool with this code."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -23,12 +23,12 @@ class Refused(Exception):  # noqa: N818 - what should happen is no error of the 
 
 
 def given(**fields: Any) -> Answer:
-    """Make an answer; what is ``None`` is left out."""
+    """Make an answer without the values that are ``None``."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def cut(limit: int | None, offset: int | None, default: int, most: int = 1_000) -> tuple[int, int]:
-    """Return limit and offset as they take effect."""
+    """Return the effective limit and offset."""
     wanted, skipped = default if limit is None else limit, offset or 0
     if wanted < 1 or not 0 <= skipped <= 10**9:
         raise Refused("INVALID_PARAMETER")
@@ -36,12 +36,12 @@ def cut(limit: int | None, offset: int | None, default: int, most: int = 1_000) 
 
 
 def paged(items: Sequence[Any], limit: int, offset: int) -> Answer:
-    """Return a page of a list that is in its order already."""
+    """Return a page of an ordered list."""
     return given(items=list(items[offset : offset + limit]), total=len(items), limit=limit, offset=offset)
 
 
 def chosen(word: str | None, *choices: str) -> None:
-    """Refuse a word that is no choice."""
+    """Refuse a word that is not a choice."""
     if word is not None and word not in choices:
         raise Refused("INVALID_PARAMETER")
 

@@ -1,4 +1,4 @@
-"""The chat tools as they should answer; see :mod:`tests.npl_mcp.stores.models_base`.
+"""The expected behaviour of the chat tools; see :mod:`tests.npl_mcp.stores.models_base`.
 
 Todos and mentions have examples of their own, in :mod:`tests.npl_mcp.tools`.
 """

@@ -28,7 +28,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.mark.engine("sqlite")
 def test_a_token_is_kept_as_its_digest_alone(database: Database, tmp_path: Path) -> None:
-    """Nothing in the data folder holds what a caller sends."""
+    """The data folder does not have the token itself."""
     token = database.writing(add_token, "alice")
     assert re.fullmatch(r"npl_[\w-]{43}", token)
     known = database.reading(identities)
@@ -58,7 +58,7 @@ def test_a_token_says_what_it_was_made_with(database: Database) -> None:
 
 
 def test_names_that_cannot_be_told_apart_have_one_token(database: Database) -> None:
-    """A name has one valid token; one of another case might be taken for it in a mention."""
+    """A name has one valid token; a second name in another case could be confused in a mention."""
     database.writing(add_token, "alice")
     for name in ("alice", "Alice"):
         with pytest.raises(AlreadyExistsError, match="'alice' already has a token"):
@@ -82,7 +82,7 @@ def test_names_that_do_not_serve_everywhere_are_refused(database: Database, name
 
 
 def test_a_server_stays_closed_when_its_last_token_is_revoked(database: Database) -> None:
-    """No valid token is not the same as no required token."""
+    """Tokens are still required although none is valid."""
     database.writing(add_token, "alice")
     database.writing(revoke_token, "alice")
     database.writing(revoke_token, "alice")
@@ -108,7 +108,7 @@ def run(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tuple[
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints a token once, shows whose there are, and takes them away."""
+    """The command prints a new token once, lists the names, and revokes tokens."""
     folder = tmp_path / "data"
     assert run(capsys, folder, "list") == (0, "there are no tokens\n")
     _, first = run(capsys, folder, "add", "alice", "--domains", "npl,coordination", "--read-only")
@@ -147,6 +147,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_the_command_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], problem: str
 ) -> None:
-    """Nothing is made then."""
+    """A refused command makes no token."""
     code, text = run(capsys, tmp_path / "data", *words)
     assert (code, problem in text) == (2, True)

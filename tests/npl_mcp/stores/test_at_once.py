@@ -42,7 +42,7 @@ def balancer(servers: Sequence[Running]) -> Balancer:
 
 
 def at_once(servers: Sequence[Running], tool: str, arguments: Callable[[int], dict[str, Any]]) -> list[Any]:
-    """Call a tool on all replicas at once, each several times; return the bodies of the answers."""
+    """Call a tool on all replicas at once, several times each; return the bodies of the answers."""
 
     def work(number: int) -> Any:
         return call(servers[number % len(servers)], tool, arguments(number)).data
@@ -58,7 +58,7 @@ def encoded(number: int) -> str:
 def test_revisions_are_numbered_without_gap_and_none_is_lost(
     servers: Sequence[Running], balancer: Balancer
 ) -> None:
-    """Each number has the content that was answered with it."""
+    """Each number has the content of its answer."""
     file = {"filename": "a.txt"}
     made = balancer.do(
         "artifact_create", name="a", artifact_type="text", file_content_base64=encoded(-1), **file
@@ -79,7 +79,7 @@ def test_revisions_are_numbered_without_gap_and_none_is_lost(
 def test_appends_are_numbered_without_gap_and_none_is_lost(
     servers: Sequence[Running], balancer: Balancer
 ) -> None:
-    """Entries of a worklog and messages of a room."""
+    """Appends are entries of a worklog and messages of a room."""
     balancer.do("worklog_init", session_id=SESSION)
     logged = at_once(
         servers, "worklog_log", lambda number: {"agent_id": "ann", "action": "did", "summary": f"{number}"}
@@ -102,7 +102,7 @@ def test_appends_are_numbered_without_gap_and_none_is_lost(
 
 
 def test_one_of_those_who_create_the_same_has_it(servers: Sequence[Running]) -> None:
-    """All others are told that it is there; none gets an error of the database."""
+    """All others are told that it exists, without an error of the database."""
     bodies = at_once(servers, "session_create", lambda number: {"session_id": f"s{number // 6}"})
     made = Counter(body["data"]["session_id"] for body in bodies if body["success"])
     assert made == Counter({f"s{number}": 1 for number in range(len(bodies) // 6)})
@@ -110,7 +110,7 @@ def test_one_of_those_who_create_the_same_has_it(servers: Sequence[Running]) -> 
 
 
 def test_what_is_created_at_once_has_an_id_of_its_own(servers: Sequence[Running], balancer: Balancer) -> None:
-    """Artifacts, whose contents may even be the same."""
+    """Even artifacts of equal content have different ids."""
     bodies = at_once(
         servers,
         "artifact_create",
@@ -143,7 +143,7 @@ def test_one_of_those_who_claim_the_same_todo_has_it(servers: Sequence[Running],
 
 
 def test_each_todo_is_claimed_once(servers: Sequence[Running], balancer: Balancer) -> None:
-    """By many claimers, each on one server, who take the next ready one until none is left."""
+    """Many claimers, each on one server, take the next ready todo until none is left."""
     names = [f"c{number}" for number in range(12)]
     room = balancer.do("chat_create_room", name="work", members=names)["room_id"]
     todos = [
@@ -164,6 +164,6 @@ def test_each_todo_is_claimed_once(servers: Sequence[Running], balancer: Balance
 
 
 def test_everything_is_in_order_afterwards(servers: Sequence[Running], place: Path) -> None:
-    """Counts are those of the rows, and all references lead somewhere."""
+    """Counts are those of the rows, and no reference is broken."""
     at_once(servers, "session_create", lambda number: {"session_id": f"later{number % 5}"})
     assert [problem for problems in examine(place).values() for problem in problems] == []

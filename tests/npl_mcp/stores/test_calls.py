@@ -1,4 +1,4 @@
-"""The log of calls in the database: who sees which call, what is removed, and rows of earlier versions."""
+"""The log of calls in the database: views of callers, removal, and rows of earlier versions."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -67,7 +67,7 @@ def test_old_calls_and_those_that_are_too_many_are_removed(
 
 
 def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> None:
-    """They have offers in a table of their own."""
+    """Their offers have their own table."""
     with database.write() as tx:
         old = {"tool": "x", "domains": "npl", "who": "ann", "micros": 1, "bytes": 2, "hits": 3, "misses": 4}
         expired = stamp(NOW - timedelta(days=KEPT_DAYS + 1))

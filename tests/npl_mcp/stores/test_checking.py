@@ -1,4 +1,4 @@
-"""Damaged rows: what tools answer and what the check says, row by row; nothing is a defect of the program."""
+"""Damaged rows, one by one: tools and the check report each, and none is a defect of the program."""
 
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ if engines.ENGINE == "postgres":  # which stores no invalid text
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A place whose data folder was used."""
+    """A place with a used data folder."""
     (tmp_path / "project").mkdir()
     app = App(settings_in(tmp_path))
     for tool, arguments in USED:
@@ -109,7 +109,7 @@ def test_damage_is_found_and_named(
 
 @pytest.mark.engine("sqlite")
 def test_every_damaged_row_is_named(place: Path) -> None:
-    """The rows after one that cannot be read are read as well."""
+    """Rows after an unreadable one are read as well."""
     app = App(settings_in(place))
     for number in range(5):
         ask(app, "chat_send_message", room_id=1, persona="alice", message=f"m{number}")
@@ -127,7 +127,7 @@ COUNTS = cases("npl_mcp/stores/checking")["counts"]
 
 
 def test_every_stored_number_is_compared_with_the_rows(place: Path) -> None:
-    """Lists rely on them; each difference is named, and nothing else."""
+    """Lists rely on these numbers; exactly the differing ones are named."""
     stores = engines.stores(place / "data")
     for table, column in COUNTS:
         engines.execute(place / "data", f"UPDATE {table} SET {column} = {column} + 1")

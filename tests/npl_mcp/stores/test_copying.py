@@ -1,4 +1,4 @@
-"""Stores go from one database to another whole, between engines and back, and may be begun again."""
+"""Stores are copied whole from one database to another, between engines and back, repeatedly."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +36,7 @@ def rows(folder: Path) -> dict[str, list[Any]]:
 
 
 def test_everything_is_copied_and_goes_on(place: Path) -> None:
-    """Rows, contents, descriptions; ids go on where the source's would."""
+    """Rows, contents and descriptions are equal; ids continue as in the source."""
     source, target = engines.stores(place / "data"), engines.stores(place / "other")
     copied, revisions = copy_stores(source, target)
     assert check(target).problems == ()
@@ -57,7 +57,7 @@ def test_everything_is_copied_and_goes_on(place: Path) -> None:
 
 
 def test_only_what_is_empty_is_copied_to(place: Path) -> None:
-    """Neither stores that hold something, nor a copy for the second time."""
+    """A target with rows is refused, so a copy cannot be made twice."""
     source, target = engines.stores(place / "data"), engines.stores(place / "other")
     copy_stores(source, target)
     before = rows(place / "other")
@@ -70,7 +70,7 @@ def test_only_what_is_empty_is_copied_to(place: Path) -> None:
 
 @pytest.mark.engine("sqlite")
 def test_a_copy_that_was_interrupted_can_be_begun_again(place: Path) -> None:
-    """A row that the target refuses ends the copy; the target stays empty, and the next copy is complete."""
+    """A refused row ends the copy; the target stays empty, and the next copy is complete."""
     source, target = engines.stores(place / "data"), engines.stores(place / "other")
     engines.execute(place / "data", "UPDATE event SET reply_to_id = 999 WHERE id = 1")
     with pytest.raises(StoreError, match="contradicts others"):
@@ -84,7 +84,7 @@ def test_a_copy_that_was_interrupted_can_be_begun_again(place: Path) -> None:
 
 
 def test_a_copy_of_files_goes_to_a_server_and_back(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the command; what comes back is what went."""
+    """The command copies both ways, and the result equals the source."""
     data, back = place / "data", place / "back"
     steps = [str(data), *([engines.address(place / "server")] if engines.SERVER else []), str(back)]
     if engines.ENGINE == "postgres":  # then it begins there

@@ -1,4 +1,4 @@
-"""Data folders of other versions: older ones open and lose nothing, newer ones are refused untouched."""
+"""Older data folders open and lose nothing; newer ones are refused untouched."""
 
 import json
 import sqlite3
@@ -57,7 +57,7 @@ RENAMED = {"entries": "items", "comments": "items"}
 
 
 def kept(before: Any, now: Any) -> bool:
-    """Return whether all of an answer is still there; later versions may add to it."""
+    """Return whether an answer has all of an earlier one; later versions may add fields."""
     if isinstance(before, dict) and isinstance(now, dict):
         before = {RENAMED.get(name, name): value for name, value in before.items()}
         return all(name in now and kept(value, now[name]) for name, value in before.items())
@@ -73,7 +73,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_everything_in_an_older_data_folder_is_read(place: Path) -> None:
-    """Sessions, artifacts, rooms, notifications, reviews, worklogs: tools answer what they answered then."""
+    """Tools of every domain answer what they answered then."""
     with opened(place) as app:
         assert check(app.stores).problems == ()
         for recorded in ANSWERS:
@@ -98,7 +98,7 @@ def test_an_older_data_folder_can_be_written(place: Path) -> None:
 
 
 def test_older_rows_are_searched(place: Path) -> None:
-    """Those that were written before there was an index of words."""
+    """They were written before there was an index of words."""
     with opened(place) as app:
         words = {"message": "the plan", "artifact": "numbers", "worklog": "once"}
         (message,), (artifact,), (entry,) = (
@@ -109,7 +109,7 @@ def test_older_rows_are_searched(place: Path) -> None:
 
 
 def test_an_older_project_folder_is_taken_in(place: Path) -> None:
-    """Where the database does not know the project, its worklogs are imported from its files."""
+    """If the database does not know the project, its worklogs are imported from its files."""
     recorded = [one for one in ANSWERS if one["tool"] == "worklog_read"]
     assert len(recorded) == 3
     with opened(place, data="empty") as app:
@@ -119,7 +119,7 @@ def test_an_older_project_folder_is_taken_in(place: Path) -> None:
 
 
 def test_a_newer_data_folder_is_refused_and_not_touched(place: Path) -> None:
-    """Not one byte of it changes, and no file comes or goes."""
+    """No byte changes, and no file is added or removed."""
     with closing(sqlite3.connect(place / "data" / "npl.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     before = contents(place)
@@ -144,7 +144,7 @@ def test_a_newer_data_folder_is_refused_and_not_touched(place: Path) -> None:
 
 @pytest.mark.parametrize("version", ["0000", "0001x", "zz", "", "9" * 500])
 def test_a_data_folder_of_an_unknown_version_is_refused_and_not_touched(place: Path, version: str) -> None:
-    """Neither older nor newer: its content is unknown."""
+    """It is neither older nor newer, so its content is unknown."""
     with closing(sqlite3.connect(place / "data" / "npl.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = ?", [version])
     before = contents(place)

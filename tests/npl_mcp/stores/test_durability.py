@@ -43,7 +43,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_writers_write_until_they_are_killed(outcome: Outcome) -> None:
-    """None fails, and all together get something done."""
+    """No writer fails, and together they write enough."""
     assert outcome.ended == []
     assert outcome.kills >= KILLS
     assert outcome.acknowledged
@@ -86,7 +86,7 @@ HARMS: dict[str, tuple[str, ...]] = {
     ("promise", "statement"), [(name, sql) for name, statements in HARMS.items() for sql in statements]
 )
 def test_the_examination_notices(tmp_path: Path, promise: str, statement: str) -> None:
-    """Each promise holds after some work without kills, and can be seen to be broken."""
+    """Each promise holds after some work without kills, and a broken one is detected."""
     (tmp_path / "project").mkdir()
     app = App(settings_in(tmp_path))
     writer = Writer(caller(app), "w")
@@ -117,7 +117,7 @@ TURNS = 8
 
 
 def test_two_servers_on_one_data_folder_lose_nothing(tmp_path: Path) -> None:
-    """Both write at once and give the same answers; numbers have no gaps, writes their order."""
+    """Both write at once and give equal answers; numbers have no gaps, writes keep their order."""
     (tmp_path / "project").mkdir()
     seen: list[dict[str, Any]] = []
 
@@ -270,7 +270,7 @@ ENDINGS: dict[str, Callable[[subprocess.Popen[bytes]], object]] = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_server_that_is_ended_while_it_writes_keeps_every_promise(tmp_path: Path, ending: str) -> None:
-    """It ends soon, all that it answered is there, and nothing is half done."""
+    """It ends soon, every acknowledged write is there, and no write is half done."""
     place = tmp_path / "place"
     with talking(place) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Full disks, read-only folders, locks and damage, made for real: what tools answer, and nothing changed."""
+"""Real full disks, read-only folders, locks and damage: tools report them, and nothing changes."""
 
 import base64
 import re
@@ -58,7 +58,7 @@ WRITES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that every user of the machine can reach, other than pytest's own."""
+    """A folder outside of pytest's own that every user of the machine can reach."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name).resolve()
         path.chmod(0o755)
@@ -199,7 +199,7 @@ FAULTS = SQLITE_FAULTS if engines.ENGINE == "sqlite" else POSTGRES_FAULTS
 def test_a_write_that_cannot_be_done_changes_nothing(
     app: App, place: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each domain's call fails with DATABASE_ERROR and the reason, and rows and files are as before."""
+    """Each domain's call fails with DATABASE_ERROR and the reason; rows and files stay."""
     fault, reason = FAULTS[case]
     before = state(place)
     with fault(app, place, monkeypatch):
@@ -215,7 +215,7 @@ def test_a_write_that_cannot_be_done_changes_nothing(
 def test_the_next_call_works_when_the_cause_is_gone(
     app: App, place: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same server goes on as if nothing had been."""
+    """The same server continues as before."""
     fault, _ = FAULTS[case]
     with fault(app, place, monkeypatch):
         for tool, arguments in WRITES:
@@ -239,7 +239,7 @@ def test_readers_go_on_while_another_program_holds_the_write_lock(
 
 @pytest.mark.engine("sqlite")
 def test_a_full_database_is_reported_and_nothing_changed(app: App, place: Path) -> None:
-    """SQLite itself says that there is no room, in the middle of a transaction."""
+    """SQLite itself reports it in the middle of a transaction."""
     before = state(place)
     with app.stores.database.write() as tx:
         tx.run("PRAGMA max_page_count = 1")  # means: no more than there are now
@@ -256,7 +256,7 @@ def test_a_full_database_is_reported_and_nothing_changed(app: App, place: Path) 
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("tool", ["artifact_create", "artifact_add_revision"])
 def test_a_content_that_finds_no_room_leaves_nothing(app: App, place: Path, tool: str) -> None:
-    """No row and no file; with room again the call works."""
+    """It leaves neither row nor file; with room again the call works."""
     arguments = dict(WRITES)[tool] | file(b"x" * 2_000_000)
     before = state(place)
     with largest_file(1_000_000):
@@ -272,7 +272,7 @@ def test_a_content_that_finds_no_room_leaves_nothing(app: App, place: Path, tool
 def test_a_folder_of_artifacts_that_is_read_only_is_no_reason_to_refuse(
     app: App, place: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning says that there is no file, and no answer names one; a later one does."""
+    """A warning says that there is no file, and no answer names it until a later one can be written."""
     with read_only(place, f"data/{engines.files(place / 'data').name}"):
         answers = [ask(app, tool, **arguments) for tool, arguments in WRITES if tool.startswith("artifact_")]
         newest = ask(app, "artifact_get", artifact_id=1)["data"]
@@ -308,7 +308,7 @@ LOST: dict[str, Callable[[Path], object]] = {
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize(("case", "used"), [("missing", True), ("missing", False), ("empty", False)])
 def test_no_new_database_is_made_beside_artifacts(app: App, place: Path, case: str, used: bool) -> None:
-    """Nothing that was lost goes unnoticed; the error says the way out."""
+    """A lost database is reported, with the way out."""
     database = place / "data" / "npl.db"
     copy, before = database.with_name("copy.db"), files_of(place)
     app.stores.database.copy(copy)
@@ -332,7 +332,7 @@ def test_no_new_database_is_made_beside_artifacts(app: App, place: Path, case: s
 
 @pytest.mark.engine("sqlite")
 def test_a_data_folder_that_became_a_file_is_noticed_at_once(app: App, place: Path) -> None:
-    """Open connections do not go on in the folder that was moved away; back in place all is there."""
+    """Connections do not continue in the moved folder; once it is back, everything is there."""
     before = state(place)
     (place / "data").rename(place / "away")
     (place / "data").write_text("a file where the folder should be")

@@ -1,4 +1,4 @@
-"""Libraries of earlier versions: they are exported, checked, copied and backed up, and nothing else."""
+"""Libraries of earlier versions are exported, checked, copied and backed up, and nothing else."""
 
 import json
 import os
@@ -87,7 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run ``npl-mcp`` and return its exit code, what it printed and what it complained of."""
+    """Run ``npl-mcp`` and return its exit code, output and messages."""
 
     def work(*words: str) -> tuple[int, str, str]:
         code = main(["--data-dir", str(folder), *words])
@@ -106,14 +106,14 @@ def found(place: Path) -> dict[str, bytes]:
 
 
 def test_the_newest_state_is_written_byte_for_byte(run: Run) -> None:
-    """The second export finds it done."""
+    """A second export finds it done."""
     for _ in range(2):
         assert run("library", "export", "new/out") == (0, "4 of 4 files of libraries are in new/out\n", "")
         assert found(Path("new/out")) == EXPORTED
 
 
 def test_nothing_is_replaced_and_no_link_is_followed(run: Run) -> None:
-    """Unwritten files are named, the others are there."""
+    """Files that were not written are named, the others are there."""
     for name in ("out/docs", "elsewhere"):
         Path(name).mkdir(parents=True)
     Path("out/docs/guide.md").write_bytes(b"# Mine\n")
@@ -139,7 +139,7 @@ def test_a_damaged_path_leads_nowhere(run: Run, folder: Path, path: str) -> None
 
 
 def test_damage_is_found_and_named(run: Run, folder: Path) -> None:
-    """By the check and by the export; what can be read is still written."""
+    """The check and the export name it; readable files are still written."""
     assert run("check")[0] == 0
     of_notes = "(SELECT digest FROM library_file WHERE library_id = 2)"
     engines.execute(folder, f"UPDATE library_content SET data = {blob(b'# Other')} WHERE digest = {of_notes}")
@@ -156,7 +156,7 @@ def test_damage_is_found_and_named(run: Run, folder: Path) -> None:
 
 @pytest.mark.parametrize("way", ["backup", "copy"])
 def test_copies_have_them(run: Run, folder: Path, way: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The tables are carried until they are dropped."""
+    """Copies carry the tables until they are dropped."""
     source = () if way == "backup" else (engines.address(folder) or str(folder),)
     assert run(way, *source, "copied")[0] == 0
     os.environ.pop("NPL_DATABASE_URL", None)
@@ -166,7 +166,7 @@ def test_copies_have_them(run: Run, folder: Path, way: str, capsys: pytest.Captu
 
 
 def test_servers_say_once_that_libraries_are_not_served(folder: Path, tmp_path: Path) -> None:
-    """One line on standard error, over HTTP and over standard streams."""
+    """Standard error has one line, over HTTP and over standard streams."""
     line = "'npl-mcp library export DIR' writes those of this database as files"
     database = engines.environment(folder)
     with serving(tmp_path, **database) as server:
@@ -204,7 +204,7 @@ ADDRESSED: list[tuple[str, dict[str, object]]] = [
 
 @pytest.mark.parametrize(("tool", "arguments"), ADDRESSED)
 def test_an_address_says_what_became_of_it(call: Call, tool: str, arguments: dict[str, object]) -> None:
-    """In a parameter, in a list, and in a selector from an old message."""
+    """It may stand in a parameter, in a list, and in a selector of an old message."""
     answer = call(tool, **arguments)
     assert answer["error_code"] == "NOT_FOUND"
     assert "no longer served; 'npl-mcp library export DIR' writes the libraries" in answer["error"]
@@ -231,7 +231,7 @@ LIMITS = [
 def test_a_token_for_libraries_sees_no_more_than_before(
     run: Run, folder: Path, roots: str | None, libraries: str | None, shown: str
 ) -> None:
-    """Its row is as an earlier version wrote it, with the right to push."""
+    """Its row, which an earlier version wrote, has the right to push."""
     columns = "name, digest, read_only, created_at, roots, libraries, pushes"
     limits = ", ".join("NULL" if one is None else f"'{one}'" for one in (roots, libraries, '["docs"]'))
     values = f"'kim', '{'0' * 64}', 0, '{NOW}', {limits}"

@@ -1,4 +1,4 @@
-"""A page is bounded by what it holds, and the next one goes on where it ended."""
+"""A page's size bounds it, and the next one continues where it ended."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ def read(app: App, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_feed_goes_on_after_its_cursor(app: App) -> None:
-    """Nothing is left out between, and the latest page ends with the newest."""
+    """No entry between is left out, and the latest page ends with the newest."""
     for number in range(LONG):
         ask(app, "chat_send_message", room_id=1, persona="alice", message=text(number))
     first = read(app, "chat_get_feed", room_id=1, since=0)
@@ -70,7 +70,7 @@ def test_entries_that_remain_are_read_next(app: App) -> None:
 
 
 def test_comments_and_revisions_are_read_by_offset(app: App) -> None:
-    """The next page begins after what was shown."""
+    """The next page begins after the shown rows."""
     for number in range(LONG):
         ask(app, "review_add_comment", review_id=1, location="line:1", comment=text(number), persona="bob")
     first = read(app, "review_get", review_id=1)

@@ -32,7 +32,7 @@ def ask(app: App, tool: str, **arguments: Any) -> Any:
 
 
 def test_what_was_there_can_do_what_is_new(app: App) -> None:
-    """Rooms, todos, artifacts and reviews of the version before are claimed, archived and commented on."""
+    """Rooms, todos, artifacts and reviews of the former version get the new operations."""
     room = ask(app, "chat_list_rooms")["items"][-1]
     persona = room["members"][0]
     old = ask(app, "chat_create_todo", room_id=room["id"], persona=persona, description="x")["event_id"]
@@ -52,7 +52,7 @@ FIRST = cases("npl_mcp/stores/migrations")
 
 
 def test_a_server_of_the_version_before_works_on(app: App) -> None:
-    """It wrote before the migration and goes on writing after it; this version reads what it wrote."""
+    """It writes before and after the migration, and this version reads its rows."""
     app.stores.database.open()
     with app.stores.database.write() as tx:
         for statement in FIRST:

@@ -1,4 +1,4 @@
-"""How SQLite finds what the tools read: never by looking at every row of a table that only grows."""
+"""SQLite never reads every row of a growing table to answer a tool."""
 
 import re
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def app(tmp_path: Path) -> Iterator[App]:
 
 
 def test_no_tool_looks_at_all_rows(app: App) -> None:
-    """Every statement of every tool of the stores finds its rows by an index."""
+    """Every statement of every tool of the stores uses an index."""
     reading = {spec.name for spec in listed_tools(PRESETS["coordination"]) if spec.read_only}
     assert reading <= {tool for tool, _ in READS}
     database = app.stores.database

@@ -134,7 +134,7 @@ class Everything(RuleBasedStateMachine):
         self.check(tool, **arguments)
 
     def check(self, tool: str, **arguments: Any) -> None:
-        """Make a call; the answer, or the refusal, must be what the model says."""
+        """Make a call and compare its answer or refusal with the model's."""
         given = {name: value for name, value in arguments.items() if value is not None}
         expected = self.expected(tool, given)
         if isinstance(expected, Refused):
@@ -158,7 +158,7 @@ class Everything(RuleBasedStateMachine):
             return refused
 
     def event(self, spot: int) -> int:
-        """Return the id of an event; now and then of none."""
+        """Return the id of an event, or now and then of none."""
         return spot % (len(self.model.event_rooms) + 1) + 1
 
     @initialize()
@@ -182,7 +182,7 @@ class Everything(RuleBasedStateMachine):
 
     @rule(spot=SPOTS)
     def do_it_again(self, spot: int) -> None:
-        """Repeat an earlier call: its name is taken, its reaction or read mark is there."""
+        """Repeat an earlier call, whose name is taken or whose reaction or read mark exists."""
         tool, arguments = self.calls[-1 - spot % min(len(self.calls), 20)]
         self.check(tool, **arguments)
 
@@ -336,7 +336,7 @@ class Everything(RuleBasedStateMachine):
 
     @rule()
     def look_at_everything(self) -> None:
-        """Every list, page by page, is that of the model, and its total is right."""
+        """Compare every list with the model, page by page, and its total."""
         model = self.model
         self.pages("session_list", len(model.sessions))
         for status in ("active", "completed", "archived"):
@@ -367,7 +367,7 @@ class Everything(RuleBasedStateMachine):
             self.check(tool, limit=3, offset=offset, **arguments)
 
     def check_files(self) -> None:
-        """Each revision whose path was named has its two files, and nothing else lies about."""
+        """Check that each revision with a named path has its two files, and that there are no others."""
         artifacts = engines.files(self.root / "data")
         files = [path for path in artifacts.rglob("*") if path.is_file()]
         assert len(files) == (2 * self.model.revisions if engines.ENGINE == "sqlite" else 0)
@@ -391,7 +391,7 @@ def application(root: Path, data: Path) -> App:
 
 
 def masked(value: Any) -> Any:
-    """Replace times, and leave out paths and the texts the model does not write."""
+    """Replace times; leave out paths and the texts that the model does not write."""
     if isinstance(value, dict):
         return {name: masked(part) for name, part in value.items() if name not in HIDDEN}
     if isinstance(value, list):
@@ -410,5 +410,5 @@ def template(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_all_domains_do_what_a_simple_model_does(template: Path) -> None:
-    """In any order of calls, answers, refusals and lists equal those of the model."""
+    """Answers, refusals and lists equal those of the model in any order of calls."""
     run_state_machine_as_test(partial(Everything, template), settings=PROFILE)

@@ -1,4 +1,4 @@
-"""Contents that were files become rows when a data folder of a version before 0007 is opened: all or none."""
+"""Opening a data folder from before 0007 turns files of contents into rows: all or none."""
 
 import shutil
 import subprocess
@@ -33,7 +33,7 @@ WRITTEN = (
 
 
 def content_of(number: int) -> bytes:
-    """Return what a revision holds; the first and the last hold the same."""
+    """Return a revision's content; the first and the last are equal."""
     return f"{number % (REVISIONS - 1)} ".encode() * (BYTES // 2)
 
 
@@ -70,7 +70,7 @@ def file_of(data: Path, number: int) -> Path:
 
 
 def test_contents_are_read_without_the_files_that_held_them(data: Path) -> None:
-    """The files may go."""
+    """The files may be deleted."""
     opened = Stores(data)
     opened.start()
     shutil.rmtree(data / "artifacts")
@@ -99,7 +99,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 def test_a_file_that_is_not_what_was_stored_is_reported_and_the_others_are_taken(
     data: Path, harm: str
 ) -> None:
-    """By the check, and by a reading."""
+    """The check reports it, and so does a reading."""
     HARMS[harm](file_of(data, 1))
     opened = Stores(data)
     opened.start()
@@ -112,7 +112,7 @@ def test_a_file_that_is_not_what_was_stored_is_reported_and_the_others_are_taken
 
 
 def test_one_sound_file_of_a_content_is_enough(data: Path) -> None:
-    """Two revisions hold the same; the file of the first is gone."""
+    """Two revisions have equal contents; the file of the first is gone."""
     file_of(data, 0).unlink()
     opened = Stores(data)
     opened.start()
@@ -123,7 +123,7 @@ def test_one_sound_file_of_a_content_is_enough(data: Path) -> None:
 
 @pytest.mark.parametrize("column", ["filename", "digest"])
 def test_a_damaged_row_keeps_no_data_folder_from_being_opened(data: Path, column: str) -> None:
-    """Its content is no text; the check names it, and the other revisions are there."""
+    """The check names its unreadable content, and the other revisions are there."""
     engines.execute(data, f"UPDATE revision SET {column} = CAST(x'7b22ff' AS TEXT) WHERE revision_num = 1")
     opened = Stores(data)
     opened.start()
@@ -133,7 +133,7 @@ def test_a_damaged_row_keeps_no_data_folder_from_being_opened(data: Path, column
 
 
 def is_whole(data: Path) -> bool:
-    """Return whether a folder was taken over; if so, all of it, and else nothing."""
+    """Check that a folder was taken over completely or not at all; return whether it was."""
     taken = engines.query(data, "SELECT version_num FROM alembic_version") == [(HEAD,)]
     tables = {name for (name,) in engines.query(data, "SELECT name FROM sqlite_master")}
     assert "revision_new" not in tables
@@ -159,7 +159,7 @@ print("done", flush=True)
 
 @pytest.mark.thorough
 def test_a_kill_leaves_the_former_state_or_the_new_one(data: Path) -> None:
-    """Whenever it comes; who opens the folder next finds everything."""
+    """The next opening finds everything after any kill."""
     states = []
     for wait in (0.0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.6):
         folder = data.with_name(f"killed{len(states)}")

@@ -74,7 +74,7 @@ class Writer:
         return _acknowledged("revision", content, artifact_id=made.artifact_id, number=made.revision_num)
 
     def next(self) -> Acknowledged:
-        """Do something and say what."""
+        """Make a call and say which."""
         acts = (self._create, self._revise, self._revise, self._say, self._say, self._share)
         more = (self._log, self._log, self._comment, self._ask, self._mark)
         return self._random.choice((*acts, *more))()
@@ -178,7 +178,7 @@ NUMBERED = {
 
 
 def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examination:
-    """Open a data folder as the next server does, and check what must hold there.
+    """Open a data folder as the next server does, and check its promises.
 
     :returns: by promise, how it is broken.
     """
@@ -203,7 +203,7 @@ def _is_there(tx: Transaction, said: Acknowledged) -> bool:
 
 
 def miscounted(database: Database) -> list[str]:
-    """Return the counts of a database that differ from what is counted, and the gaps of its numbers."""
+    """Return the stored counts that differ from the rows, and the gaps of numbers."""
     with database.read() as tx:
         gaps = [
             f"{name} of {what}: {kept}, but {counted}"

@@ -1,4 +1,4 @@
-"""Values no tool should trip over, and an onlooker that sees whether anything changed."""
+"""Values that no tool should trip over, and an onlooker that detects any change."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -161,7 +161,7 @@ class Onlooker:
         self._connection, self._version = engines.watched(data)
 
     def state(self) -> tuple[int, list[tuple[str, int, int]]]:
-        """Return something that differs after any commit and any change of a file."""
+        """Return a value that differs after any commit and any change of a file."""
         (version,) = self._connection.execute(self._version).fetchone()
         return version, sorted(file for folder in self._folders for file in _files(folder))
 

@@ -33,7 +33,7 @@ def parameters(spec: ToolSpec) -> list[str]:
 
 @pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.name)
 def test_every_parameter_that_says_who_acts_is_declared(spec: ToolSpec) -> None:
-    """A tool that gets a new one has to say which it is."""
+    """A new parameter of this kind has to be declared."""
     for name in parameters(spec):
         if name.endswith("_by") or any(part in name for part in _SOUNDS):
             assert name in ACTORS or name in OTHERS, name
@@ -41,7 +41,7 @@ def test_every_parameter_that_says_who_acts_is_declared(spec: ToolSpec) -> None:
 
 
 def test_what_is_declared_is_there() -> None:
-    """No row is left of a parameter or a tool that is gone."""
+    """No row names a removed parameter or tool."""
     every = {name for spec in EVERY for name in parameters(spec)}
     assert set(ACTORS) | set(OTHERS) <= every
     for tool, name in FILTERS:
@@ -58,7 +58,7 @@ def test_what_is_declared_is_there() -> None:
 
 @pytest.mark.parametrize("domain", LISTED)
 def test_parameters_that_name_something_of_another_domain_are_declared(domain: str) -> None:
-    """Ids of what other domains keep; a worklog's sessions are its own."""
+    """They are ids of rows of other domains; a worklog's sessions are its own."""
     ids = {"session_id": "session", "artifact_id": "artifact", "room_id": "chat", "review_id": "review"}
     own = {name for name, other in ids.items() if other in NEEDS.get(domain, ())}
     own |= {"session_id"} if domain == "worklog" else set()

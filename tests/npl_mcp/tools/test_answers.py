@@ -1,4 +1,4 @@
-"""The shape of an answer of the default size: passages, then pointers, then what the documents lack."""
+"""An answer of the default size has passages, then pointers, then absent words."""
 
 import json
 import re
@@ -75,7 +75,7 @@ ABSENT = {
 
 @pytest.mark.parametrize("question", ABSENT)
 def test_what_no_section_has_gets_no_text(garden: Settings, question: str) -> None:
-    """The words are named, those that name things first; sections that come nearest are pointed to."""
+    """The answer names the words and gives advice, within 150 tokens."""
     text = markdown(garden, context=question)
     assert passages(text) == ""
     (line,) = (line for line in text.splitlines() if line.startswith("no section has: "))
@@ -92,7 +92,7 @@ def test_what_no_section_has_gets_no_text(garden: Settings, question: str) -> No
 
 
 def test_a_weak_answer_is_one_short_passage(garden: Settings) -> None:
-    """It says which words of the question the best section has; then come more pointers than usual."""
+    """It names the question's words that the best section has; pointers follow."""
     question = {"context": "before the buds swell in late winter", "topics": ["Watering"]}
     text = markdown(garden, **question)
     assert estimator("o200k_base").count(passages(text)) <= 120
@@ -104,7 +104,7 @@ def test_a_weak_answer_is_one_short_passage(garden: Settings) -> None:
 
 
 def test_pointers_name_the_next_sections_with_size_and_matching_line(garden: Settings) -> None:
-    """One line each, in the last mark; the bare selectors are ``request_more``."""
+    """Each has a line in the last mark; ``request_more`` has the bare selectors."""
     question = {"context": "sow sort 12 and thin it"}
     text = markdown(garden, **question)
     pointers = re.findall(r'^("[^\n]*") (\d+)(?: \([^)]*\))?(?:: (.*))?$', text, re.MULTILINE)
@@ -118,7 +118,7 @@ def test_pointers_name_the_next_sections_with_size_and_matching_line(garden: Set
 
 
 def test_reading_on_brings_that_section_alone(garden: Settings) -> None:
-    """A selector sent back with the question: cut around it where the section is long."""
+    """A selector sent with the question brings its section, a long one cut around the question."""
     question = "water the roots in the morning"
     answer = data(garden, context=question, selectors=["beds > ## Watering"], token_budget=300)
     (row,) = answer["sections"]
@@ -158,7 +158,7 @@ def test_several_subjects_share_the_answer(
 
 
 def test_the_best_passage_comes_first(garden: Settings) -> None:
-    """In Markdown; the content of JSON keeps the order of the document."""
+    """Markdown has passages best first; JSON keeps the order of the document."""
     question = {"context": "oil the secateurs after use and prune apple trees"}
     scores = [float(score) for score in re.findall(r" (\.\d+|1)(?: cut)? -->", markdown(garden, **question))]
     assert scores == sorted(scores, reverse=True)

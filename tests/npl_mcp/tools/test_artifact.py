@@ -1,4 +1,4 @@
-"""Promises of the artifact tools, seen by an MCP client."""
+"""Promises of the artifact tools, as an MCP client sees them."""
 
 import base64
 import shutil
@@ -59,7 +59,7 @@ def copy_of(settings: Settings, stored: dict[str, Any], filename: str = "plan.md
 
 @pytest.mark.engine("sqlite")
 def test_an_artifact_begins_with_revision_0(settings: Settings) -> None:
-    """The answer tells where the two files are; they hold the content and its description."""
+    """The answer names two files, which have the content and its description."""
     data = calls(settings, [create("A plan", b"hello", filename="plan v1.md", created_by="amy")])[0]["data"]
     folder = engines.files(settings.data_folder) / "1"
     file, meta = copy_of(settings, data, "plan v1.md"), folder / "revision-0.meta.md"
@@ -82,7 +82,7 @@ def test_the_former_name_gives_the_file_in_base64(settings: Settings) -> None:
 
 
 def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
-    """Keys in order, values of any form as values, then the unchanged notes."""
+    """Keys keep their order, values their form; the unchanged notes follow."""
     hostile = "x: y --- # \"'{[ \u200b"
     requests = [
         create(hostile, created_by=hostile, purpose="Draft"),
@@ -126,7 +126,7 @@ def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
 def test_what_is_refused_leaves_nothing_behind(
     settings: Settings, change: dict[str, Any], code: str, said: str
 ) -> None:
-    """No artifact, no file; the name can still be used."""
+    """It leaves no artifact and no file; the name can still be used."""
     tool, arguments = create()
     refused, listed, made = calls(settings, [(tool, arguments | change), ("artifact_list", {}), create()])
     assert refused["error_code"] == code
@@ -155,7 +155,7 @@ def test_what_is_refused_leaves_nothing_behind(
     ],
 )
 def test_errors_say_what_is_there(settings: Settings, request_: Request, code: str, said: str) -> None:
-    """Each has its code, and changes nothing."""
+    """Each error has its code, and changes nothing."""
     *_, before, answer, after = calls(settings, [create(), revise(), history(), request_, history()])
     assert answer["error_code"] == code
     assert said in answer["error"]
@@ -168,7 +168,7 @@ WRONG_BASE64 = (*WRONG_PADDING, *NO_CONTENT, "SGVsbG8=\n", "SGVs bG8=", "SGVsbG9
 
 
 def test_base64_is_strict(settings: Settings) -> None:
-    """Only the one way RFC 4648 (section 4) writes a content is read; nothing is skipped or guessed."""
+    """Content must have the one form of RFC 4648 (section 4); nothing is skipped or guessed."""
     tool, arguments = create()
     requests = [(tool, arguments | {"file_content_base64": text}) for text in WRONG_BASE64]
     *refused, right = calls(settings, [*requests, create(content=b"Hello")])
@@ -224,7 +224,7 @@ RIGHT_FILENAMES = (
 
 @pytest.mark.engine("sqlite")
 def test_ordinary_filenames_are_kept(settings: Settings) -> None:
-    """Letters of any language, digits and a few signs; the file is found under its name."""
+    """Letters of any language, digits and a few signs stay; the file has this name."""
     made = calls(settings, [create(name, filename=name) for name in RIGHT_FILENAMES])
     for name, answer in zip(RIGHT_FILENAMES, made, strict=True):
         assert copy_of(settings, answer["data"], name).read_bytes() == b"one\n"
@@ -235,7 +235,7 @@ NAMES = ("../../x", "/etc/passwd", "a\\b", "..", "x" * 200)
 
 @pytest.mark.engine("sqlite")
 def test_names_never_become_paths(settings: Settings) -> None:
-    """An artifact may be called anything; its folder is its number."""
+    """An artifact may have any name; its folder is its number."""
     made = calls(settings, [create(name) for name in NAMES])
     assert [answer["data"]["artifact_name"] for answer in made] == list(NAMES)
     assert {path.split("/")[0] for path in kept_files(settings)} == {"1", "2", "3", "4", "5"}
@@ -244,7 +244,7 @@ def test_names_never_become_paths(settings: Settings) -> None:
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize("harm", ["gone", "changed", "longer", "link", "no description"])
 def test_a_file_that_is_not_what_was_stored_is_made_again(settings: Settings, harm: str) -> None:
-    """Its changed text is not returned, and the target of a link is not changed."""
+    """Its changed text is not returned, and the target of a link stays."""
     made = calls(settings, [create(), revise()])
     file = copy_of(settings, made[1]["data"])
     meta = file.with_name("revision-1.meta.md")
@@ -270,7 +270,7 @@ def test_a_file_that_is_not_what_was_stored_is_made_again(settings: Settings, ha
 
 @pytest.mark.engine("sqlite")
 def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
-    """Nothing is written where it leads; contents are given, and no answer names their files."""
+    """Nothing is written to its target; contents are returned, and no answer names their files."""
     calls(settings, [create()])
     folder, elsewhere = engines.files(settings.data_folder) / "1", settings.cwd / "elsewhere"
     folder.rename(elsewhere)
@@ -285,7 +285,7 @@ def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
 
 @pytest.mark.engine("sqlite")
 def test_a_call_works_again_when_its_folder_does(settings: Settings) -> None:
-    """A file stands where a folder should be, and is taken away, all under one server."""
+    """A file replaces the folder and is removed again, under one server."""
     engines.unused(settings.data_folder)
     place = settings.data_folder
 
@@ -316,7 +316,7 @@ def plain(content: str, name: str = "plan", **more: Any) -> Request:
 
 
 def test_text_comes_and_goes_as_it_is(settings: Settings) -> None:
-    """Byte for byte; base64 is for those who ask for it."""
+    """Text is kept byte for byte; only a caller that asks for base64 gets it."""
     revision = ("artifact_add_revision", {"artifact_id": 1, "content": "new", "filename": "plan.md"})
     first = ("artifact_get", {"artifact_id": 1, "revision": 0})
     made, got, coded, revised, newest = calls(
@@ -393,7 +393,7 @@ def test_an_archived_artifact_is_read_and_takes_nothing(settings: Settings) -> N
 
 
 def test_a_revision_is_added_to_the_one_it_was_made_from(settings: Settings) -> None:
-    """With the number that its author has read; after another came, it is refused with that number."""
+    """The caller sends the number it has read; after another revision it is refused with that number."""
     requests = [create(), revise(b"by ann", expect=0), revise(b"by bo", expect=0), revise(b"by bo", expect=1)]
     _, added, refused, again = calls(settings, requests)
     assert (added["data"]["revision_num"], again["data"]["revision_num"]) == (1, 2)

@@ -1,4 +1,4 @@
-"""Hostile and mistaken input: a clear error with a code, or the right answer, and the server lives on."""
+"""Hostile and mistaken input ends in a clear error or the right answer, and the server lives on."""
 
 import os
 from collections.abc import Callable
@@ -97,7 +97,7 @@ HOSTILE = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_text_ends_in_an_answer_or_a_clear_error(settings: Settings, docs: Path, case: str) -> None:
-    """No text takes the server down, and none is worked on beyond the time limit for long."""
+    """No text ends the server, and none is worked on long beyond the time limit."""
     (docs / "hostile.md").write_bytes(HOSTILE[case])
 
     async def work(client: Client[Any]) -> list[dict[str, Any]]:
@@ -181,21 +181,21 @@ def test_an_argument_that_cannot_be_used_is_named(settings: Settings, case: str)
 
 @pytest.mark.parametrize("budget", [1, 7, 2**31, 2**53])
 def test_every_whole_budget_is_a_budget(settings: Settings, budget: int) -> None:
-    """From one to more than anybody has; zero stands for none."""
+    """Any number from one up is accepted; zero means no limit."""
     request = {"file": "guide.md", "context": "pruning trees", "token_budget": budget}
     data = calls(settings, [("npl_load_tailored", request)])[0]["data"]
     assert data["total_tokens"] <= budget
 
 
 def test_a_context_of_ten_megabytes_is_answered(settings: Settings) -> None:
-    """Only a part of it is analysed; its beginning counts."""
+    """Only a part of it is analysed, which includes the beginning."""
     context = "prune fruit trees in winter. " + "lorem ipsum dolor " * (10 * MiB // 18)
     data = calls(settings, [("npl_load_tailored", {"file": "guide.md", "context": context})])[0]["data"]
     assert data["sections"][0]["title"] == "Pruning"
 
 
 def test_a_file_that_vanishes_is_reported(settings: Settings, docs: Path) -> None:
-    """A file that was indexed and is gone is not served from memory."""
+    """A removed file is not served from memory."""
 
     async def work(client: Client[Any]) -> dict[str, Any]:
         await client.call_tool("npl_section_index", {"file": "guide.md"})
@@ -210,7 +210,7 @@ def test_a_file_that_vanishes_is_reported(settings: Settings, docs: Path) -> Non
 def test_a_file_of_a_folder_that_vanishes_is_named(
     settings: Settings, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was there when the folder was listed; the answer has the others, and says what is missing."""
+    """It vanishes after the listing; the answer has the others and names it."""
     look = os.lstat
 
     def late(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
@@ -228,7 +228,7 @@ def test_a_file_of_a_folder_that_vanishes_is_named(
 
 
 def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) -> None:
-    """It is left out, and the answer says so."""
+    """The file is left out, and the answer says so."""
     (docs / "plants" / "bad.md").write_bytes(b"\xff\xfe")
     answer = calls(settings, [("npl_section_index", {"file": "plants"})])[0]["data"]
     assert [node["name"] for node in answer["sections"]] == ["plants/beans.md", "plants/roses.md"]
@@ -245,7 +245,7 @@ def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) ->
 def test_hundreds_of_remarks_leave_the_budget_to_the_sections(
     settings: Settings, docs: Path, budget: int, form: str
 ) -> None:
-    """Bad files and selectors that find nothing are named as far as a part of it reaches, and counted."""
+    """Bad files and selectors are named within a part of the budget, and the others counted."""
     for number in range(100):
         (docs / f"bad{number}.md").write_bytes(b"# \xff\n")
     nowhere = [f"## Nowhere {number}" for number in range(60)]
@@ -273,7 +273,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str | None]] = [
 
 
 def test_an_error_names_the_argument_that_cannot_be_used(settings: Settings) -> None:
-    """A program need not look for it in the message; other errors have none."""
+    """A program need not search the message for it; other errors have none."""
     answers = calls(settings, [(tool, given) for tool, given, _ in MISTAKES])
     assert [answer.get("parameter") for answer in answers] == [name for *_, name in MISTAKES]
     assert not any(answer["success"] for answer in answers)

@@ -1,4 +1,4 @@
-"""Promises of the chat tools, seen by an MCP client."""
+"""Promises of the chat tools, as an MCP client sees them."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ TEAM = ["alice", "bob", "carol"]
 
 
 class Desk:
-    """Calls of a server.
+    """A caller of a server's tools.
 
     :param call: calls a tool by its full name.
     """
@@ -26,17 +26,17 @@ class Desk:
         self.call = call
 
     def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a chat tool, or another by its full name; give the envelope."""
+        """Call a chat tool, or another by its full name; return the envelope."""
         return self.call(tool if tool.startswith(("artifact_", "session_")) else f"chat_{tool}", **arguments)
 
     def do(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool that succeeds; give its data."""
+        """Call a tool that succeeds; return its data."""
         body = self.ask(tool, **arguments)
         assert body["success"], (tool, arguments, body)
         return body["data"]
 
     def refused(self, tool: str, **arguments: Any) -> tuple[str, str]:
-        """Call a tool that refuses; give the code and the text."""
+        """Call a tool that refuses; return the code and the text."""
         body = self.ask(tool, **arguments)
         assert not body["success"], (tool, arguments, body)
         return body["error_code"], body["error"]
@@ -88,7 +88,7 @@ def test_a_room_begins_with_its_members(desk: Desk) -> None:
 
 
 def test_a_room_belongs_to_a_session(desk: Desk) -> None:
-    """An absent session is made, and every event of the room is activity of the session."""
+    """A missing session is made, and every event of the room is activity of the session."""
     first = desk.do("create_room", name="a", members=TEAM, session_id="s1", session_title="One")
     second = desk.do("create_room", name="b", members=TEAM, session_id="s1")
     third = desk.do("create_room", name="c", members=TEAM, session_title="Two")
@@ -124,7 +124,7 @@ def test_a_room_has_an_address_where_there_is_a_web_face(settings: Settings, con
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk: Desk) -> None:
-    """Each refusal has its code and says what there is instead."""
+    """Each refusal has its code and the alternatives."""
     den, attic = desk.room(), desk.room("attic", ["alice", "zoe"])
     message = desk.say(den, "hello")
     todo = desk.do("create_todo", room_id=den, persona="alice", description="x")["event_id"]
@@ -188,7 +188,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
 
 @pytest.mark.parametrize(("text", "names"), cases("mentions"))
 def test_mentions_name_members(text: str, names: list[str]) -> None:
-    """The longest name after the sign, in order of first appearance; no addresses and no outsiders."""
+    """The longest name after the sign counts, in order of appearance; addresses and outsiders do not."""
     members = [
         "alice",
         "bob",
@@ -207,7 +207,7 @@ def test_mentions_name_members(text: str, names: list[str]) -> None:
 
 
 def test_mentions_are_found_in_any_text() -> None:
-    """Random text neither fails nor mentions a member twice; a long text of signs comes to an end."""
+    """Random text neither fails nor mentions a member twice; a long run of signs is read in time."""
     draw = random.Random(3)
     members = ["a", "ab", "a-b", "ab c", "b.", "é"]
     for _ in range(2000):
@@ -222,7 +222,7 @@ def test_mentions_are_found_in_any_text() -> None:
 
 
 def test_a_time_gives_what_came_later(settings: Settings, desk: Desk) -> None:
-    """Any ISO 8601 form is compared as the time it means, and the answer has a cursor to go on with."""
+    """Any ISO 8601 form means its time, and the answer has a cursor for the next call."""
     moments = [f"2026-03-01T{hour:02}:00:00.500000Z" for hour in (9, 10, 10, 11)]
     forms: list[tuple[str, int]] = [
         ("2026-03-01", 4),
@@ -247,7 +247,7 @@ def test_a_time_gives_what_came_later(settings: Settings, desk: Desk) -> None:
 
 
 def test_times_of_a_room_never_fall(settings: Settings, desk: Desk) -> None:
-    """A clock that was set back does not put a later event before an earlier one."""
+    """After a clock was set back, later events still have later times."""
     room = desk.room()
     execute(settings.data_folder, "UPDATE event SET timestamp = '2999-01-01T00:00:00.000000Z' WHERE id = 3")
     desk.say(room, "x")
@@ -255,7 +255,7 @@ def test_times_of_a_room_never_fall(settings: Settings, desk: Desk) -> None:
 
 
 def test_what_is_no_place_in_a_feed_is_refused(desk: Desk) -> None:
-    """The message shows a cursor and a time that would do."""
+    """The message shows a valid cursor and a valid time."""
     room = desk.room()
     bad: list[Any] = [
         "yesterday",
@@ -286,7 +286,7 @@ def test_what_is_no_place_in_a_feed_is_refused(desk: Desk) -> None:
 
 
 def test_a_poller_sees_every_event_once(desk: Desk) -> None:
-    """While eight others write, in small pages, by following the cursor."""
+    """It follows the cursor in small pages while eight others write."""
     room, side = desk.room(), desk.room("side")
     seen: list[int] = []
     cursor = desk.do("get_feed", room_id=room)["cursor"]

@@ -1,4 +1,4 @@
-"""Joining, leaving and archiving rooms; whom messages reach. Seen by an MCP client."""
+"""Rooms as an MCP client sees them: joining, leaving, archiving, and the recipients of messages."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ MENTIONS: dict[str, tuple[list[str], list[str]]] = {
 
 @pytest.mark.parametrize("text", MENTIONS)
 def test_everybody_is_mentioned_and_nobody_is_named(den: Call, text: str) -> None:
-    """An unknown name is in the answer, so that the sender can correct it."""
+    """The answer has an unknown name, so that the sender can correct it."""
     mentions, unknown = MENTIONS[text]
     sent = say(den, text)
     assert (sent["mentions"], sent.get("unknown_mentions", [])) == (mentions, unknown)
@@ -74,7 +74,7 @@ def test_nobody_joins_with_the_sign_of_a_mention(den: Call) -> None:
 
 
 def test_few_of_many_unknown_names_are_told(den: Call) -> None:
-    """A text full of signs is code."""
+    """A text with very many signs is code."""
     assert len(say(den, " ".join(f"@x{number}" for number in range(99)))["unknown_mentions"]) == 20
 
 
@@ -91,7 +91,7 @@ WRITES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", ["room", "session"])
 def test_what_is_archived_refuses_every_write(den: Call, what: str) -> None:
-    """A room by itself, or by its session; both are still read, and open again as they were."""
+    """A room is archived alone or with its session; both are still read, and reopen as they were."""
     content = {"artifact_type": "text", "content": "x", "filename": "x.md"}
     do(den, "artifact_create", name="x", **content)
     do(den, "chat_create_todo", room_id=1, persona="bo", description="x")

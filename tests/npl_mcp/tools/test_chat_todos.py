@@ -1,4 +1,4 @@
-"""Todos that are claimed for a time and wait for others, seen by an MCP client."""
+"""Todos that are claimed for a time and wait for others, as an MCP client sees them."""
 
 from functools import partial
 from typing import Any
@@ -44,13 +44,13 @@ def listed(call: Call, **which: Any) -> list[int]:
 
 
 def end_leases(settings: Settings) -> None:
-    """Let all claims be over, as they are after a time."""
+    """End all claims, as their time would."""
     over = "UPDATE todo SET lease_until = '2020-01-01T00:00:00.000000Z' WHERE lease_until > ''"
     engines.execute(settings.data_folder, over)
 
 
 def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
-    """No event, no notification, only a later end."""
+    """It adds no event and no notification, only time."""
     event = todo(den)
     first = claim(den, event_id=event, lease=60)["todo"]["lease_until"]
     events = den("chat_list_rooms")["data"]["items"][0]["event_count"]
@@ -59,7 +59,7 @@ def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
 
 
 def test_who_has_claimed_something_gets_it_again(den: Call, settings: Settings) -> None:
-    """A claim whose answer was lost is repeated; when it is done or over, the next one comes."""
+    """A claim whose answer was lost is repeated; after its end the next todo comes."""
     one, two = todo(den), todo(den)
     assert [claim(den, room_id=1)["todo"]["event_id"] for _ in range(2)] == [one, one]
     assert claim(den, "cy", room_id=1)["todo"]["event_id"] == two
@@ -76,7 +76,7 @@ def notes(call: Call, persona: str) -> list[tuple[str, int]]:
 
 
 def test_who_loses_a_todo_is_told(den: Call, settings: Settings) -> None:
-    """Once of each claim that is over, and when another takes or gets what one had."""
+    """The former holder is told once when its claim ends, or when another agent gets the todo."""
     event = todo(den)
     claim(den, event_id=event)
     assert notes(den, "bo") == []
@@ -94,7 +94,7 @@ def test_who_loses_a_todo_is_told(den: Call, settings: Settings) -> None:
 
 
 def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
-    """Nothing is committed then. The holder is told, and one who waits for the room or the todo gets it."""
+    """No commit wakes it. The holder is told, and a caller that waits for the room or the todo gets it."""
 
     async def script(client: Client[Any]) -> None:
         async def do(tool: str, **arguments: Any) -> Any:
@@ -124,7 +124,7 @@ def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
 
 
 def test_who_waits_for_one_todo_gets_it_when_it_is_free(settings: Settings) -> None:
-    """Released, or after the last of those that it waits for; what is never free is refused at once."""
+    """It is released, or its last blocker done; a todo that is never free is refused at once."""
 
     async def script(client: Client[Any]) -> None:
         async def ask(tool: str, **arguments: Any) -> Any:
@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = cases("npl_mcp/tools/chat_
 
 
 def test_what_cannot_be_claimed(den: Call) -> None:
-    """Each refusal says why, and changes nothing."""
+    """Each refusal has its reason, and changes nothing."""
     assert todo(den, assigned_to="cy") == 4
     assert todo(den, blocked_by=[4]) == 5
     assert todo(den) == 6
@@ -173,7 +173,7 @@ def test_what_cannot_be_claimed(den: Call) -> None:
 
 
 def test_a_todo_waits_for_others_of_its_room_and_never_for_itself(den: Call) -> None:
-    """Directly or through others. A change without blockers keeps them; an empty list removes them."""
+    """Blockers may form no circle. A change without blockers keeps them; an empty list removes them."""
     den("chat_create_room", name="other", members=TEAM)
     one, elsewhere = todo(den), todo(den, room_id=2)
     two = todo(den, blocked_by=[one])
@@ -193,7 +193,7 @@ def test_a_todo_waits_for_others_of_its_room_and_never_for_itself(den: Call) -> 
 
 
 def test_after_its_time_a_claim_is_as_if_it_had_never_been(den: Call, settings: Settings) -> None:
-    """In every list and in the feed; another may claim it, and then the first is too late."""
+    """It shows in no list or feed; another may claim the todo, and then the first is too late."""
     one = todo(den)
     claim(den, event_id=one)
     end_leases(settings)
@@ -235,7 +235,7 @@ def test_an_assignment_outlives_the_claim(den: Call, settings: Settings, renewed
 
 
 def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Settings) -> None:
-    """The work is not lost because the time was."""
+    """The work counts although the claim had ended."""
     event = todo(den)
     claim(den, event_id=event)
     end_leases(settings)
@@ -244,7 +244,7 @@ def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Setting
 
 
 def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
-    """Another agent is told of the claim and of the finished work; its doer may repeat it."""
+    """Other agents are told of the claim and of the finished work; its doer may repeat the call."""
     event = todo(den)
     claim(den, event_id=event)
     end_leases(settings)
@@ -262,7 +262,7 @@ def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
 
 
 def test_who_has_nothing_to_do_waits_for_it(settings: Settings) -> None:
-    """One of two who wait gets the todo; the other gets the next."""
+    """The first of two waiting callers gets the todo, the second the next."""
 
     async def script(client: Client[Any]) -> None:
         async def do(tool: str, **arguments: Any) -> Any:

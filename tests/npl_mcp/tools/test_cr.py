@@ -1,4 +1,4 @@
-"""Change requests through the tools, by a client, in a project with one of them."""
+"""Change requests through the tools, in a project with one of them."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ TYPES = ("Architecture", "Feature Enhancement", "Bug Fix", "Technical Debt", "Do
 class Workspace:
     """A project and a server started in it.
 
-    :param connect: starts the server.
+    :param connect: starts it.
     :param folder: the project's.
     """
 
@@ -92,7 +92,7 @@ def listed(settings: Settings) -> list[dict[str, Any]]:
 
 
 def test_ten_tools_are_listed_by_the_names_clients_know(settings: Settings) -> None:
-    """The list of them is smaller than it was ever elsewhere."""
+    """Their list is smaller than any earlier one."""
     tools = listed(settings)
     assert {tool["name"] for tool in tools} == {
         "list_projects",
@@ -110,7 +110,7 @@ def test_ten_tools_are_listed_by_the_names_clients_know(settings: Settings) -> N
 
 
 def test_schemas_say_what_may_be_given(settings: Settings) -> None:
-    """Statuses, types, priorities and modes stand in the schemas; every tool is described."""
+    """The schemas list statuses, types, priorities and modes; every tool is described."""
     by_name = {tool["name"]: tool["inputSchema"]["properties"] for tool in listed(settings)}
     assert by_name["update_cr_status"]["status"]["enum"] == list(STATUSES)
     assert by_name["create_cr"]["type"]["enum"] == list(TYPES)
@@ -135,7 +135,7 @@ def test_schemas_say_what_may_be_given(settings: Settings) -> None:
 
 
 def test_the_whole_text_comes_by_default(ended: tuple[Workspace, str]) -> None:
-    """All headings and paragraphs, the title's too; front matter comes as fields."""
+    """It has all headings and paragraphs, the title's too; front matter comes as fields."""
     data = ended[0].ask("get_cr", key="TST-002")
     assert data["other"] == {"custom": "kept: yes"}
     assert data["dateCreated"] == "2025-01-01T00:00:00.000Z"
@@ -144,7 +144,7 @@ def test_the_whole_text_comes_by_default(ended: tuple[Workspace, str]) -> None:
 
 
 def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Workspace, str]) -> None:
-    """The first heading beats the front matter; unknown fields come, too; line ends leave the digest."""
+    """The first heading beats the front matter; unknown fields come too; the digest ignores line ends."""
     assert ended[0].ask("get_cr", key="TST-002", mode="attributes") == {
         "code": "TST-002",
         "title": "Second",
@@ -175,7 +175,7 @@ def test_an_unknown_mode_is_refused_with_the_three(workspace: Workspace) -> None
 
 @pytest.mark.parametrize("key", ["2", "002", "tst-2", "TST-0002", " 2 "])
 def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
-    """Number alone, any case, any zeros, blanks around it."""
+    """A number alone, any case, any zeros and blanks around it are accepted."""
     assert workspace.ask("get_cr", key=key, mode="metadata")["code"] == "TST-002"
 
 
@@ -186,7 +186,7 @@ def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
 def test_a_wrong_name_is_told(
     workspace: Workspace, arguments: dict[str, Any], code: str, parts: list[str]
 ) -> None:
-    """With the names there are; nothing of other files is read."""
+    """The error has the existing names, and no other file is read."""
     refusal, error = workspace.fail("get_cr", **arguments)
     assert refusal == code
     assert all(part in error for part in parts), error
@@ -194,7 +194,9 @@ def test_a_wrong_name_is_told(
 
 
 def test_sections_are_listed_in_document_order(ended: tuple[Workspace, str]) -> None:
-    """Seven, levels shown; equal headings have different paths, each of which leads to its section."""
+    """There are seven with their levels; equal headings have different paths, each of which leads to its
+    section.
+    """
     workspace, _ = ended
     rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
     assert [(row["section"], row["chars"]) for row in rows] == [
@@ -222,12 +224,12 @@ def test_sections_are_listed_in_document_order(ended: tuple[Workspace, str]) -> 
     ],
 )
 def test_a_section_is_found_by_any_form_of_its_name(ended: tuple[Workspace, str], name: str) -> None:
-    """All mean the same one, subsections included."""
+    """All forms mean the same section, subsections included."""
     assert ended[0].section(name) == "first para\n\n### Sub A\n\naaa\n\n### Sub B\n\nbbb"
 
 
 def test_an_ambiguous_name_is_answered_with_paths_that_work(workspace: Workspace) -> None:
-    """Reading and writing take each of them as it is."""
+    """Reading and writing accept each path as it is."""
     code, error = workspace.fail("manage_cr_sections", key="2", operation="get", section="Sub A")
     assert code == "NOT_FOUND"
     paths = [line.removeprefix("  - ") for line in error.split("\n")[1:]]
@@ -242,7 +244,7 @@ def test_an_ambiguous_name_is_answered_with_paths_that_work(workspace: Workspace
 
 @pytest.mark.parametrize("path", ["# Second / ## 2. Rationale / ### Sub A", "## 2. Rationale / ### Sub A"])
 def test_a_duplicate_is_read_and_written_by_its_path(ended: tuple[Workspace, str], path: str) -> None:
-    """Whole or from anywhere inside; only its paragraph changes."""
+    """The path may be the full one or begin anywhere; only its paragraph changes."""
     workspace, end = ended
     assert workspace.section(path) == "dup"
     before = workspace.file.read_bytes()
@@ -261,7 +263,7 @@ def test_a_duplicate_is_read_and_written_by_its_path(ended: tuple[Workspace, str
 def test_every_path_leads_to_its_own_section(
     workspace: Workspace, text: str, wanted: str, heading: str, contents: list[str]
 ) -> None:
-    """Also when a heading is written like the path of another section."""
+    """A heading may even be written like the path of another section."""
     workspace.file.write_text(SECOND.partition("## 1.")[0] + text, encoding="utf-8")
     answer = workspace.edit("replace", wanted, f"{heading}\n\nnew")
     rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
@@ -275,7 +277,7 @@ def test_every_path_leads_to_its_own_section(
 
 
 def test_a_part_of_a_name_is_read_but_not_replaced(workspace: Workspace) -> None:
-    """The answer says which sections have it in their names, and how to add one."""
+    """The refusal lists the sections with it in their names, and says how to add one."""
     assert workspace.section("Criteria") == "- [ ] one"
     code, error = workspace.fail(
         "manage_cr_sections", key="2", operation="update", section="Criteria", content="x"
@@ -308,7 +310,7 @@ def test_a_part_of_a_name_is_read_but_not_replaced(workspace: Workspace) -> None
 def test_an_operation_that_cannot_be_done_changes_nothing(
     workspace: Workspace, arguments: dict[str, Any], parts: list[str]
 ) -> None:
-    """And says what is missing or wrong."""
+    """The error says what is missing or wrong."""
     code, error = workspace.fail("manage_cr_sections", key="2", **arguments)
     assert code in ("MISSING_REQUIRED", "INVALID_PARAMETER", "NOT_FOUND")
     assert all(part in error for part in parts), error
@@ -325,7 +327,7 @@ EDITS = [
 def test_an_edit_changes_these_bytes_and_no_others(
     ended: tuple[Workspace, str], operation: str, section: str, content: str, old: str, new: str
 ) -> None:
-    """Line ends, blank lines, front matter and the final line end stay; only ``lastModified`` follows."""
+    """Line ends, blank lines and front matter stay; only ``lastModified`` follows."""
     workspace, end = ended
     before = workspace.file.read_bytes()
     workspace.edit(operation, section, content)
@@ -354,7 +356,7 @@ def test_both_spellings_of_an_update_do_the_same(
     more: dict[str, str],
     expected: str,
 ) -> None:
-    """``update`` with a mode, ``replace`` being the default, and the mode as operation."""
+    """They are ``update`` with a mode, by default ``replace``, and the mode as operation."""
     answer = workspace.edit("update", "Rationale", "x", **more)
     assert workspace.section("Rationale") == expected
     assert answer["operation"] == more.get("updateMode", "replace")
@@ -364,7 +366,7 @@ def test_both_spellings_of_an_update_do_the_same(
 
 
 def test_an_edit_says_which_subsections_are_gone(workspace: Workspace) -> None:
-    """By their headings; an edit that leaves them says nothing."""
+    """The answer has their headings, or nothing if they stay."""
     assert "removed" not in workspace.edit("append", "Rationale", "x")
     assert "removed" not in workspace.edit("replace", "Rationale", "y\n\n### Sub A\n\nz")
     assert workspace.edit("update", "Rationale", "NEW")["removed"] == ["### Sub A"]
@@ -379,7 +381,7 @@ def test_a_renamed_section_is_answered_with_its_new_path(workspace: Workspace) -
 def test_lines_of_front_matter_nobody_knows_stay(
     connect: Connect, settings: Settings, tmp_path: Path
 ) -> None:
-    """Comments, quotes, blanks, lists, and a mark before everything."""
+    """They are comments, quotes, blanks, lists, and a leading byte order mark."""
     odd = (
         "# a comment\nTags :  [a, 'b']   # both\nnested:\n  - one\n  -   two\n\npriority:   'High'  # soon\n"
     )
@@ -397,7 +399,7 @@ def test_lines_of_front_matter_nobody_knows_stay(
 
 
 def test_a_new_change_request_gets_the_next_key(workspace: Workspace) -> None:
-    """File, name and front matter are as they have always been."""
+    """File, name and front matter have the form they always had."""
     data = workspace.ask("create_cr", type="Bug Fix", data={"title": "First bug", "priority": "Critical"})
     assert (data["key"], data["status"]) == ("TST-003", "Proposed")
     assert data["path"] == "docs/CRs/TST-003-first-bug.md"
@@ -422,7 +424,7 @@ OUTLINES = {
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_type_has_its_template(workspace: Workspace, kind: str) -> None:
-    """Numbered sections, each of which can be read and written by its name."""
+    """Its sections are numbered, and each can be read and written by its name."""
     made = workspace.ask("create_cr", type=kind, data={"title": "Some title"})
     wanted = OUTLINES.get(kind, OUTLINES["Architecture"]).split(", ")
     assert made["sections"] == [f"## {number}. {name}" for number, name in enumerate(wanted, 1)]
@@ -434,7 +436,7 @@ def test_every_type_has_its_template(workspace: Workspace, kind: str) -> None:
 
 
 def test_content_takes_the_templates_place(workspace: Workspace) -> None:
-    """Its own title gives way to the one given; comments in code stay; everything else is written."""
+    """The given title replaces the content's; comments in code stay; everything else is written."""
     data = {
         "title": "With: content #1",
         "content": "# Other\r\n\r\ntext\r\n\r\n```bash\r\n# comment\r\n```\r\n",
@@ -463,7 +465,7 @@ def test_content_takes_the_templates_place(workspace: Workspace) -> None:
 def test_what_cannot_be_written_as_data_is_refused(
     workspace: Workspace, arguments: dict[str, Any], part: str
 ) -> None:
-    """The field is named, and no file is made anywhere."""
+    """The error names the field, and no file is made anywhere."""
     code, error = workspace.fail("create_cr", **arguments)
     assert code in ("INVALID_PARAMETER", "MISSING_REQUIRED")
     assert part in error
@@ -483,7 +485,7 @@ def test_what_cannot_be_written_as_data_is_refused(
     ],
 )
 def test_a_title_is_kept_whatever_its_file_is_called(workspace: Workspace, title: str, name: str) -> None:
-    """The name of the file drops what not every system holds; the title reads back as given."""
+    """The file's name drops unportable characters; the title reads back as given."""
     made = workspace.ask("create_cr", type="Bug Fix", data={"title": title})
     assert made["path"] == f"docs/CRs/TST-003-{name}.md"
     assert workspace.ask("get_cr", key="3", mode="metadata")["title"] == title
@@ -491,13 +493,13 @@ def test_a_title_is_kept_whatever_its_file_is_called(workspace: Workspace, title
 
 @pytest.mark.parametrize("name", ["TST-050.md", "tst-050-x.md", "TST-050-.md"])
 def test_a_number_that_any_file_has_is_not_given_again(workspace: Workspace, name: str) -> None:
-    """With any content, with or without a slug."""
+    """The file's content and slug do not matter."""
     (workspace.tickets / name).write_text("", encoding="utf-8")
     assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-051"
 
 
 def test_numbers_grow_beyond_three_digits_and_begin_where_the_project_says(workspace: Workspace) -> None:
-    """At least three digits, more when needed."""
+    """A number has at least three digits."""
     config = workspace.folder / ".mdt-config.toml"
     config.write_text(config.read_text(encoding="utf-8") + "startNumber = 1000\n", encoding="utf-8")
     assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-1000"
@@ -520,14 +522,14 @@ def test_any_status_may_follow_any(ended: tuple[Workspace, str]) -> None:
 def test_a_status_there_is_not_is_refused_with_those_there_are(
     workspace: Workspace, more: dict[str, str]
 ) -> None:
-    """All seven are named, where any was given."""
+    """The error names all seven."""
     code, error = workspace.fail("update_cr_status", key="2", **more)
     assert code == ("INVALID_PARAMETER" if more else "MISSING_REQUIRED")
     assert not more or all(status in error for status in STATUSES)
 
 
 def test_a_new_attribute_gets_a_line_before_the_end(ended: tuple[Workspace, str]) -> None:
-    """All other bytes stay, and cleared it keeps its line."""
+    """All other bytes stay, and a cleared attribute keeps its line."""
     workspace, end = ended
     before = workspace.file.read_bytes()
     data = workspace.ask("update_cr_attrs", key="2", attributes={"assignee": "me"})
@@ -557,7 +559,7 @@ ATTRIBUTES = {
 
 @pytest.mark.parametrize(("name", "values"), ATTRIBUTES.items())
 def test_every_attribute_is_set_and_read(workspace: Workspace, name: str, values: tuple[object, str]) -> None:
-    """As data: what a value looks like does not matter. Set again, nothing is written."""
+    """Any value is kept as data. The same value again writes nothing."""
     given, read = values
     workspace.ask("update_cr_attrs", key="2", attributes={name: given})
     assert workspace.ask("get_cr", key="2", mode="attributes")[name] == read
@@ -587,7 +589,7 @@ def test_an_attribute_that_does_not_fit_changes_nothing(
 
 
 def test_a_repeated_field_is_changed_everywhere(connect: Connect, settings: Settings, tmp_path: Path) -> None:
-    """So that readers that take the first and readers that take the last agree."""
+    """Readers of the first and of the last occurrence then agree."""
     workspace = Workspace(
         connect, settings, tmp_path / "proj", text=SECOND.replace("type:", "status: Rejected\ntype:")
     )
@@ -604,7 +606,7 @@ def numbered(workspace: Workspace, number: int, **fields: str) -> None:
 
 
 def test_lists_are_short_rows_from_the_highest_number_down(workspace: Workspace) -> None:
-    """By numbers, not as texts; in pages."""
+    """They are sorted as numbers, not as texts, and come in pages."""
     for number in (10, 1000, 9):
         numbered(workspace, number)
     page = workspace.ask("list_crs", limit=2, offset=1)
@@ -635,7 +637,7 @@ def test_lists_are_short_rows_from_the_highest_number_down(workspace: Workspace)
 def test_filters_compare_whole_values(
     workspace: Workspace, filters: dict[str, Any], numbers: list[int]
 ) -> None:
-    """Several values of a field are alternatives, several fields all hold; case does not count."""
+    """Values of a field are alternatives, several fields must all match; case does not count."""
     numbered(workspace, 3, status="Implemented")
     numbered(workspace, 4, status="Partially Implemented", type="Bug Fix")
     numbered(workspace, 5, priority="Critical")
@@ -655,7 +657,7 @@ def test_filters_compare_whole_values(
     ],
 )
 def test_a_list_that_cannot_be_made_is_refused(workspace: Workspace, arguments: dict[str, Any]) -> None:
-    """An unknown filter, too: it would find everything."""
+    """An unknown filter would otherwise match everything."""
     assert workspace.fail("list_crs", **arguments)[0] == "INVALID_PARAMETER"
 
 
@@ -679,7 +681,7 @@ def test_an_unknown_value_is_answered_with_those_there_are(
 
 
 def test_a_value_that_others_wrote_is_a_filter(workspace: Workspace) -> None:
-    """It is in a file, so there is such a status."""
+    """A status that a file has is accepted."""
     numbered(workspace, 3, status="Cancelled")
     assert workspace.ask("list_crs", filters={"status": "cancelled"})["total"] == 1
     assert "Cancelled" in workspace.fail("list_crs", filters={"status": "gone"})[1]
@@ -691,7 +693,7 @@ def test_letters_with_accents_are_found_however_they_are_stored(workspace: Works
 
 
 def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
-    """Its file and nothing else, at any status."""
+    """Exactly its file is removed, at any status."""
     notes = workspace.tickets / "TST-002" / "notes.md"
     notes.parent.mkdir()
     notes.write_text("kept", encoding="utf-8")
@@ -717,7 +719,7 @@ def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
 
 
 def test_projects_are_listed_and_described(workspace: Workspace) -> None:
-    """With the number of their change requests; a code may be written small."""
+    """Each has the number of its change requests; a code may be in lower case."""
     answer = workspace.ask("list_projects")
     listed = answer["items"]
     assert (answer["total"], answer["offset"], "projects" in answer) == (1, 0, False)
@@ -732,7 +734,7 @@ def test_projects_are_listed_and_described(workspace: Workspace) -> None:
 
 
 def test_there_may_be_no_project(settings: Settings) -> None:
-    """An empty list, and a message that says how to make one."""
+    """The list is empty, and a message says how to make a project."""
     listed, answer = calls(settings, [("list_projects", {}), ("list_crs", {})])
     assert (listed["data"]["items"], listed["data"]["total"]) == ([], 0)
     assert ".mdt-config.toml" in answer["error"]
@@ -750,7 +752,7 @@ def test_there_may_be_no_project(settings: Settings) -> None:
 def test_names_from_before_are_accepted(
     workspace: Workspace, old: str, arguments: dict[str, str], new: str, more: dict[str, str]
 ) -> None:
-    """They answer as the tool that took their place."""
+    """Each former tool answers as its successor."""
     given = {"project": "TST", "key": "TST-002", **arguments}
     assert workspace.call(old, **given) == workspace.call(new, **given, **more)
 
@@ -762,7 +764,7 @@ def test_sections_are_updated_by_the_name_from_before(workspace: Workspace) -> N
 
 
 def test_reading_changes_no_file(workspace: Workspace) -> None:
-    """Nor does what is refused; an old configuration is read as it is."""
+    """A refused call changes none either; an old configuration is read as it is."""
     config = workspace.folder / ".mdt-config.toml"
     config.write_text('[project]\nname = "T"\ncode = "TST"\npath = "docs/CRs"\n', encoding="utf-8")
     before = tree(workspace.folder)

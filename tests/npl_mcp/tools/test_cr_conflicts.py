@@ -1,4 +1,4 @@
-"""Change requests that others change, copy or damage, through the tools."""
+"""Other programs change, copy or damage change requests between calls of the tools."""
 
 import os
 from functools import partial
@@ -44,7 +44,7 @@ def states(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("code", ["TST-002", "TST-2", "TST-00002"])
 @pytest.mark.parametrize("warm", [False, True], ids=["found", "added"])
 def test_two_files_with_one_code_are_refused_by_every_call(project: Project, warm: bool, code: str) -> None:
-    """The first time and later, after a list, and whether or not the second came while the server ran."""
+    """The refusal repeats after a list, also if the second file appears while the server runs."""
     call, file = project
     copy = file.with_name(OTHER)
     requests = [(tool, {"key": "2", **more}) for tool, more in NEEDS_ONE]
@@ -71,7 +71,7 @@ def test_two_files_with_one_code_are_refused_by_every_call(project: Project, war
 
 
 def test_a_code_changed_inside_a_file_is_seen_before_a_delete(project: Project) -> None:
-    """No name in the folder comes or goes then."""
+    """The delete sees it although no file name has changed."""
     call, file = project
     copy = file.with_name(OTHER)
     copy.write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
@@ -97,7 +97,7 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 def test_what_changed_since_it_was_read_is_not_overwritten(
     project: Project, tool: str, more: dict[str, Any]
 ) -> None:
-    """With the digest of the present state the call is done."""
+    """A call with the present digest succeeds."""
     call, file = project
     theirs = [
         ("manage_cr_sections", {"key": "2", **EDIT, "content": "theirs"}),
@@ -134,7 +134,7 @@ def test_the_digest_of_a_section_is_enough_to_change_it(project: Project) -> Non
 
 @pytest.mark.parametrize("expect", ["", "zz", "0123456", "012345678", "\u0660" * 8])
 def test_what_is_no_digest_is_refused(project: Project, expect: str) -> None:
-    """It would never be the present one."""
+    """Such a text could never be the present digest."""
     answer = project[0]("delete_cr", key="2", expect=expect)
     assert answer["error_code"] in ("INVALID_PARAMETER", "MISSING_REQUIRED")
     assert project[1].exists()
@@ -145,8 +145,8 @@ def test_what_is_no_digest_is_refused(project: Project, expect: str) -> None:
 
 @pytest.mark.parametrize("cut", [0, 10, 100, 230, 300])
 def test_a_file_that_is_half_written_is_left_to_its_writer(project: Project, cut: int) -> None:
-    """Wherever it was cut, in the front matter or in a section: the call is refused, as often as it is made,
-    and changes nothing; after the other program it is done, and both writes are there.
+    """Cut in front matter or section, it is refused unchanged each time; after the other program both writes
+    are there.
     """
     call, file = project
     whole = SECOND.replace("first para", "first para, longer").encode()
@@ -176,7 +176,7 @@ def test_a_file_that_is_half_written_is_left_to_its_writer(project: Project, cut
     ],
 )
 def test_an_unreadable_file_is_listed_as_such(project: Project, name: str, data: bytes, problem: str) -> None:
-    """With the reason; one that is asked for says it, too."""
+    """The list and a call for it have the reason."""
     call, file = project
     file.with_name(name).write_bytes(data)
     row = call("list_crs")["data"]["items"][-1]
@@ -189,7 +189,7 @@ def test_an_unreadable_file_is_listed_as_such(project: Project, name: str, data:
 
 
 def test_names_and_fields_of_odd_bytes_are_shown(project: Project) -> None:
-    """Neither file names that are no text nor escapes in front matter are defects."""
+    """File names that are not text and escapes in front matter are no defects."""
     call, file = project
     odd = os.fsencode(file.parent) + b"/TST-004-\xff\n.md"
     text = SECOND.replace("TST-002", "TST-004").replace("kept: yes", "\\ud83d\\u0000").replace("# Second", "")
@@ -207,7 +207,7 @@ def test_names_and_fields_of_odd_bytes_are_shown(project: Project) -> None:
 
 @pytest.mark.thorough
 def test_an_append_that_would_make_the_file_unreadable_is_refused(project: Project) -> None:
-    """The file stays as it was; the size of the whole decides."""
+    """The size of the whole decides, and the file stays as it was."""
     call, file = project
     file.write_bytes(SECOND.encode() + b"x" * 79 + b"\n" + (b"y" * 4095 + b"\n") * ((16 << 20) // 4096 - 2))
     before = file.read_bytes()
@@ -218,7 +218,7 @@ def test_an_append_that_would_make_the_file_unreadable_is_refused(project: Proje
 
 
 def test_front_matter_never_grows_beyond_what_is_read(project: Project) -> None:
-    """The change request would vanish."""
+    """The change request would otherwise vanish."""
     call, file = project
     front = (1 << 20) - len(SECOND.partition("\n---\n")[0]) - 40
     file.write_text(SECOND.replace("custom:", f"long: {'x' * front}\ncustom:", 1), encoding="utf-8")
@@ -233,7 +233,7 @@ def test_front_matter_never_grows_beyond_what_is_read(project: Project) -> None:
 
 @pytest.mark.parametrize("tool", ["manage_cr_sections", "update_cr_status", "delete_cr"])
 def test_a_write_protected_file_is_not_changed(project: Project, tool: str) -> None:
-    """Replacing it would not ask for that permission."""
+    """Replacing the file would not need that permission."""
     call, file = project
     file.chmod(0o444)
     more: dict[str, Any] = {"manage_cr_sections": EDIT, "update_cr_status": {"status": "Approved"}}.get(

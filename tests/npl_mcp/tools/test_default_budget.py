@@ -1,4 +1,4 @@
-"""The size of an answer whose call names none: a setting says it, and every way to the answer keeps it."""
+"""A setting gives the size of an answer without a budget, on every way to the answer."""
 
 import json
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def test_the_setting_bounds_answers_to_questions(
     arguments: dict[str, Any],
     most: int | None,
 ) -> None:
-    """An explicit budget counts instead, 0 stands for none; selectors alone bring sections whole."""
+    """An explicit budget replaces it, 0 means no limit; selectors alone bring sections whole."""
     (docs / "beds.md").write_text(BEDS, encoding="utf-8")
     sent = asked(replace(settings, token_budget=setting), tool, **arguments, format=form)
     tokens = estimator("o200k_base").count(read(sent))

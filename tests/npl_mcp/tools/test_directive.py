@@ -61,7 +61,7 @@ TAKES: dict[str, dict[str, Any]] = {
 
 
 def test_the_five_tools_are_listed_with_title_description_and_schema(settings: Settings) -> None:
-    """Each only reads; the list takes a page, one needs a path, three take nothing."""
+    """All only read; the list takes a page, one needs a path, three take nothing."""
     tools = {name: tool for name, tool in by_name(settings).items() if name.startswith("directive_")}
     assert {name: tool["title"] for name, tool in tools.items()} == TITLES
     for name, tool in tools.items():
@@ -74,7 +74,7 @@ def test_the_five_tools_are_listed_with_title_description_and_schema(settings: S
 
 
 def test_all_files_are_listed(call: Call, work: Path) -> None:
-    """Sorted, each path beginning with the folder's name; a page of them where that is asked for."""
+    """Paths are sorted and begin with the folder's name; a page of them can be requested."""
     files = sorted(FILES)
     page = {"total": len(files), "limit": 1_000, "offset": 0}
     assert call("directive_files_list")["data"] == {"items": files, **page}
@@ -84,7 +84,7 @@ def test_all_files_are_listed(call: Call, work: Path) -> None:
 
 
 def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path) -> None:
-    """A link inside is; a linked folder is not walked, so that none is walked for ever."""
+    """A link inside is listed; linked folders are not walked, so the walk ends."""
     folder = work / "directive"
     write(folder, {".git/config": "x", "specs/20260101-a/picture.bin": "\0"})
     (folder / "outside.txt").symlink_to(work / "directive-private" / "secret.txt")
@@ -107,12 +107,12 @@ def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path
     ],
 )
 def test_a_file_is_read(call: Call, work: Path, path: str) -> None:
-    """The folder's name before the path may be left out; the path comes back as it was given."""
+    """The folder's name may be left out of the path, which comes back as it was given."""
     assert call("directive_file_get", path=path)["data"] == {"path": path, "content": "CTX"}
 
 
 def test_text_comes_back_byte_for_byte(call: Call, work: Path) -> None:
-    """Line endings, a byte order mark, blank lines and a missing last line ending."""
+    """Line ends, a byte order mark, blank lines and a missing last line end stay."""
     text = "\ufeff# A\r\n\r\nb\rc\n\n\n堆  \t"
     write(work, {"directive/specs/x.md": text})
     assert call("directive_file_get", path="specs/x.md")["data"]["content"] == text
@@ -123,7 +123,7 @@ def test_text_comes_back_byte_for_byte(call: Call, work: Path) -> None:
     cases("npl_mcp/tools/directive"),
 )
 def test_nothing_else_is_read(call: Call, work: Path, path: str, code: str) -> None:
-    """No path and no link leads out of the folder; the message holds nothing but the path given."""
+    """No path and no link leads out of the folder; the message repeats only the given path."""
     folder, private = work / "directive", work / "directive-private"
     (folder / "link.txt").symlink_to(private / "secret.txt")
     (folder / "linked").symlink_to(private)
@@ -138,7 +138,7 @@ def test_nothing_else_is_read(call: Call, work: Path, path: str, code: str) -> N
 
 
 def test_a_missing_file_is_named_with_its_neighbours(call: Call, work: Path) -> None:
-    """The message clients know, and what else there is."""
+    """The message is the one clients know, with the existing names."""
     assert call("directive_file_get", path="nope.md")["error"].startswith(
         "File not found under directive/: nope.md"
     )
@@ -148,7 +148,7 @@ def test_a_missing_file_is_named_with_its_neighbours(call: Call, work: Path) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bundle(call: Call, work: Path, kind: str) -> None:
-    """Primer, procedure, context, template and the list of the three, their texts as they are."""
+    """It has primer, procedure, context, template and the list of the three, their texts unchanged."""
     paths = [
         "directive/reference/agent_operating_procedure.md",
         "directive/reference/agent_context.md",
@@ -173,13 +173,13 @@ def test_a_bundle(call: Call, work: Path, kind: str) -> None:
     ],
 )
 def test_the_primer(call: Call, work: Path, procedure: str, primer: str) -> None:
-    """The first line that says when code may be written, or else a sentence that says it."""
+    """It is the first line that says when code may be written, or a default sentence."""
     write(work, {"directive/reference/agent_operating_procedure.md": procedure})
     assert call("directive_spec_template")["data"]["primer"] == primer
 
 
 def test_a_missing_template_names_those_that_are_there(call: Call, work: Path) -> None:
-    """With the path that is missing, and what adds it."""
+    """The error has the missing path, and what adds it."""
     (work / "directive/reference/templates/spec_template.md").unlink()
     write(work, {"directive/reference/templates/mine.md": "M"})
     answer = call("directive_spec_template")
@@ -199,7 +199,7 @@ def test_a_missing_part_is_named(call: Call, work: Path) -> None:
 
 @pytest.mark.parametrize("tool", TITLES)
 def test_without_the_folder_each_tool_says_how_to_make_it(call: Call, tool: str) -> None:
-    """The message clients know, with the command of this program."""
+    """The message is the one clients know, with this program's command."""
     answer = call(tool, **({"path": "a.md"} if tool == "directive_file_get" else {}))
     assert answer["error_code"] == "NOT_FOUND"
     assert answer["error"].startswith("directive/ directory not found")
@@ -207,14 +207,14 @@ def test_without_the_folder_each_tool_says_how_to_make_it(call: Call, tool: str)
 
 
 def test_the_first_root_with_the_folder_is_taken(settings: Settings, docs: Path, call: Call) -> None:
-    """Roots that were given come before the working directory."""
+    """Given roots come before the working directory."""
     write(settings.cwd, FILES)
     write(docs, {"directive/mine.md": "M"})
     assert call("directive_files_list")["data"]["items"] == ["directive/mine.md"]
 
 
 def test_a_folder_that_is_a_link_out_is_refused(settings: Settings, call: Call, tmp_path: Path) -> None:
-    """A link to a folder below a root is followed, one to another place is not."""
+    """A link to a folder below a root is followed."""
     write(tmp_path / "elsewhere", FILES)
     (settings.cwd / "directive").symlink_to(tmp_path / "elsewhere" / "directive")
     answer = call("directive_files_list")
@@ -225,7 +225,7 @@ def test_a_folder_that_is_a_link_out_is_refused(settings: Settings, call: Call, 
 
 
 def test_the_older_layout_is_read(call: Call, settings: Settings) -> None:
-    """Templates and procedure directly in the folder."""
+    """Templates and procedure lie directly in the folder."""
     write(settings.cwd, {path.replace("reference/", ""): text for path, text in FILES.items()})
     data = call("directive_tdr_template")["data"]
     assert data["template"] == {"path": "directive/templates/tdr_template.md", "content": "TDR"}
@@ -234,7 +234,7 @@ def test_the_older_layout_is_read(call: Call, settings: Settings) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_every_former_name_gives_the_same_answer(settings: Settings, work: Path, row: list[str]) -> None:
-    """Those of the contract, those after it, and the methods of a server of its own."""
+    """They are earlier tool names, and the methods of the former server."""
     arguments = {"path": "reference/agent_context.md"} if row[0] == "directive_file_get" else {}
     answers = calls(settings, [(name, arguments) for name in row])
     assert answers[0]["success"]
@@ -242,7 +242,7 @@ def test_every_former_name_gives_the_same_answer(settings: Settings, work: Path,
 
 
 def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:
-    """All three bundles and all files, with the three papers' headings and the rule in the primer."""
+    """It has all three bundles, the three papers' headings, and the rule in the primer."""
     scaffold(settings.cwd)
     assert call("directive_files_list")["data"]["items"] == sorted(FILES)
     for kind, headings in {
@@ -285,7 +285,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 def test_the_command(settings: Settings) -> None:
-    """It says what it wrote and what was there, and refuses what is no folder."""
+    """It prints new and existing files, and refuses a path that is not a folder."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "npl_mcp", "directive", "init", *arguments]
@@ -304,7 +304,7 @@ def test_the_command(settings: Settings) -> None:
 
 
 def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
-    """A file where the folder should be is left alone."""
+    """A file in the folder's place stays."""
     (tmp_path / "directive").write_text("mine")
     with pytest.raises(Exception, match=r"'directive/reference/agent_context.md' cannot be written"):
         scaffold(tmp_path)
@@ -312,7 +312,7 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_too_many_files(settings: Settings, work: Path) -> None:
-    """The list is refused with its limit; a missing file is still said to be missing, a present one read."""
+    """The list is refused with its limit; single files are still read or reported missing."""
     told = replace(settings, limits=replace(settings.limits, max_files=4))
     requests: list[tuple[str, dict[str, Any]]] = [
         ("directive_files_list", {}),

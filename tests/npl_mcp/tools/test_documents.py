@@ -1,4 +1,4 @@
-"""Documents as people look through them: folders by their tokens, a file, its sections."""
+"""Documents as people browse them: folders with their tokens, a file, its sections."""
 
 from pathlib import Path
 from typing import Any

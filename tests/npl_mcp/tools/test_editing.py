@@ -1,4 +1,4 @@
-"""The tool that changes sections of any Markdown below the roots that were given."""
+"""``npl_update_section`` changes sections of any Markdown below the given roots."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def put(path: Path, text: str | bytes) -> Path:
 
 
 def with_edits(settings: Settings, work: Callable[[Client[Any], Edit], Awaitable[Any]]) -> Any:
-    """Run something with a client, and with what edits through it."""
+    """Run something with a client and a function that edits through it."""
 
     async def run(client: Client[Any]) -> Any:
         async def edit(
@@ -87,13 +87,13 @@ CASES: list[tuple[str, str, str, str, str, str]] = [
 
 
 def forms(text: str) -> list[bytes]:
-    """Return a text with each line end, and with a mark at its begin."""
+    """Return a text with each kind of line end, with and without a byte order mark."""
     ended = [text.encode().replace(b"\n", end) for end in (b"\n", b"\r\n", b"\r")]
     return [*ended, BOM_UTF8 + ended[1]]
 
 
 def test_an_edit_changes_its_section_and_nothing_else(writing: Settings) -> None:
-    """Each operation on each form of a text; the answer says what the section is called and holds."""
+    """Each operation works on each form of a text; the answer has the section's name and contents."""
     file = writing.roots[0] / "note.md"
 
     async def work(_: Client[Any], edit: Edit) -> None:
@@ -110,7 +110,7 @@ def test_an_edit_changes_its_section_and_nothing_else(writing: Settings) -> None
 
 
 def test_the_next_call_sees_the_edit(writing: Settings) -> None:
-    """Loading, browsing and the next edit; what an edit answers leads to the section it left."""
+    """Loading, browsing and the next edit see it; the answer leads to the section it left."""
 
     async def work(client: Client[Any], edit: Edit) -> None:
         async def look(tool: str, **arguments: Any) -> str:
@@ -137,7 +137,7 @@ def test_the_next_call_sees_the_edit(writing: Settings) -> None:
 
 
 def test_what_changed_since_it_was_read_is_not_overwritten(writing: Settings) -> None:
-    """The digest of the file or of the section; the answer says which sections changed."""
+    """The digest is the file's or the section's; the refusal names the changed sections."""
     guide = writing.roots[0] / "guide.md"
 
     async def work(client: Client[Any], edit: Edit) -> None:
@@ -179,7 +179,7 @@ EDITS = {
 
 @pytest.mark.parametrize("change", EDITS)
 def test_the_digest_of_an_answer_is_that_of_the_section(writing: Settings, change: str) -> None:
-    """An edit of another section refuses no edit; both forms have the digest of each selector."""
+    """An edit of another section does not matter; both forms have a digest for each selector."""
     file = writing.roots[0] / "note.md"
     old, new, whole, own = EDITS[change]
 
@@ -296,7 +296,7 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
 
 
 def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, tmp_path: Path) -> None:
-    """With what is wrong, and what to write instead."""
+    """The error says what is wrong, and what to write instead."""
     docs = writing.roots[0]
     put(writing.cwd / "own.md", PLAIN)
     put(tmp_path / "secret.md", PLAIN)
@@ -352,7 +352,7 @@ DELETED = {
 
 @pytest.mark.parametrize("name", DELETED)
 def test_a_section_that_was_read_is_deleted_once(writing: Settings, name: str) -> None:
-    """The answer names what is gone and the section above; reading, deleting and loading agree."""
+    """The answer names the removed section and the one above; reading, deleting and loading agree."""
     before, selector, removed, lines, after = DELETED[name]
     file = writing.roots[0] / "note.md"
 
@@ -416,7 +416,7 @@ CREATED = {
 
 @pytest.mark.parametrize("name", CREATED)
 def test_a_file_is_made_once_and_read_at_once(writing: Settings, name: str) -> None:
-    """Whole, also by who has listed the folder before; its digest lets it be changed."""
+    """Even a caller that has listed the folder before reads it whole; its digest allows a change."""
     file, content, written, selector = CREATED[name]
     docs = writing.roots[0]
     (docs / "garden").symlink_to("plants")
@@ -445,7 +445,7 @@ def test_a_file_is_made_once_and_read_at_once(writing: Settings, name: str) -> N
 
 @pytest.mark.parametrize(("disk", "asked"), [("NFD", "NFC"), ("NFC", "NFD")])
 def test_a_name_with_composed_accents_is_the_same_without(writing: Settings, disk: Any, asked: Any) -> None:
-    """Both for the folder and the file; a twin is never made."""
+    """Folder and file are recognized in both forms; a twin is never made."""
     name = "résumés/café.md"
     path = put(writing.roots[0] / normalize(disk, name), "# T\n\n## A\n\na\n")
 
@@ -464,7 +464,7 @@ def test_a_name_with_composed_accents_is_the_same_without(writing: Settings, dis
 
 
 def umask() -> int:
-    """Return which permissions new files do not get."""
+    """Return the permissions that new files do not get."""
     now = os.umask(0o077)
     os.umask(now)
     return now
@@ -500,7 +500,7 @@ def test_a_file_is_as_large_as_can_be_read(writing: Settings) -> None:
 
 
 def test_what_stands_in_a_section_is_not_moved_below_a_new_heading(writing: Settings) -> None:
-    """Nor does a heading of a parent's level take the sections behind."""
+    """A heading of a parent's level does not take the following sections either."""
 
     async def work(_: Client[Any], edit: Edit) -> None:
         for operation, selector, content, part in (
@@ -528,7 +528,7 @@ ELSEWHERE: dict[str, Callable[[Settings], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("where", ELSEWHERE)
 def test_only_roots_that_the_user_gave_are_changed(writing: Settings, where: str) -> None:
-    """The file can be read there all the same."""
+    """Files of other roots can still be read."""
     changed = replace(writing, **ELSEWHERE[where](writing))
     guide = writing.roots[0] / "guide.md"
     before = guide.read_bytes()
@@ -565,7 +565,7 @@ PLACES: list[tuple[tuple[str, ...], str, bool]] = [
 def test_edits_stay_in_the_folders_of_the_setting(
     writing: Settings, folders: tuple[str, ...], file: str, allowed: bool
 ) -> None:
-    """By every name of the file; a refusal names them, and only what may be changed has a digest."""
+    """Every name of a file counts; a refusal names the folders, and only editable sections have a digest."""
     docs = writing.roots[0]
     for name in ("plants-of-others/a.md", normalize("NFD", "Übung") + "/a.md"):
         put(docs / name, "# A\n")
@@ -586,7 +586,7 @@ def test_edits_stay_in_the_folders_of_the_setting(
 
 
 def test_files_are_made_only_in_the_folders_of_the_setting(writing: Settings) -> None:
-    """Also in one that is not there yet; never through a link out of it."""
+    """The folder may not exist yet; a link out of it is never followed."""
     docs = writing.roots[0]
     (docs / "plants" / "out").symlink_to(docs)
 
@@ -603,7 +603,7 @@ def test_files_are_made_only_in_the_folders_of_the_setting(writing: Settings) ->
 
 
 def test_the_bundled_prompts_stay_as_they_are(writing: Settings) -> None:
-    """Even if their folder is a root."""
+    """They stay even if their folder is a root."""
     corpus = corpus_folder()
     file = next(path for path in sorted(corpus.rglob("*.md")) if path.read_text().startswith("# "))
 
@@ -617,7 +617,7 @@ def test_the_bundled_prompts_stay_as_they_are(writing: Settings) -> None:
 
 
 def test_links_and_attributes_stay(writing: Settings, tmp_path: Path) -> None:
-    """A link in a root leads to its file; another name of a file outside keeps what it holds."""
+    """A link in a root leads to its file; a hard link outside keeps the old content."""
     docs = writing.roots[0]
     roses = docs / "plants" / "roses.md"
     roses.chmod(0o640)
@@ -639,9 +639,7 @@ def test_links_and_attributes_stay(writing: Settings, tmp_path: Path) -> None:
 
 
 def test_without_the_setting_the_list_is_what_it_was(settings: Settings) -> None:
-    """With it one tool more ends the list of its domain; a call without it is told what turns it on, and
-    changes nothing.
-    """
+    """The setting adds one tool at the end of its domain; without it a call is refused and names it."""
     guide = settings.roots[0] / "guide.md"
     before = guide.read_bytes()
 
@@ -684,7 +682,7 @@ for number in range(8):
 
 
 def test_of_writers_at_once_none_loses_anything(writing: Settings) -> None:
-    """Calls of one server, and another process."""
+    """The writers are calls of one server and another process."""
     file = put(writing.roots[0] / "note.md", "# T\n\n## A\n\n## B\n\nb\n")
     other = subprocess.Popen([sys.executable, "-c", APPENDING, str(writing.roots[0])], cwd=ROOT)
 

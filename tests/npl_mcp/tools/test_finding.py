@@ -1,4 +1,4 @@
-"""Results of questions: the right section, and little else. Seen by an MCP client."""
+"""A question's answer has the right section and little else, as an MCP client sees it."""
 
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def titles(answer: dict[str, Any]) -> list[str]:
 
 @pytest.mark.usefixtures("kettle")
 def test_an_identifier_among_near_variants(call: Call) -> None:
-    """Of names that differ in a digit the one that was written comes first, wherever it stands."""
+    """The identifier as written comes first among names that differ in a digit."""
     answer = call("npl_load_tailored", context="qrst5uvw", file="kettle", token_budget=1_000)
     assert titles(answer)[0] == "Parts"
 

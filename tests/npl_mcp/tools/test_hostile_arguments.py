@@ -47,9 +47,9 @@ class Desk:
     """One server over a filled database, an application of the same data folder, and an onlooker.
 
     :param schemas: the listed parameters, by tool.
-    :param answers: what the examples were answered, by tool.
+    :param answers: of the examples, by tool.
     :param number: for names that were never used.
-    :param ready: what was prepared for a tool's next call.
+    :param ready: rows prepared for a tool's next call.
     :param seen: what the onlooker saw after the last call, if that one changed nothing.
     """
 
@@ -79,7 +79,7 @@ class Desk:
         return answer["data"]
 
     def valid(self, tool: str) -> Arguments:
-        """Return arguments that the tool takes now; those that work once are rebuilt after a success."""
+        """Return arguments that the tool takes now; single-use ones are rebuilt after a success."""
         if tool not in self.ready:
             self.ready[tool] = READY.get(tool, lambda _: {})(self)
         return {**EXAMPLES[tool], **self.ready[tool]}
@@ -101,7 +101,7 @@ class Desk:
                 yield parameter, name, {**valid, parameter: value}
 
     def try_out(self, tool: str, name: str, arguments: Arguments) -> dict[str, Any]:
-        """Make a call and check what holds for each; give the envelope."""
+        """Make a call and check the rules of all calls; return the envelope."""
         before = self.state()
         answer = self.call(tool, arguments)
         if not answer["success"]:
@@ -111,7 +111,7 @@ class Desk:
         return answer
 
     def state(self) -> object:
-        """Return what is kept now; looking at every file around every call would take most of the time."""
+        """Return the stored state; comparing every file around every call would take most of the time."""
         if self.seen is None:
             self.seen = self.onlooker.state()
         return self.seen
@@ -143,7 +143,7 @@ def _same_worklog(desk: Desk) -> Arguments:
 
 
 def _written_worklog(desk: Desk) -> Arguments:
-    """So that nothing is waited for, however long a call would."""
+    """Write an entry, so that no call waits, however long it would."""
     entries = _same_worklog(desk)
     desk.do("worklog_log", **EXAMPLES["worklog_log"], **entries)
     return {**entries, "since": 0}
@@ -173,7 +173,7 @@ READY: Mapping[str, Callable[[Desk], Arguments]] = {
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """One server for the whole file, on which the examples were run in their order."""
+    """One server for the whole module, on which the examples were run in their order."""
     folder = tmp_path_factory.mktemp("hostile")
     work, data = folder / "work", folder / "data"
     prepare(work)
@@ -204,7 +204,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 @pytest.fixture(autouse=True)
 def no_bug_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Nothing a caller sends may end in an error of the server's log."""
+    """Check that no call ends in an error of the server's log."""
     yield
     bugs = [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
     assert not bugs, [(bug.getMessage(), bug.exc_info) for bug in bugs]
@@ -223,7 +223,7 @@ def test_an_example_works(desk: Desk, tool: str) -> None:
 
 @pytest.mark.parametrize("tool", NAMES)
 def test_no_value_of_any_parameter_breaks_a_tool(desk: Desk, tool: str) -> None:
-    """Each hostile value in each parameter alone: an answer, or a known error and nothing changed."""
+    """Each hostile value in each parameter alone ends in an answer, or a known error and no change."""
     for parameter, name, arguments in desk.variants(tool, BY_TYPE):
         desk.try_out(tool, f"{parameter}: {name}", arguments)
     assert desk.do("session_get", session_id="importer")
@@ -233,7 +233,7 @@ def test_no_value_of_any_parameter_breaks_a_tool(desk: Desk, tool: str) -> None:
 
 @pytest.mark.parametrize("tool", NAMES)
 def test_a_parameter_that_is_missing_or_unknown_is_named(desk: Desk, tool: str) -> None:
-    """So that the caller knows which to add or to leave out."""
+    """The caller learns which to add or to leave out."""
     schema = desk.schemas[tool]
     valid = desk.valid(tool)
     for parameter in schema.get("required", ()):
@@ -249,7 +249,7 @@ def test_a_parameter_that_is_missing_or_unknown_is_named(desk: Desk, tool: str) 
 
 @pytest.mark.parametrize("spec", listed_tools(), ids=NAMES)
 def test_what_json_cannot_carry_is_refused_in_process_too(desk: Desk, spec: ToolSpec) -> None:
-    """Lone surrogates, invalid numbers, and deeper nesting than any parser takes."""
+    """It is lone surrogates, invalid numbers, and deeper nesting than any parser accepts."""
     for parameter, name, arguments in desk.variants(spec.name, UNSENDABLE):
         before = desk.state()
         error = refusal(spec, desk.app, arguments)
@@ -264,7 +264,7 @@ def test_what_json_cannot_carry_is_refused_in_process_too(desk: Desk, spec: Tool
 
 
 def refusal(spec: ToolSpec, app: App, arguments: Arguments) -> NPLError | None:
-    """Call a tool's function; give the error it raised, if that is one of ours."""
+    """Call a tool's function; return the error it raised, if that is one of ours."""
     try:
         spec(app, **arguments)
     except NPLError as error:
@@ -285,7 +285,7 @@ CHOICES = {
 def test_a_word_that_is_no_choice_is_answered_with_the_choices(
     desk: Desk, tool: str, parameter: str, change: Callable[[str], str]
 ) -> None:
-    """A word nearly right is refused too, and the right one is in the message."""
+    """A nearly right word is refused too, and the message has the right one."""
     word = CHOICES[tool, parameter]
     answer = desk.try_out(tool, parameter, {**desk.valid(tool), parameter: change(word)})
     assert answer["error_code"] == "INVALID_PARAMETER"
@@ -298,7 +298,7 @@ KEPT = {**LINES, "control characters": CONTROL, "line breaks": "one\r\ntwo\rthre
 
 @pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
 def test_a_text_comes_back_as_it_was_sent(desk: Desk, text: str) -> None:
-    """Texts of any number of lines are data: nothing in them is executed, escaped, trimmed or folded."""
+    """A text of several lines is data: nothing in it is executed, escaped, trimmed or folded."""
     desk.do("chat_send_message", room_id=1, persona="coder", message=text)
     desk.do("chat_create_todo", room_id=1, persona="coder", description=text)
     said, todo = desk.do("chat_get_feed", room_id=1, limit=2)["items"]
@@ -322,7 +322,7 @@ def test_a_text_comes_back_as_it_was_sent(desk: Desk, text: str) -> None:
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 def test_a_name_comes_back_as_it_was_sent(desk: Desk, line: str) -> None:
-    """Names may hold any signs of one line."""
+    """Names may have any signs of one line."""
     session = desk.do("session_create", title=line)["session_id"]
     assert desk.do("session_get", session_id=session)["session"]["title"] == line
     texts = {"name": f"kept {line}", "created_by": line, "purpose": line}
@@ -342,7 +342,7 @@ def test_a_name_comes_back_as_it_was_sent(desk: Desk, line: str) -> None:
 
 
 def test_the_largest_values_that_are_taken_come_back_whole(desk: Desk) -> None:
-    """A text of 64 Ki characters, however many bytes they have, and a thousand members."""
+    """They are a text of 64 Ki characters of any width, and a thousand members."""
     text = "😀" * (64 * 1024)
     sent = desk.do("chat_send_message", room_id=1, persona="coder", message=text)
     (event,) = desk.do("chat_get_feed", room_id=1, since=sent["event_id"] - 1)["items"]

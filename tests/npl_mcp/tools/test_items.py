@@ -18,7 +18,7 @@ from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
 
 @pytest.fixture
 def files(settings: Settings) -> Files:
-    """The files of a user who has nothing of their own."""
+    """The files of a user without own prompts."""
     return Files(settings)
 
 
@@ -30,7 +30,7 @@ def put(settings: Settings, path: str, text: bytes) -> Path:
 
 
 def test_no_tool_of_the_command_line_is_listed() -> None:
-    """They would cost every agent tokens; each says what its parameters look like all the same."""
+    """They would cost every agent tokens; each still describes its parameters."""
     for spec in (*items.TOOLS, *survey.TOOLS):
         assert not spec.listed
         assert spec.read_only
@@ -38,7 +38,7 @@ def test_no_tool_of_the_command_line_is_listed() -> None:
 
 
 def test_several_kinds_in_one_answer(files: Files) -> None:
-    """One header; what is missing and what is skipped is told with its kind."""
+    """There is one header; missing and skipped items are named with their kind."""
     groups = [
         {"kind": "c", "items": "syntax,fences,nosuch", "skip": "fen*"},
         {"kind": "meta", "items": "term-dictionary"},
@@ -77,7 +77,7 @@ def test_groups_that_cannot_be_read(groups: list[dict[str, str]], files: Files) 
 
 
 def test_one_item_as_it_is(files: Files) -> None:
-    """The core reference needs no name; what is not there is not found."""
+    """The core reference needs no name; a missing item is an error."""
     assert items_raw(files, "init").content.startswith("# ")
     with pytest.raises(DocumentNotFoundError):
         items_raw(files, "schema", "nosuch")
@@ -85,7 +85,7 @@ def test_one_item_as_it_is(files: Files) -> None:
 
 
 def test_agents_and_where_they_lie(settings: Settings) -> None:
-    """Below the working directory relative to it; texts only when asked for."""
+    """Paths below the working directory are relative to it; texts come only on request."""
     put(settings, ".npl/core/agents/mole.md", b"---\nmodel: opus\n---\n# Mole\n")
     reply = survey_agents(Files(settings), field="model:opus")
     assert [(agent.name, agent.location, agent.text) for agent in reply.agents] == [
@@ -97,7 +97,7 @@ def test_agents_and_where_they_lie(settings: Settings) -> None:
 
 
 def test_versions_of_a_file(files: Files) -> None:
-    """Compared, appended and renewed without touching a file."""
+    """They are compared, appended and renewed without touching a file."""
     assert {row.status for row in survey_versions(files, "").sections} == {"missing"}
     first = survey_versions(files, "", prompts=[])
     again = survey_versions(files, first.text or "", prompts=[])
@@ -111,7 +111,7 @@ def test_versions_of_a_file(files: Files) -> None:
 
 
 def test_texts_have_a_limit(files: Files) -> None:
-    """A text no prompt is as long as is refused."""
+    """A text longer than any prompt is refused."""
     with pytest.raises(InvalidRequestError, match="characters"):
         survey_notation(files, "x" * ((4 << 20) + 1))
     assert survey_notation(files, "{a}", matches=1).used[0].matches == ("a",)
@@ -165,7 +165,7 @@ def both(settings: Settings, wanted: str) -> list[str]:
 
 
 def test_a_folder_made_while_a_server_runs_counts(settings: Settings) -> None:
-    """The user's folders are looked up for each call."""
+    """Each call looks up the user's folders."""
     files = Files(settings)
     group = {"kind": "component", "items": "*"}
     assert len(items_load(files, [group]).items) > 5

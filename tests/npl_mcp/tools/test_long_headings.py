@@ -1,4 +1,4 @@
-"""A heading of many bytes: names, selectors and outlines are made from its beginning."""
+"""A very long heading has its name, selectors and outline made from its beginning."""
 
 from itertools import product
 from pathlib import Path
@@ -38,7 +38,7 @@ LONG = {
 
 @pytest.mark.parametrize("kind", LONG)
 def test_what_an_outline_shows_of_a_heading_is_bounded(settings: Settings, docs: Path, kind: str) -> None:
-    """All of the answer is: the heading is in it as its name, its source and in its selector."""
+    """The whole answer is bounded: the heading is in its name, its source and its selector."""
     (docs / "x.md").write_text(LONG[kind] + "\n## After\n\nWater the roses.\n", encoding="utf-8")
     asked: list[tuple[str, dict[str, Any]]] = [
         *(
@@ -58,7 +58,7 @@ def test_what_an_outline_shows_of_a_heading_is_bounded(settings: Settings, docs:
 def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_words(
     settings: Settings, docs: Path
 ) -> None:
-    """The part cut off counts as text."""
+    """The cut part counts as text."""
     (docs / "x.md").write_text("# Top\n\n## " + "pump " * 600 + "zyzzyva\n\nText.\n\n## Other\n\nText.\n")
     app = App(settings)
     (node,) = (one for one in npl_section_index(app, file="x.md").sections[0].children if "pump" in one.name)

@@ -1,4 +1,4 @@
-"""Documents that todos and sessions name, and questions that stand in todos and change requests."""
+"""Todos and sessions name documents; todos and change requests are questions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def den(call: Call) -> Call:
 
 
 def test_who_takes_something_over_is_told_its_documents(den: Call) -> None:
-    """With selectors that load them, and their sizes."""
+    """They come with selectors that load them, and their sizes."""
     todo = den("chat_create_todo", room_id=1, persona="ann", description=TEXT)["data"]["event_id"]
     claim = den("chat_claim_todo", persona="bo", event_id=todo)["data"]
     assert named(claim) == NAMED
@@ -48,7 +48,7 @@ def test_no_large_document_is_read_while_writers_wait(den: Call, docs: Path) -> 
 
 
 def test_a_todo_is_a_question(den: Call) -> None:
-    """Its description is asked; a todo that is not there is an error."""
+    """Its description is asked; a missing todo is an error."""
     text = "When to turn the compost heap?"
     todo = den("chat_create_todo", room_id=1, persona="ann", description=text)["data"]["event_id"]
     asked = den("npl_load_tailored", context=f"todo:{todo}")

@@ -1,4 +1,4 @@
-"""Promises of the npl tools, seen by an MCP client."""
+"""Promises of the npl tools, as an MCP client sees them."""
 
 import itertools
 import json
@@ -51,7 +51,7 @@ def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
 
 
 def test_the_index_tells_whole_and_own_content_apart(call: Call) -> None:
-    """A parent shows what its subsections hold, and under ``own`` what it holds itself."""
+    """A parent shows what its subsections have, and under ``own`` what it has itself."""
     watering = call("npl_section_index", file="guide.md")["data"]["sections"][0]["children"][0]
     assert (watering["has_examples"], watering["has_code"]) == (True, True)
     assert (watering["own"]["has_examples"], watering["own"]["has_code"]) == (False, False)
@@ -76,7 +76,7 @@ def test_a_filter_keeps_matches_and_the_way_to_them(call: Call) -> None:
 
 
 def test_a_folder_lists_its_documents(call: Call) -> None:
-    """A set shows its files; going deeper is a matter of asking."""
+    """A set shows its files; a call with ``depth`` opens them."""
     data = call("npl_section_index", file="plants")["data"]
     assert [(node["name"], node["level"], node["more"]) for node in data["sections"]] == [
         ("plants/beans.md", 0, 2),
@@ -87,7 +87,7 @@ def test_a_folder_lists_its_documents(call: Call) -> None:
 
 
 def test_without_a_file_the_roots_that_were_given_are_searched(settings: Settings, call: Call) -> None:
-    """The user's own documents; the NPL reference where no root was given, or when it is named."""
+    """They are the user's own documents; the NPL reference answers without a root, or when it is named."""
     data = call("npl_section_index")["data"]
     assert data["file"] == "docs"
     assert [node["name"] for node in data["sections"]] == ["guide.md", "plants/beans.md", "plants/roses.md"]
@@ -104,7 +104,7 @@ def test_without_a_file_the_roots_that_were_given_are_searched(settings: Setting
 
 
 def test_items_are_documents_of_every_kind(call: Call) -> None:
-    """resource_type and item reach what files and paths reach."""
+    """``resource_type`` and ``item`` reach the documents of files and paths."""
     for kind, item in [
         ("component", "syntax.placeholder"),
         ("agent", "code-reviewer"),
@@ -117,7 +117,7 @@ def test_items_are_documents_of_every_kind(call: Call) -> None:
 
 
 def test_a_versioned_prompt_says_its_version(call: Call, docs: Path) -> None:
-    """The header's version comes with the index, as written, and selectors can ask for it."""
+    """The index has the header's version as written, and selectors can ask for it."""
     header = "npl-instructions:\n  name: house-rules\n  version: 1.10\n---\n\n"
     (docs / "rules.md").write_text(f"{header}# House Rules\n\n## Tone\n\nBe brief.\n", encoding="utf-8")
     data = call("npl_section_index", file="rules.md")["data"]
@@ -148,7 +148,7 @@ def test_tailored_load_answers_with_the_sections_of_the_task(call: Call) -> None
 
 
 def test_selectors_bring_their_sections_alone(call: Call) -> None:
-    """An explicit selector needs no score and returns its subsections; the context adds no other section."""
+    """A selector brings its subsections and needs no score; the context adds no section."""
     data = call(
         "npl_load_tailored",
         context="compost from green and brown material",
@@ -205,7 +205,7 @@ USES = {
 
 @pytest.mark.parametrize("use", USES)
 def test_suggestions_learn_from_what_was_asked_for_by_name(settings: Settings, use: str) -> None:
-    """A section that was asked for by its selector brings no neighbours."""
+    """A section selected by name brings no neighbours."""
     earlier, expected = USES[use]
     made = [("npl_load_tailored", {**earlier, "file": "guide.md"})] if earlier else []
     *_, last = calls(settings, [*made, ("npl_load_tailored", {"selectors": [PRUNING], "file": "guide.md"})])
@@ -230,7 +230,7 @@ def test_explain_reports_every_hit_and_its_parts(call: Call) -> None:
 
 
 def test_an_edit_is_seen_by_the_next_call(settings: Settings, docs: Path) -> None:
-    """Even one that keeps the size and sets the time stamp back."""
+    """The edit may even keep the size and set the time stamp back."""
     path = docs / "guide.md"
     old = path.stat().st_mtime_ns - 3_600_000_000_000
     os.utime(path, ns=(old, old))
@@ -250,7 +250,7 @@ def test_an_edit_is_seen_by_the_next_call(settings: Settings, docs: Path) -> Non
 
 
 def test_components_come_whole_with_their_origin(call: Call) -> None:
-    """Text, flags and where every item came from."""
+    """The answer has text, flags and the origin of every item."""
     data = call("npl_load_components", items="fences.example,syntax", skip="syn*")["data"]
     assert data["loaded_items"] == ["fences.example"]
     assert data["content"].startswith("# fences.example:\n# ")
@@ -263,7 +263,7 @@ def test_components_come_whole_with_their_origin(call: Call) -> None:
 
 
 def test_an_agent_comes_with_what_it_relies_on(call: Call) -> None:
-    """with_definition appends the NPL the agent needs, each part once."""
+    """``with_definition`` appends the NPL that the agent needs, each part once."""
     alone = call("npl_load_agent", agent_name="code-reviewer")["data"]
     whole = call("npl_load_agent", agent_name="code-reviewer", with_definition=True)["data"]
     assert whole["content"].startswith(alone["content"])
@@ -272,7 +272,7 @@ def test_an_agent_comes_with_what_it_relies_on(call: Call) -> None:
 
 
 def test_project_files_beat_the_bundled_ones(settings: Settings) -> None:
-    """Search places are asked in order; the answer says which one had the item."""
+    """Search places are asked in order; the answer names the one that had the item."""
     own = settings.cwd / ".npl" / "npl"
     own.mkdir(parents=True)
     (own / "syntax.md").write_text("# Our Syntax\n", encoding="utf-8")
@@ -293,7 +293,7 @@ def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Pa
 
 
 def test_a_call_that_counts_too_long_is_told_so(settings: Settings, docs: Path) -> None:
-    """The time limit is that of the settings, for all that follows reading, too."""
+    """The time limit of the settings covers everything after reading, too."""
     first = App(settings)
     path = docs / "guide.md"
     os.utime(path, (1, 1))
@@ -343,7 +343,7 @@ def test_indexing_and_answering_share_the_time_of_a_call(
 
 
 def test_whole_items_come_as_plain_markdown(settings: Settings) -> None:
-    """The text alone, without an envelope; a last line names what is missing, errors stay as they are."""
+    """The text has no envelope; a last line names missing items, errors stay as they are."""
 
     async def ask(client: Client[Any], **arguments: Any) -> Any:
         return await client.call_tool("npl_load_components", arguments, raise_on_error=False)
@@ -368,7 +368,7 @@ async def _no_envelope(client: Client[Any]) -> None:
 
 
 def test_sections_come_as_plain_markdown(settings: Settings) -> None:
-    """Each section stands under a mark with file, selector and score; the last says what to ask for next."""
+    """Each section has a mark with file, selector and score; the last says what to ask for next."""
 
     async def ask(client: Client[Any], **arguments: Any) -> str:
         (block,) = (await client.call_tool("npl_load_tailored", {"format": "markdown", **arguments})).content
@@ -401,7 +401,7 @@ def test_sections_come_as_plain_markdown(settings: Settings) -> None:
 
 
 def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
-    """An agent goes on from answer to answer with what they named; each says how much was left out."""
+    """An agent excludes what answers named; each answer says how much was left out."""
     request = {"context": "water the compost and prune the trees", "file": "guide.md", "token_budget": 900}
     seen: list[str] = []
     lines: list[str] = []
@@ -425,7 +425,7 @@ def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
 
 
 def test_what_is_excluded_exists(call: Call) -> None:
-    """A name that selects nothing is told, as for selectors."""
+    """A name that selects nothing is an error, as for selectors."""
     data = call("npl_load_tailored", context="water", exclude=["## Wat", "## Nowhere"], file="guide.md")[
         "data"
     ]
@@ -451,7 +451,7 @@ def test_anchors_of_headings_cost_nothing(call: Call, docs: Path, anchor: str) -
 
 
 def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
-    """A word that the answer has is no reason to read on."""
+    """A word that the answer has is not a reason to read on."""
     data = call(
         "npl_load_tailored",
         context="sharpen shears, turn the heap every month, green and brown material",
@@ -463,7 +463,7 @@ def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
 
 
 def test_a_heading_that_one_file_has_needs_no_name_of_it(call: Call) -> None:
-    """Among all documents of the root the heading is enough; where two have it, one above it comes first."""
+    """A unique heading of the root suffices; where two files have it, a heading above it comes first."""
     for context, title in (("sow beans in May", "Sowing"), ("cut above an outward bud", "Pruning")):
         row = call("npl_load_tailored", context=context, file=".")["data"]["sections"][0]
         expected = {"Sowing": "## Sowing", "Pruning": "# Roses > ## Pruning"}[title]

@@ -41,7 +41,7 @@ def comment(ids: dict[str, int], location: str = "line:1", **more: Any) -> dict[
 
 
 def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
-    """More than anybody reads in one piece are read page by page."""
+    """Beyond it the comments are read page by page."""
     ids = stored(call)
     for _ in range(MAX_ANNOTATED // TEXT):
         call("review_add_comment", **comment(ids, comment="x" * TEXT))
@@ -67,7 +67,7 @@ PLACES = {
 
 @pytest.mark.parametrize("location", PLACES)
 def test_a_place_must_be_in_the_text(call: Call, location: str) -> None:
-    """A text of three lines has no fourth; what is refused leaves nothing behind."""
+    """A text of three lines has no fourth; a refused comment leaves no row."""
     ids = stored(call)
     answer = call("review_add_comment", **comment(ids, location))
     assert answer.get("error_code") == PLACES[location]
@@ -98,7 +98,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_not_there_is_named(call: Call, case: str) -> None:
-    """Each has its own code, and the message names the tool that lists them."""
+    """Each error has its own code, and names the tool that lists the existing rows."""
     ids = stored(call)
     tool, changed, code = WRONG[case]
     right: dict[str, dict[str, Any]] = {
@@ -125,7 +125,7 @@ def test_a_revision_of_another_artifact_is_refused(call: Call) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_an_annotated_text_keeps_its_line_ends(call: Call, end: str) -> None:
-    """Outside the markers every character is as it was, and what is added ends its lines likewise."""
+    """Outside the markers every character stays, and added lines end likewise."""
     text = end.join(["# T", "", "one", "two", ""])
     ids = stored(call, text.encode())
     call("review_add_comment", **comment(ids, "line:3-4", comment="both"))
@@ -213,7 +213,7 @@ def test_a_comment_may_be_about_a_section(call: Call, selector: str) -> None:
 
 
 def test_a_picture_has_no_sections(call: Call) -> None:
-    """As it has no lines."""
+    """A comment on a section of it is refused, as one on a line is."""
     ids = stored(call, PICTURE, "shot.png")
     answer = call("review_add_comment", **comment(ids, "## Steps"))
     assert (answer["error_code"], "@x" in answer["error"]) == ("INVALID_PARAMETER", True)

@@ -80,7 +80,7 @@ def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> No
 
 
 def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
-    """Those of older ones are outdated, so that a page takes no longer with many revisions."""
+    """Those of older ones are outdated, so a page takes no longer with many revisions."""
     ids, made = stored(call), dict[str, int]()
     for number in range(MAX_FOLLOWED + 2):
         call("review_add_comment", **comment(ids, "line:1"))

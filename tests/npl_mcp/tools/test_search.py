@@ -1,4 +1,4 @@
-"""One search over everything: each hit with its address, and nothing counted that is not shown."""
+"""One search over everything: each hit has its address, and only shown hits are counted."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -80,7 +80,7 @@ def test_every_hit_has_an_address(filled: Call) -> None:
 
 
 def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> None:
-    """Its folder is served as well."""
+    """It is one hit although its folder is served as well."""
     (docs / "care.md").write_text("# Shears\n\nOil them.\n", encoding="utf-8")
     assert {hit["file"] for hit in found(filled, "shears", kinds="document")["items"]} == {
         "care.md",
@@ -147,7 +147,7 @@ SPELT = [
     cases("npl_mcp/tools/search")["identifiers_are_found_as_written"],
 )
 def test_identifiers_are_found_as_written(call: Call, query: str, number: int) -> None:
-    """In messages and worklogs, with any signs around and within them."""
+    """Messages and worklogs may have any signs around and within them."""
     call("chat_create_room", name="r", members=["ann"])
     call("worklog_init", session_id="s")
     for text in SPELT:
@@ -256,7 +256,7 @@ def lines(settings: Settings, tmp_path: Path) -> Callable[..., list[str]]:
     ],
 )
 def test_lines_of_sections(lines: Callable[..., list[str]], query: str, first: list[str]) -> None:
-    """Path and line, selector, tokens, the line that matches; what stands nowhere is said before."""
+    """A line has path, line, selector, tokens and text; absent words are named before."""
     shown = lines(query, kinds="document")
     assert [line[: len(wanted)] for line, wanted in zip(shown, first, strict=False)] == first
 
@@ -291,7 +291,7 @@ def test_absent_words_have_fields(call: Call) -> None:
 
 
 def test_the_beginning_of_a_word_is_near_the_most_frequent_word(call: Call, tmp_path: Path) -> None:
-    """It may stand in a title of front matter alone, or be a part of an identifier."""
+    """The word may be in a title of front matter alone, or a part of an identifier."""
     text = "---\ntitle: Zymurgy\n---\nWe quandle.\n\n# Quandle_usd\n\nQuandle.\n\n# Other\n\nQuanta.\n"
     (tmp_path / "docs" / "beer.md").write_text(text)
     near = found(call, "zymu quan")["near"]
@@ -320,7 +320,7 @@ def test_what_stands_in_a_section_is_not_absent(call: Call, docs: Path, query: s
 
 
 def test_conditions_narrow_hits_and_their_number(filled: Call) -> None:
-    """Parts of the path and words that no hit has, in documents and records; records have no path."""
+    """Parts of the path and excluded words narrow documents and records; records have no path."""
     every = found(filled, "shears", limit=50)
     only = found(filled, "shears", path=["grd-001"])
     assert only["counts"] == {"cr": every["counts"]["cr"]}

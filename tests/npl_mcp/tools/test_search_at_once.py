@@ -1,4 +1,4 @@
-"""Searches hold up no other call, read in batches, end with their callers, and say what they left out."""
+"""Searches delay no other call, read in batches, end with their callers, and name what they left out."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ FEW = 32
 
 
 class Gate:
-    """Holds all callers until it is opened."""
+    """A gate that holds all callers until it is opened."""
 
     def __init__(self) -> None:
         self.reached = threading.Semaphore(0)
@@ -93,7 +93,7 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 
 
 def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., Any]:
-    """Return the look-up of rows that waits at messages; ``looked`` gets the indexes of others."""
+    """Return the look-up of rows, which waits at messages; ``looked`` gets the indexes of the others."""
     matching = RowKind.matching
     matching_held = gate.holding(matching)
 
@@ -110,7 +110,7 @@ def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., An
 def test_searches_hold_up_no_other_call(
     stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as may run at one time are held where they look through messages."""
+    """As many as may run at one time wait while they look through messages."""
     monkeypatch.setattr(RowKind, "matching", at_messages(gate))
 
     async def run() -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ def test_searches_hold_up_no_other_call(
 def test_a_search_ends_with_its_caller(
     way: str, stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reads nothing more, and its place is free."""
+    """It reads no more, and its place is free."""
     looked: list[str] = []
     monkeypatch.setattr(RowKind, "matching", at_messages(gate, looked))
     asked = {"query": "capstan", "kinds": "message,worklog"}
@@ -198,7 +198,7 @@ def large(settings: Settings) -> int:
 def test_artifacts_are_read_in_the_background(
     settings: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search is answered before they are, and says so; later ones find all of them."""
+    """A search answers before that and says so; later ones find all of them."""
     count = large(settings)
     read = sources.ArtifactDocuments.read
     monkeypatch.setattr(sources.ArtifactDocuments, "read", gate.holding(read))
@@ -223,7 +223,7 @@ def test_artifacts_are_read_in_the_background(
 
 @contextmanager
 def statements(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Note the statements of the stores."""
+    """Record the statements of the stores."""
     noted: list[str] = []
     engine = app.stores.database.engine
     statement = engine.statement
@@ -238,7 +238,7 @@ def statements(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 
 
 def test_many_artifacts_take_few_statements(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later search asks as often as with one artifact, and lists none again."""
+    """A later search sends as many as for one artifact, and lists none again."""
     with opened(settings) as app:
         artifact(app, "first", "# First\n\nOil the capstan.\n")
         search(app, query="capstan", limit=1)
@@ -259,7 +259,7 @@ def test_many_artifacts_take_few_statements(settings: Settings, monkeypatch: pyt
 
 
 def test_what_changes_is_seen_at_once(settings: Settings) -> None:
-    """Revisions, archiving and what comes back from there, also by another process."""
+    """Revisions, archiving and its end are seen, also by another process."""
     with opened(settings) as app, opened(settings) as other:
         for name in ("one", "two"):
             artifact(app, name, f"# {name}\n\nOil the capstan.\n")
@@ -281,7 +281,7 @@ def test_what_changes_is_seen_at_once(settings: Settings) -> None:
 
 
 def test_a_damaged_artifact_hides_no_other(stored: Settings, call: Call) -> None:
-    """It is named, and the others are found."""
+    """The answer names it and has the others."""
     with opened(stored) as app:
         artifact(app, "damaged", "# Damaged\n\nThe capstan.\n")
     engines.execute(stored.data_folder, "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
@@ -292,7 +292,7 @@ def test_a_damaged_artifact_hides_no_other(stored: Settings, call: Call) -> None
 
 
 def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> None:
-    """It is found by what was indexed of it, and its text says what is wrong."""
+    """Its index still gives the hit, whose text says what is wrong."""
     with opened(stored) as app:
         for number in range(FEW):
             artifact(app, f"page{number}", f"# Page {number}\n\nThe capstan.\n")
@@ -323,7 +323,7 @@ def test_no_row_is_too_old(stored: Settings, call: Call) -> None:
 
 
 def test_what_cannot_be_looked_through_is_named(stored: Settings) -> None:
-    """Artifacts beyond the limit of one name."""
+    """A set with more artifacts than the limit is named as a whole."""
     with opened(replace(stored, limits=replace(stored.limits, max_files=1))) as app:
         artifact(app, "more", "# More\n")
         hits = search(app, query="capstan", kinds="artifact")

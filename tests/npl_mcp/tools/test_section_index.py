@@ -1,4 +1,4 @@
-"""The section index in its two forms, within budgets, seen by an MCP client."""
+"""The section index in its two forms, within budgets, as an MCP client sees it."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def flat(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_an_outline_has_a_line_for_each_heading(settings: Settings) -> None:
-    """Line range, tokens, letters, heading; the first line says what they are."""
+    """It has line range, tokens, letters and heading, which the first line explains."""
     first, *lines = text(settings, file="guide.md").splitlines()
     assert first == "lines tokens c code t table e example; selector guide > ## A > ### B"
     assert [re.sub(r" \d+", "", line, count=1) for line in lines] == [
@@ -98,7 +98,7 @@ def test_the_rule_makes_the_selector_of_every_line(
 
 
 def test_an_outline_costs_little(settings: Settings, docs: Path) -> None:
-    """At most 25 tokens a section, and ten in addition to headings."""
+    """A section costs at most 25 tokens, and ten in addition to its heading."""
     body = "Some words that say what has to be said about it, and a few more of them.\n\n" * 3
     (docs / "manual.md").write_text(
         "# Manual\n\n" + f"## Settings of the proxy\n\n{body}" * 40, encoding="utf-8"
@@ -121,7 +121,7 @@ def test_the_rule_is_short_where_nothing_is_nested(settings: Settings, docs: Pat
 
 
 def test_a_folder_costs_little(settings: Settings, docs: Path) -> None:
-    """A line each file, with the path they share said once; file=path and selectors work with it."""
+    """Each file has a line, and their common path is said once; file=path and selectors work with it."""
     (docs / "handbook").mkdir()
     for number in range(24):
         (docs / "handbook" / f"chapter-{number}.md").write_text(f"# Chapter {number}\n\n## Body\n\ntext\n")
@@ -136,7 +136,7 @@ def test_a_folder_costs_little(settings: Settings, docs: Path) -> None:
 
 
 def test_names_of_files_cannot_pose_as_marks(settings: Settings, docs: Path) -> None:
-    """A name that is no plain path is in quotes, on one line."""
+    """A name that is not a plain path is in quotes, on one line."""
     for name in ("+3 x.md", "12-30 4 c ## x.md", "c .md"):
         (docs / "plants" / name).write_text("# T\n")
     _, *lines = text(settings, file="plants").splitlines()
@@ -152,7 +152,7 @@ def test_names_of_files_cannot_pose_as_marks(settings: Settings, docs: Path) -> 
 @pytest.mark.parametrize("format", ["json", "markdown"])
 @pytest.mark.parametrize("file", ["guide.md", "plants", "long.md", "prompts"])
 def test_the_budget_bounds_the_whole_answer(format: str, file: str, settings: Settings, docs: Path) -> None:
-    """As it is sent; what is smaller than any answer is the least that can be said."""
+    """The sent text fits; a smaller budget than any answer gets the shortest one."""
     (docs / "prompts").mkdir()
     for number in range(40):
         (docs / "prompts" / f"{number}.md").write_bytes(b"# T\n" if number % 2 else b"\xff")
@@ -169,7 +169,7 @@ def test_the_budget_bounds_the_whole_answer(format: str, file: str, settings: Se
 
 
 def test_what_does_not_fit_is_folded_deepest_and_largest_first(settings: Settings, docs: Path) -> None:
-    """And the answer says how many headings are inside, and what shows them."""
+    """The answer counts the headings inside, and says what shows them."""
     small = "".join(f"### s {n}\n\n" for n in range(3))
     large = "".join(f"### l {n}\n\n" for n in range(20))
     parts = f"## Small\n\n{small}#### deep\n\n## Large\n\n{large}## Last\n\ntext\n"
@@ -282,7 +282,7 @@ def test_a_root_is_named_through_links_and_dots(
 
 
 def test_one_file_is_whole_as_fields_and_bounded_as_text(settings: Settings, docs: Path) -> None:
-    """Unless the call gives a budget."""
+    """A budget of the call replaces both rules."""
     (docs / "long.md").write_text("# T\n\n" + "## Part of the whole\n\n### Piece\n\ntext\n\n" * 300)
     outline, whole, fields = texts(
         settings,
@@ -296,7 +296,7 @@ def test_one_file_is_whole_as_fields_and_bounded_as_text(settings: Settings, doc
 
 
 def test_a_title_counts_as_the_document(settings: Settings, call: Call) -> None:
-    """depth=1 shows what is below it, in both forms; two headings of level 1 are no title."""
+    """depth=1 shows the headings below it, in both forms; two headings of level 1 are not a title."""
     (title,) = call("npl_section_index", file="guide.md", depth=1)["data"]["sections"]
     assert [(node["name"], node.get("more")) for node in title["children"]] == [
         ("Watering", 1),
@@ -324,7 +324,7 @@ def test_own_says_only_what_differs(call: Call) -> None:
 
 
 def test_lines_without_numbers_only_lead_to_matches(settings: Settings) -> None:
-    """A filter keeps the way to what matches."""
+    """A filter keeps the headings above its matches."""
     lines = text(settings, file="guide.md", filter={"has_examples": True, "heading_level": 3}).splitlines()
     assert [re.sub(r"^\S+ \d+ ", "", line) for line in lines[1:]] == [
         "# Garden Guide",
@@ -336,7 +336,7 @@ def test_lines_without_numbers_only_lead_to_matches(settings: Settings) -> None:
 
 
 def test_what_no_line_shows_is_told(settings: Settings, docs: Path) -> None:
-    """Headings that the depth hides, files that the budget hides, and the size of text without headings."""
+    """It tells headings beyond the depth, files beyond the budget, and text without headings."""
     assert text(settings, file="guide.md", depth=0).splitlines()[1:] == [
         "+8: headings not shown; a higher depth shows them"
     ]
@@ -354,7 +354,7 @@ def test_what_no_line_shows_is_told(settings: Settings, docs: Path) -> None:
 
 
 def test_fences_that_look_wrong_are_named(settings: Settings, docs: Path, call: Call) -> None:
-    """With their lines, in both forms; and all headings of the file are there."""
+    """Both forms have their lines; and all headings of the file are there."""
     (docs / "rules.md").write_text(
         "# Rules\n\n## One\n\n**how**\n: ```python\n# no heading\n```\n\n## Two\n\ntext\n"
     )

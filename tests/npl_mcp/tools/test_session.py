@@ -1,4 +1,4 @@
-"""Promises of the session tools, seen by an MCP client."""
+"""Promises of the session tools, as an MCP client sees them."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,7 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
 def test_a_session_gets_a_short_id_of_its_own(settings: Settings) -> None:
-    """Eight small letters and digits, active, dated, and no address without a web site."""
+    """It is eight small letters and digits; the session is active, dated and without an address."""
     data = calls(settings, [("session_create", {"title": "Parser review"})])[0]["data"]
     assert re.fullmatch("[a-z0-9]{8}", data["session_id"])
     assert STAMP.fullmatch(data["created_at"])
@@ -44,7 +44,7 @@ def test_answers_link_to_the_web_face_where_there_is_one(settings: Settings) -> 
 
 @pytest.mark.parametrize("wanted", ["-a", ".a", "a b", "a/b", "a\nb", "é", "x" * 65, "../x"])
 def test_an_id_is_plain(settings: Settings, wanted: str) -> None:
-    """Letters, digits and a few signs; what is refused leaves nothing behind."""
+    """It may have letters, digits and a few signs; a refused id leaves no row."""
     refused, listed = calls(settings, [("session_create", {"session_id": wanted}), ("session_list", {})])
     assert refused["error_code"] in ("INVALID_PARAMETER", "MISSING_REQUIRED")
     assert "session_id" in refused["error"]
@@ -70,7 +70,7 @@ def test_an_id_is_plain(settings: Settings, wanted: str) -> None:
 def test_errors_say_what_to_write(
     settings: Settings, tool: str, arguments: dict[str, Any], code: str, said: str
 ) -> None:
-    """Each has its code, and changes nothing."""
+    """Each error has its code, and changes nothing."""
     made = ("session_create", {"session_id": "s1", "title": "T"})
     get = ("session_get", {"session_id": "s1"})
     _, before, answer, after = calls(settings, [made, get, (tool, arguments), get])

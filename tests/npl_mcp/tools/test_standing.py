@@ -41,7 +41,7 @@ def folder(settings: Settings, connect: Connect) -> Call:
 
 
 def test_a_text_comes_once(folder: Call) -> None:
-    """Copies are counted and one is named; a text with another port is another text."""
+    """Copies are counted and one is named; a text with another port is a different text."""
     asked = {"context": "store keeps a file after upload, keep mode", "token_budget": 2000}
     answer = folder("npl_load_tailored", **asked)["data"]
     assert answer["content"].count("up to port 80") == 1
@@ -86,7 +86,7 @@ def test_a_text_without_an_article_is_similar(folder: Call, settings: Settings) 
 
 
 def test_the_beginning_of_a_page_comes_once(folder: Call, settings: Settings) -> None:
-    """Unless its title is another."""
+    """It comes twice only below a different title."""
     text = "---\ntitle: {}\n---\nThe badger digs a sett with many doors and cleans it each week.\n"
     for name, title in {"one": "Badger", "two": "Badger", "three": "Mole"}.items():
         (settings.roots[0] / f"{name}.md").write_text(text.format(title))
@@ -142,7 +142,7 @@ def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> Non
 
 
 def test_the_outline_names_the_status(folder: Call, settings: Settings) -> None:
-    """Beside the name of a retired document, as answers do."""
+    """The status stands after the name of a retired document, as in answers."""
     nodes = folder("npl_section_index", format="json", token_budget=0)["data"]["sections"]
     assert {node["name"]: node["status"] for node in nodes if "status" in node} == {
         "margin-old.md": "deprecated"
@@ -163,7 +163,7 @@ def test_the_outline_names_the_status(folder: Call, settings: Settings) -> None:
 
 
 def test_a_passage_brings_its_definitions(folder: Call, settings: Settings) -> None:
-    """Those that it uses; a selected section is verbatim, so that it can be edited."""
+    """It brings those it uses; a selected section is verbatim, so that it can be edited."""
     text = (
         "# Pump\n\n## Priming\n\nPrime the pump as [manual][m] says[^1], not `[code]`.\n\n## Rest\n\nOil\n\n"
         "[m]: https://example.org/manual\n[^1]: Only when cold.\n[code]: nowhere.md\n[other]: elsewhere.md\n"
@@ -176,7 +176,7 @@ def test_a_passage_brings_its_definitions(folder: Call, settings: Settings) -> N
 
 
 def test_front_matter_is_found_with_the_first_text(folder: Call, settings: Settings) -> None:
-    """Also below a heading that is not the title."""
+    """The first text may be below a heading that is not the title."""
     text = (
         "---\ntitle: Burrow\ntags:\n  - nocturnal\ndescription: how to dig gravel\n---\n\n# Plan\n\nText.\n"
     )

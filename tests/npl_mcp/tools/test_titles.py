@@ -1,4 +1,4 @@
-"""Pages that a title in their front matter, a heading of level 1 or a file names, seen by a client."""
+"""A title in front matter, a heading of level 1 or a file names a page, as a client sees it."""
 
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def test_the_name_of_a_page_finds_its_first_text(
 
 
 def test_documents_keep_their_names_in_selectors(site: Path, call: Call) -> None:
-    """A title is no selector: those of before select what they did."""
+    """A title is not a selector: earlier selectors work as before."""
     del site
     selected = {"moor[depth=0]": "Tying up: the <basics>", "moor > ## Steps": "Steps"}
     for selector, title in selected.items():
@@ -82,7 +82,7 @@ def test_documents_keep_their_names_in_selectors(site: Path, call: Call) -> None
 
 
 def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> None:
-    """Where a title says more than the file's name, and no heading says it."""
+    """A title is shown if it says more than the file's name, and no heading says it."""
     del site
     moor = call("npl_section_index", file="site/pages/moor.md")["data"]
     assert moor["title"] == "Tying up: the <basics>"
@@ -111,7 +111,7 @@ def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> Non
 
 
 def test_answers_show_a_title_that_no_heading_shows(site: Path, settings: Settings) -> None:
-    """In marks, pointers and lines of a search, once and shortened."""
+    """Marks, pointers and lines of a search show it once and shortened."""
     fees = f"---\ntitle: Tariff {'x' * 500} -->\n---\n\nThe wombat sum.\n"
     (site / "fees.md").write_text(fees, encoding="utf-8")
 
@@ -148,7 +148,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("front", "title"), HOSTILE.values(), ids=HOSTILE)
 def test_a_title_is_one_line_of_bounded_length(front: str, title: str, docs: Path, call: Call) -> None:
-    """With any front matter, the text before the first heading has a title."""
+    """The text before the first heading has a title, with any front matter."""
     (docs / "odd.md").write_text(
         f"---\n{front}\n---\n\nUnusual words.\n\n## Next\n\nMore.\n", encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""Promises of the tools for git repositories, seen by an MCP client, with real repositories."""
+"""Promises of the tools for git repositories, as an MCP client sees them, with real repositories."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def headers(content: str) -> list[str]:
 
 
 def test_a_dump_has_the_format_of_the_predecessor(here: Call) -> None:
-    """For each file an empty line, its name, a rule, its bytes as they are, and a line of stars."""
+    """Each file is an empty line, its name, a rule, its bytes as they are, and a line of stars."""
     data = here("dump_files", path="src")["data"]
     assert data["content"] == (
         "\n# src/deep/er/leaf.txt\n---\nno end of line\n* * *\n"
@@ -140,7 +140,7 @@ def test_a_glob_filters_paths_and_bare_names(here: Call, glob: str, expected: li
 
 
 def test_a_dump_of_one_file(here: Call) -> None:
-    """A file instead of a folder gives that file, and an ignored one is refused."""
+    """A path of a file gives that file, and an ignored one is refused."""
     assert headers(here("dump_files", path="src/main.py")["data"]["content"]) == ["src/main.py"]
     refused = here("dump_files", path="debug.log")
     assert refused["error_code"] == "NOT_FOUND"
@@ -148,7 +148,7 @@ def test_a_dump_of_one_file(here: Call) -> None:
 
 
 def test_a_dump_says_what_it_leaves_out(here: Call, repository: Path, tmp_path: Path) -> None:
-    """Binary files, other encodings, and links, wherever they lead; a deleted file is not there."""
+    """It names binary files, other encodings, and links; a deleted file is absent."""
     (repository / "secret").symlink_to(tmp_path / "outside.txt")
     (tmp_path / "outside.txt").write_text("secret text", encoding="utf-8")
     (repository / "inner").symlink_to(repository / "README.md")
@@ -258,7 +258,7 @@ HOSTILE = ["--output=x", "-x", "--help", "$(id)", "a;b", "`id`", ":(top)", "a b"
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_is_data_whatever_it_looks_like(here: Call, repository: Path, name: str) -> None:
-    """As a folder and as a file it is no option, no pattern and no command."""
+    """A name of a folder or file is never an option, a pattern or a command."""
     before = set(repository.iterdir())
     for tool in ("git_tree", "dump_files"):
         assert here(tool, path=name)["error_code"] == "NOT_FOUND"
@@ -279,7 +279,7 @@ def test_a_path_no_file_can_have_is_refused(settings: Settings, tool: str) -> No
 
 @pytest.mark.parametrize("glob", ["a\nb", "*" * 100])
 def test_a_glob_that_cannot_be_used_is_refused(settings: Settings, repository: Path, glob: str) -> None:
-    """The parameter is named, or the rule that was broken."""
+    """The error names the parameter, or the broken rule."""
     answer = calls(settings, [("dump_files", {"path": "src", "glob_filter": glob})])[0]
     assert answer["error_code"] == "INVALID_PARAMETER"
 
@@ -302,7 +302,7 @@ FORGERIES = {
 
 @pytest.mark.parametrize("kind", FORGERIES)
 def test_a_text_cannot_forge_a_header(kind: str, here: Call, repository: Path) -> None:
-    """Where one looks like the lines of a dump, true headers carry a tag that no text holds."""
+    """If a text has lines like those of a dump, true headers carry a tag that no text has."""
     assert "mark" not in here("dump_files", path="src")["data"]
     (repository / "src" / "evil.md").write_bytes(FORGERIES[kind].encode())
     data = here("dump_files", path="src")["data"]
@@ -323,7 +323,7 @@ def test_a_name_that_is_not_utf8_is_shown_with_escapes(here: Call, repository: P
 def test_what_a_repository_configures_is_not_run(
     here: Call, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither its file system monitor nor its hooks, nor a repository that the environment names."""
+    """Its file system monitor and hooks do not run, and no repository of the environment is used."""
     ran = tmp_path / "ran"
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\ntouch '{ran}'\n", encoding="utf-8")
@@ -338,7 +338,7 @@ def test_what_a_repository_configures_is_not_run(
 
 
 def test_another_repository_inside_is_one_entry(here: Call, repository: Path) -> None:
-    """It is shown, but its files are its own."""
+    """It is shown without its files."""
     fill(repository / "vendor", {"code.c": "int x;\n"})
     git(repository / "vendor", "init", "--quiet")
     git(repository / "vendor", "add", ".")
@@ -394,7 +394,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(
 def test_git_is_not_left_waiting_for_a_pipe(
     settings: Settings, repository: Path, name: str, line: str
 ) -> None:
-    """Whichever file that git opens is one, the answer says so, and does not blame the folder's size."""
+    """The answer names the pipe among git's files, and does not blame the folder's size."""
     pipe = repository / name
     pipe.unlink(missing_ok=True)
     pipe.parent.mkdir(parents=True, exist_ok=True)
@@ -453,7 +453,7 @@ def test_a_working_tree_elsewhere_is_not_served(settings: Settings, repository: 
 def test_what_git_says_becomes_an_error_without_its_paths(
     settings: Settings, repository: Path, program: Program, words: str, expected: str, code: str
 ) -> None:
-    """The kind of refusal is told; absolute paths that the caller did not give are not."""
+    """The error says the kind of refusal, and no absolute path but the given one."""
     program(f'echo "{words}" >&2; exit 128')
     answer = calls(settings, [("git_tree", {"path": "src"})])[0]
     assert answer["error_code"] == code

@@ -1,4 +1,4 @@
-"""Calls that wait for something new: what wakes them, what ends them, and what they hold meanwhile."""
+"""Calls that wait for news: what wakes them, what ends them, and the resources they use."""
 
 import json
 import subprocess
@@ -84,7 +84,7 @@ def elsewhere(settings: Settings, tool: str, arguments: dict[str, Any]) -> list[
 
 @pytest.mark.parametrize("case", NEWS)
 def test_a_call_waits_until_there_is_something_new(settings: Settings, case: str) -> None:
-    """Its answer is that of a call made afterwards; what concerns others does not wake it."""
+    """Its answer is that of a later call; rows that concern others do not wake it."""
     (tool, arguments), news, other = NEWS[case]
 
     async def script(desk: Desk) -> None:
@@ -110,7 +110,7 @@ def test_a_call_waits_until_there_is_something_new(settings: Settings, case: str
 
 @pytest.mark.parametrize("case", ["feed", "current worklog"])
 def test_what_another_process_commits_wakes_a_call(settings: Settings, case: str) -> None:
-    """For any other process on the same data folder."""
+    """The other process only needs the same data folder."""
     (tool, arguments), news, _ = NEWS[case]
 
     async def script(desk: Desk) -> None:
@@ -124,7 +124,7 @@ def test_what_another_process_commits_wakes_a_call(settings: Settings, case: str
 
 @pytest.mark.parametrize("case", NEWS)
 def test_a_call_that_waited_in_vain_answers_as_an_empty_one(settings: Settings, case: str) -> None:
-    """So does one that did not wait."""
+    """A call that does not wait has the same answer."""
     tool, arguments = NEWS[case][0]
 
     async def script(desk: Desk) -> None:
@@ -153,7 +153,7 @@ def test_a_cancelled_call_waits_no_longer_and_moves_no_cursor(settings: Settings
 
 
 def test_calls_that_wait_hold_no_thread_and_no_connection(settings: Settings) -> None:
-    """Far more of them than there are threads; others are answered, and one message wakes those it is for."""
+    """They outnumber the threads; others are answered, and one message wakes its recipients."""
     rooms, waiters = 6, 60
 
     async def script(desk: Desk) -> None:
@@ -182,7 +182,7 @@ def test_calls_that_wait_hold_no_thread_and_no_connection(settings: Settings) ->
 
 
 def test_a_server_that_ends_wakes_whoever_waits(settings: Settings) -> None:
-    """Its end does not take as long as they would have waited."""
+    """A call that begins to wait afterwards returns at once."""
     app = App(settings)
     ended = app.news.expect(Topic(POSITIONS, 1), None)
     app.close()
@@ -191,7 +191,7 @@ def test_a_server_that_ends_wakes_whoever_waits(settings: Settings) -> None:
 
 
 def test_a_call_on_the_command_line_waits_where_it_is(settings: Settings) -> None:
-    """There is no event loop; the function itself takes as long."""
+    """Without an event loop the function itself waits."""
     from npl_mcp.tools.domains import tool_named
 
     app = App(settings)
@@ -215,7 +215,7 @@ def call(tool: str, arguments: dict[str, Any], identity: int) -> dict[str, Any]:
 
 
 def test_calls_that_wait_leave_room_for_others_over_standard_streams(tmp_path: Path) -> None:
-    """More wait than there are threads; a cancelled one is gone."""
+    """More calls wait than there are threads; a cancelled one is gone."""
     command = [sys.executable, "-m", "npl_mcp", "--data-dir", str(tmp_path / "data")]
     with subprocess.Popen(
         command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -250,7 +250,7 @@ def test_calls_that_wait_leave_room_for_others_over_standard_streams(tmp_path: P
 
 @pytest.mark.parametrize("path", ["/mcp/tools/worklog_read", "/mcp"])
 def test_a_caller_over_http_who_goes_ends_the_wait(tmp_path: Path, path: str) -> None:
-    """Those who wait take no place from others, and the cursor of one who left stays where it was."""
+    """Waiting calls take no places, and the cursor of a caller that left stays."""
     plain = path != "/mcp"
     arguments = {"agent_id": "reader", "wait": LONG}
     with serving(tmp_path, NPL_MCP_MAX_CALLS="1") as server:

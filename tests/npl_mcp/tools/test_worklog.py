@@ -1,4 +1,4 @@
-"""Promises of the worklog tools, seen by an MCP client."""
+"""Promises of the worklog tools, as an MCP client sees them."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -32,7 +32,7 @@ READS: list[tuple[dict[str, Any], list[int], int]] = cases("npl_mcp/tools/worklo
 
 
 def test_reading_follows_the_cursor(settings: Settings) -> None:
-    """Each agent gets what it has not seen; since and peek mean what they meant to the predecessor."""
+    """Each agent gets what it has not seen; ``since`` and ``peek`` keep their former meaning."""
 
     async def ask(client: Client[Any]) -> list[tuple[list[int], int]]:
         await client.call_tool(*INIT)
@@ -51,7 +51,7 @@ def test_reading_follows_the_cursor(settings: Settings) -> None:
 
 
 def test_an_entry_comes_back_as_it_was_logged(settings: Settings) -> None:
-    """All fields, empty tags and text beyond ASCII included; what was not given is left out."""
+    """All given fields come back, empty tags and text beyond ASCII included."""
     given = {
         "agent_id": "scout-1",
         "action": "found",
@@ -79,7 +79,7 @@ def test_data_may_be_any_json(settings: Settings, value: object) -> None:
 
 
 def test_an_entry_after_the_session_was_closed_is_refused(settings: Settings) -> None:
-    """It goes into no session of others; the error names the way on."""
+    """It goes into no other session; the error names the way on."""
     named = ("worklog_init", {"session_id": "s1"})
     *_, late = calls(settings, [named, LOG, ("worklog_close", {}), LOG])
     assert late["error_code"] == "OPERATION_FAILED"
@@ -88,7 +88,7 @@ def test_an_entry_after_the_session_was_closed_is_refused(settings: Settings) ->
 
 
 def test_closing_is_for_good(settings: Settings) -> None:
-    """A closed session refuses entries however it is named, can be read, and closing again is harmless."""
+    """A closed session refuses entries under any name, can be read, and closing again is harmless."""
     name, arguments = LOG
     requests = [
         INIT,
@@ -120,7 +120,7 @@ def test_closing_is_for_good(settings: Settings) -> None:
 
 
 def test_a_day_can_have_several_sessions(settings: Settings) -> None:
-    """Once a day's session is closed the next one is made; an open one is resumed, and the answer says so."""
+    """An open one is resumed, as the answer says; after its close the next one is made."""
     init, close = ("worklog_init", {}), ("worklog_close", {})
     first, _, second, again, _, third, _, other, back = data(
         settings, init, close, init, init, close, init, LOG, ("worklog_init", {"session_id": "other"}), init
@@ -188,7 +188,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 
 
 def test_bad_arguments_change_nothing(settings: Settings) -> None:
-    """Each gets its code, and afterwards there is still one session with one entry and nothing else."""
+    """Each gets its code; the only session still has its only entry."""
     nested: Any = "x"
     for _ in range(40):
         nested = [nested]
@@ -205,7 +205,7 @@ def test_bad_arguments_change_nothing(settings: Settings) -> None:
 
 
 def test_a_wrong_id_gets_near_names(settings: Settings) -> None:
-    """The message has the words the predecessor used, and the id that was probably meant."""
+    """The message has the predecessor's words, and the probable id."""
     init = ("worklog_init", {"session_id": "retry-audit"})
     answer = calls(settings, [init, ("worklog_status", {"session_id": "retry-adit"})])[1]
     assert answer["error"] == "Session not found: retry-adit; near: retry-audit"
@@ -220,7 +220,7 @@ def test_a_worklog_makes_no_folder(settings: Settings) -> None:
 
 
 def test_servers_of_different_folders_share_a_project(settings: Settings, tmp_path: Path) -> None:
-    """A project is a folder's path, whether the folder is there or not."""
+    """A project is a folder's path, even of a missing folder."""
     (tmp_path / "elsewhere").mkdir()
     for project in (tmp_path / "absent", settings.cwd):
         own = replace(settings, project=project)
@@ -237,7 +237,7 @@ def entry(agent: str, **more: Any) -> dict[str, Any]:
 
 
 def test_agents_do_not_redirect_each_other(settings: Settings, connect: Connect) -> None:
-    """Over standard streams a process is an agent; each goes on in what it started."""
+    """Over standard streams a process is an agent; each continues its own session."""
     ann, bo, cy = (connect(settings) for _ in range(3))
     assert ann("worklog_init", session_id="a")["success"]
     assert bo("worklog_init", session_id="b")["success"]
@@ -252,7 +252,7 @@ def test_agents_do_not_redirect_each_other(settings: Settings, connect: Connect)
 
 
 def test_tokens_have_worklogs_of_their_own(tmp_path: Path) -> None:
-    """On any server; one that has none goes on with the newest that is open."""
+    """Each token goes on in its own worklog; one without a worklog uses the newest open one."""
     place = tmp_path / "served"
     place.mkdir()
     with closing(engines.stores(place / "data")) as stores:

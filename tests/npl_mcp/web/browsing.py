@@ -1,4 +1,4 @@
-"""A browser without a window: it keeps cookies, sends the forms of pages, and reads HTML as others do."""
+"""A browser without a window: it keeps cookies, sends the forms of pages, and parses HTML."""
 
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Elements of pages, to detect those that did not come from our templates."""
+"""Elements of pages that our templates do not make."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -41,7 +41,7 @@ _SCRIPTS = ([("/static/npl.js", None)], [("/static/npl.js", "")])
 
 
 def strange(tree: Element) -> Iterator[str]:
-    """Yield what none of our templates makes."""
+    """Yield the elements that none of our templates makes."""
     for one in tree.iter():
         if not isinstance(one.tag, str):  # a comment
             continue

@@ -1,4 +1,4 @@
-"""An address of each declared page: what its parameters stand for in the site of the safety tests."""
+"""An address of each declared page in the site of the safety tests."""
 
 import re
 from typing import Any

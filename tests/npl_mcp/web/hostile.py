@@ -1,4 +1,4 @@
-"""Texts that try to become more than text, for every field that takes text."""
+"""Texts that try to become markup or code, for every field that takes text."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -80,7 +80,7 @@ def fill(ask: Ask, docs: Path) -> None:
 
 
 def fill_text(ask: Ask, number: int, text: str, todo: int) -> None:
-    """Put one text everywhere; what refuses it as a name takes it as a text."""
+    """Put one text everywhere; where a name cannot have it, a text does."""
     people = {"room_id": 1, "persona": "ann"}
     ask("chat_send_message", message=f"@ben {text}", reply_to_id=todo, **people)
     ask("chat_react", event_id=todo, persona="ben", emoji=text[5:37])

@@ -19,7 +19,7 @@ class News:
     cursor: str = ""
 
     def next(self) -> tuple[str, str]:
-        """Return the type of the next event and what it holds; pings are no events."""
+        """Return the type and the data of the next event; pings are not events."""
         kind, data = "message", list[str]()
         while True:
             line = self.answer.readline().decode()

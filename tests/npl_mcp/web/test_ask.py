@@ -1,4 +1,4 @@
-"""The page Ask without a browser: its data, its commands, and who may see and save what."""
+"""The page Ask without a browser: its data, its commands, and the permissions to see and to save."""
 
 import html
 import json
@@ -23,7 +23,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server of a folder and of one that not everybody sees."""
+    """A server of a folder that all see and of one that some do not."""
     folder = tmp_path_factory.mktemp("ask")
     for name, text in (
         ("open/plums.md", "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n"),
@@ -48,7 +48,7 @@ DEFAULT = {name: value for name, value in ARGUMENTS.items() if name != "token_bu
 def test_the_page_says_what_an_agent_gets(
     server: Running, budget: str, arguments: Mapping[str, object]
 ) -> None:
-    """The data of the page hold the Markdown that clients ask for, to the byte; as does the default's."""
+    """The data of the page have the Markdown that clients get, to the byte, also for the default budget."""
     shown = page(server, "/ask.json", {**QUESTION, "budget": budget}).data["data"]
     assert shown["asked"] == arguments
     answer = shown["audit"]
@@ -59,7 +59,7 @@ def test_the_page_says_what_an_agent_gets(
 
 
 def test_the_same_request_elsewhere(server: Running) -> None:
-    """The copied call is the same, for any text in it."""
+    """The copied call asks the same, for any text in it."""
     context = "it's `plums` -- $HOME"
     copies = page(server, "/ask.json", {"context": context, "nolimit": "1"}).data["data"]["copies"]
     arguments = {"context": context, "token_budget": 0, "format": "markdown"}
@@ -68,7 +68,7 @@ def test_the_same_request_elsewhere(server: Running) -> None:
 
 
 def test_what_is_missing_is_said(server: Running) -> None:
-    """An unreadable file and a selector without a match, with the answer."""
+    """The page names an unreadable file and a selector without a match, with the answer."""
     broken = server.folder / "open" / "broken.md"
     broken.write_bytes(b"# \xff\xfe\x00")
     try:
@@ -93,7 +93,7 @@ def test_what_differs_between_two_requests(server: Running) -> None:
 
 
 def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
-    """It says so, and offers the search for the same words."""
+    """The page says so, and offers the search for the same words."""
     shown = Shown(page(server, "/ask", {"context": "zzz qqq", "budget": "400"}))
     links = [one.get("href", "") for one in shown.all("a")]
     assert "No section has a word of this question." in shown.text
@@ -109,7 +109,7 @@ def test_a_budget_that_no_answer_fits_is_not_called_kept(server: Running, questi
 
 
 def test_a_root_is_found_by_the_name_that_is_shown(server: Running) -> None:
-    """With and without the colon of an address; a file or folder of the same name comes first."""
+    """The colon of an address may be left out; a file or folder of the same name comes first."""
     (server.folder / "shut" / "open").mkdir()
     (server.folder / "shut" / "open" / "inner.md").write_text("# Inner\n\nPlums inside.\n", encoding="utf-8")
     try:
@@ -122,7 +122,7 @@ def test_a_root_is_found_by_the_name_that_is_shown(server: Running) -> None:
 
 
 def test_every_place_that_is_served_has_a_page(server: Running) -> None:
-    """A project folder with copies of worklogs and no Markdown does not count."""
+    """A project folder with only exported worklogs is not a place."""
     (server.folder / "work" / ".npl" / "sessions").mkdir(parents=True)
     links = [one.get("href", "") for one in Shown(request(server, "GET", "/")).all("a")]
     places = [link for link in links if link.startswith("/documents/")]
@@ -132,7 +132,7 @@ def test_every_place_that_is_served_has_a_page(server: Running) -> None:
 
 
 def test_a_form_sends_back_what_it_was_given(server: Running) -> None:
-    """With the marks of directions that Hebrew and Arabic are written with."""
+    """Marks of direction of Hebrew and Arabic stay."""
     given = {"context": "\u05d0\u200f(1)", "topics": "\u200ea", "selectors": "# Plums\n## Pruning"}
     shown = Shown(page(server, "/ask", given))
     assert {name: shown.fields("/ask")[name] for name in given} == given
@@ -152,7 +152,7 @@ def test_bad_addresses_are_told(server: Running) -> None:
 
 
 def saved(server: Running, answer: Answer, path: str, **fields: str | list[str]) -> Answer:
-    """Send the form of a page that was shown."""
+    """Send the form of a shown page."""
     token = re.search(rb'name="form_token" value="([^"]+)"', answer.body)
     assert token is not None
     cookie = answer.headers["set-cookie"].partition(";")[0]
@@ -163,14 +163,14 @@ def saved(server: Running, answer: Answer, path: str, **fields: str | list[str])
 
 
 def ticks(answer: Answer) -> dict[str, bool]:
-    """Return which sections can be ticked on a page, and whether they are."""
+    """Return a page's sections that can be ticked, and whether they are."""
     box = re.compile(r'<input type="checkbox"[^>]* name="right" value="([^"]*)"([^>]*)')
     boxes = box.findall(answer.body.decode())
     return {html.unescape(selector): " checked" in rest for selector, rest in boxes}
 
 
 def test_ticks_are_kept(server: Running) -> None:
-    """On the page they are made on, on every page that its links lead to, and in what is saved at last."""
+    """They stay on their page, on every linked page, and in the saved question."""
     long = server.folder / "open" / "long.md"
     plums = "".join(f"## Plum {number}\n\nA plum.\n\n" for number in range(250))
     long.write_text(f"# Long\n\n{plums}", encoding="utf-8")
@@ -206,7 +206,7 @@ def test_a_right_section_is_ticked_however_its_selector_is_written(server: Runni
 
 
 def test_the_ruler_adds_up_to_the_tokens(server: Running) -> None:
-    """Taken sections and pointers end where the answer does; what was left out follows."""
+    """Sent sections and pointers end where the answer does; omitted ones follow."""
     audit = page(server, "/ask.json", QUESTION).data["data"]["audit"]
     blocks = ruler(audit, 400)["blocks"]
     used = [(start, width) for _, state, start, width, _ in blocks if state in ("taken", "frame")]
@@ -237,7 +237,7 @@ def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_large_folder_is_answered_from_what_is_ready(tmp_path: Path) -> None:
-    """Until all of it is indexed the page says so and looks again; its form is there all the time."""
+    """Until all of it is indexed the page says so and reloads; its form is always there."""
     docs = tmp_path / "docs"
     docs.mkdir()
     for number in range(3_000):

@@ -18,7 +18,7 @@ TEXT = SECOND.replace("Intro text.", "Intro <b>text</b>.")
 
 
 def make(folder: Path, number: int, **fields: str) -> Path:
-    """Make a change request; give its file."""
+    """Make a change request; return its file."""
     key = f"TST-{number:03d}"
     text = TEXT.replace("TST-002", key).replace("# Second", f"# Number {number}")
     for name, value in fields.items():
@@ -175,7 +175,7 @@ def test_attributes_and_the_status_are_set(visitor: Visitor) -> None:
 
 
 def attributes(visitor: Visitor, key: str, **given: str) -> dict[str, str]:
-    """Return the form of a change request's attributes, with some of them changed."""
+    """Return the form of a change request's attributes with some changes."""
     page = visitor.open(f"/changes/{key}")
     form = [one for one in page.all("form") if one.get("action") == f"/changes/{key}/attributes"][1]
     values = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
@@ -195,7 +195,7 @@ def test_only_what_changed_is_set(visitor: Visitor, server: Running) -> None:
 
 
 def test_attributes_changed_meanwhile_are_kept(visitor: Visitor, server: Running) -> None:
-    """Other attributes are, and the same one until the visitor has seen it."""
+    """An attribute is overwritten only after the visitor has seen its change."""
     file, action = file_of(server, 13), "/changes/TST-013/attributes"
     sent = attributes(visitor, "TST-013", assignee="ann")
     theirs = file.read_text(encoding="utf-8").replace("priority: Low", "priority: Critical\nassignee: ben")

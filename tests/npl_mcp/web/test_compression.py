@@ -1,4 +1,4 @@
-"""Pages, their data and what they are shown with are sent compressed to those who accept it."""
+"""Pages, their data and their files are compressed for those who accept it."""
 
 import gzip
 from pathlib import Path

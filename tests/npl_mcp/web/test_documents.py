@@ -1,4 +1,4 @@
-"""Pages of documents: the same as JSON, and only what a caller may see."""
+"""Pages of documents: they equal their JSON, and show only what a caller may see."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_a_page_of_a_library_says_what_became_of_it(site: Site, path: str) -> No
 
 
 def test_links_lead_to_names_with_any_mark(tmp_path: Path) -> None:
-    """On the first page, on the pages of a folder and a file, and on what they lead to."""
+    """The first page, folders and files link to them, and the links work."""
     folder = tmp_path / "a: 50% #1?"
     folder.mkdir()
     (folder / "b: 5% #2?.md").write_text("# One\n\n[it](b:%205%25%20%232%3F.md)\n", encoding="utf-8")

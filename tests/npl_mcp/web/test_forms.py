@@ -1,4 +1,4 @@
-"""Forms and cookies of anybody: those of our own pages are read, and no others take long to refuse."""
+"""Forms and cookies of strangers: only forms of our own pages are read, and refusals are quick."""
 
 from collections.abc import Iterator
 from urllib.parse import urlencode
@@ -43,7 +43,7 @@ def sent(server: Running, kind: str, body: bytes) -> Answer:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_form_of_ours_is_refused(server: Running, case: str) -> None:
-    """Before anybody has signed in; where reading it would take for ever, no answer would come."""
+    """The refusal needs no sign-in; reading some of these forms would take for ever."""
     kind, body, why = REFUSED[case]
     answer = sent(server, kind, body)
     assert answer.status == 400
@@ -76,7 +76,7 @@ COOKIES = {
 
 @pytest.mark.parametrize("case", COOKIES)
 def test_cookies_of_any_form_are_read_at_once(server: Running, case: str) -> None:
-    """Some versions of Python's own reader take minutes for quotes, and all others would wait meanwhile."""
+    """Some versions of Python's own reader take minutes for quotes, while all others wait."""
     line = COOKIES[case]
     assert request(server, "GET", "/sign-in", headers={"Cookie": line}).status == 200
     named = cookies({b"cookie": f"{line}; {SESSION_COOKIE} = s=1 ".encode()})
@@ -84,7 +84,7 @@ def test_cookies_of_any_form_are_read_at_once(server: Running, case: str) -> Non
 
 
 def test_a_form_that_is_sent_twice_changes_something_once(server: Running) -> None:
-    """A reload after a lost answer sends the same fields; other fields, or another page, are another form."""
+    """A reload sends the same fields; other fields, or another page, are a different form."""
     call(server, "chat_create_room", {"name": "den", "members": ["ann"]})
     visitor, action, page = Visitor(server), "/rooms/1/messages", "/rooms/1"
     visitor.post("/name", {**visitor.open(page).fields("/name"), "name": "ann"})
@@ -97,7 +97,7 @@ def test_a_form_that_is_sent_twice_changes_something_once(server: Running) -> No
 
 
 def test_a_form_that_joins_may_be_sent_twice(server: Running) -> None:
-    """The first message of a visitor joins the room; the form that is sent again does not."""
+    """The first message of a visitor joins the room; its repetition does not."""
     room = call(server, "chat_create_room", {"name": "hall", "members": ["ann"]}).data["data"]["room_id"]
     visitor, action, page = Visitor(server), f"/rooms/{room}/messages", f"/rooms/{room}"
     visitor.post("/name", {**visitor.open(page).fields("/name"), "name": "eve"})

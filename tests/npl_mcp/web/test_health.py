@@ -1,4 +1,4 @@
-"""Health of a folder: each seeded defect is found at its line; sections are edited where they are shown."""
+"""Health of a folder: each seeded defect is reported at its line; sections are edited in place."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -82,7 +82,7 @@ def test_each_defect_is_found_at_its_line(server: Running, check: str) -> None:
 def test_a_folder_too_large_for_one_call_is_checked_by_several(
     server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call reads a document at least, and says how many are left; the results are the same."""
+    """Each call reads at least a document and counts the rest; the results are equal."""
     monkeypatch.setattr(health, "SECONDS", 0.000_001)
     expected = Visitor(server).json("/documents/health?file=docs:")["counts"]
     app = App(Settings(cwd=tmp_path, home=tmp_path, roots=(server.folder / "docs",), cache_mode="memory"))
@@ -122,7 +122,7 @@ SAVE = "/documents/section"
 
 
 def test_a_section_is_edited_without_its_subsections(server: Running) -> None:
-    """A preview writes nothing; a text that changed meanwhile is not overwritten, and nothing is lost."""
+    """A preview writes nothing; a text changed meanwhile is not overwritten, and the input stays."""
     visitor, file = Visitor(server), Path(server.folder) / "docs" / "front.md"
     before = file.read_text(encoding="utf-8")
     typed = {**visitor.open(EDIT).fields(SAVE), "text": "## Part\n\n*Mine.*"}

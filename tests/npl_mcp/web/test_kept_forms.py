@@ -1,4 +1,4 @@
-"""A person's input stays unchanged: line breaks as typed, and nothing lost without a cookie."""
+"""A person's input stays unchanged: line breaks as typed, and the whole text despite a lost cookie."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def written(visitor: Visitor) -> dict[str, str]:
 
 
 def test_line_breaks_are_stored_as_they_were_typed(server: tuple[Running, str]) -> None:
-    """A browser sends CR LF for each; agents and readers get one line feed, in every kind of form."""
+    """A browser sends CR LF; every kind of form stores one line feed."""
     visitor = Visitor(*server)
     assert visitor.post("/rooms/1/messages", written(visitor), **HTML).status == 303
     assert said(*server)[-1] == "first line\nsecond <line>\n\nlast"
@@ -61,7 +61,7 @@ def test_line_breaks_of_earlier_versions_are_shown_as_such(server: tuple[Running
 
 
 def sign_in_and_send(visitor: Visitor, kept: Shown, token: str) -> Shown:
-    """Fill in the token where the typed text is kept, and send the text from the next page."""
+    """Fill in the token on the page with the kept text, and send the text from the next page."""
     assert (kept.status, kept.tree.find(".//h1").text) == (401, "Sign in to send this")  # type: ignore[union-attr]
     assert "second <line>" in kept.text
     shown = visitor.post("/sign-in", {**kept.fields("/sign-in"), "token": token}, **HTML)
@@ -101,7 +101,7 @@ def test_a_lost_session_keeps_the_text_for_one_more_click(server: tuple[Running,
 
 
 def test_a_kept_form_shows_what_was_typed(server: tuple[Running, str]) -> None:
-    """Not the longest field, such as the name of the file."""
+    """It does not show the longest field, such as the name of the file."""
     visitor = Visitor(*server)
     form = {**visitor.open("/questions/edit").fields("/questions/save"), "text": "Why?", "others": "a"}
     del visitor.cookies[SESSION_COOKIE]

@@ -1,4 +1,4 @@
-"""Folders that are being indexed: pages show what is ready, say how much that is, and have the rest later."""
+"""Pages of folders that are being indexed show what is ready, its share, and later the rest."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Markdown of others becomes HTML that is nothing but text, structure and links that may be followed."""
+"""Foreign Markdown becomes HTML of text, structure and harmless links only."""
 
 from html.parser import HTMLParser
 from urllib.parse import urlsplit

@@ -25,7 +25,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
 
 
 def stream_of(pages: Pages, who: str, page: str) -> str | None:
-    """Return where a page as it is now gets its news."""
+    """Return where a current page gets its news."""
     match = re.search(r'data-stream="([^"]+)"', pages.get(who, page).body.decode())
     return html.unescape(match[1]) if match else None
 
@@ -39,7 +39,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("tool", "given", "words"), CHANGES, ids=[tool for tool, _, _ in CHANGES])
 def test_a_row_that_changed_comes_again(pages: Pages, tool: str, given: dict[str, str], words: str) -> None:
-    """As one that has changed, before the event that says so, which alone moves the browser on."""
+    """The changed row comes before its event, which alone advances the browser."""
     todo = pages.call("ann", "chat_create_todo", room_id=1, description="tar the rope")["event_id"]
     address = stream_of(pages, "ann", "/rooms/1")
     assert address is not None
@@ -76,7 +76,7 @@ def test_a_worklog_goes_on_where_the_browser_left_off(pages: Pages) -> None:
 
 
 def test_waiting_pages_keep_nobody_out(pages: Pages) -> None:
-    """More of them than there are workers and connections, and calls are answered as before."""
+    """They outnumber workers and connections, and calls are answered as before."""
     many = 3 * (WORKERS + HEAVY_WORKERS)
     address = stream_of(pages, "ann", "/worklogs/s")
     assert address is not None
@@ -90,7 +90,7 @@ def test_waiting_pages_keep_nobody_out(pages: Pages) -> None:
 
 
 def test_who_is_let_in_no_more_is_told_no_more(pages: Pages) -> None:
-    """An open page ends with the token of who looks at it."""
+    """An open page ends with its visitor's token."""
     stores = engines.stores(pages.server.folder / "data")
     try:
         pages.tokens["guest"] = stores.database.writing(add_token, "guest")

@@ -1,4 +1,4 @@
-"""Questions: their list, their outcomes as they come, edits, and who sees which."""
+"""Questions: their list, their outcomes as they come, edits, and the permissions to see them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ def rows(visitor: Visitor, path: str = "/questions") -> dict[str, Any]:
 
 
 def test_questions_are_asked_in_the_request(server: Running) -> None:
-    """All, those of a file, or one; with what stands above the right section, and with the sum."""
+    """All, those of a file, or one are asked; the page has their sum and the sections above a miss."""
     visitor = Visitor(server)
     asked = rows(visitor, "/questions/run")
     assert [one["passed"] for one in asked.values()] == [True, False, True]
@@ -65,7 +65,7 @@ def test_questions_are_asked_in_the_request(server: Running) -> None:
 
 
 def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) -> None:
-    """Its page names the right section and what stands above; a text is tried, saved, and asked again."""
+    """Its page names the right section and those above; a text is tried, saved, and asked again."""
     visitor = Visitor(server)
     assert {one["result"] for one in rows(visitor).values()} == {"not asked"}
     rows(visitor, "/questions/run")
@@ -96,7 +96,7 @@ def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) 
 
 
 def test_each_outcome_is_sent_as_it_comes(server: Running) -> None:
-    """The page is sent in parts: its begin, a part for each question, and its end with the sum."""
+    """The page comes in parts: its beginning, a part for each question, and its end with the sum."""
     with connected(server) as line:
         head = f"Host: 127.0.0.1:{server.port}\r\nConnection: close\r\n"
         line.sendall(f"GET /questions/run HTTP/1.1\r\n{head}\r\n".encode())
@@ -117,7 +117,7 @@ def test_each_outcome_is_sent_as_it_comes(server: Running) -> None:
 
 
 def test_a_failure_ends_the_outcomes(server: Running, docs: Path) -> None:
-    """It is shown where the sum is; programs get it alone."""
+    """It is shown in place of the sum; programs get it alone."""
     (docs / "plums.md").unlink()
     (docs / "broken.md").write_bytes(b"# \xff\xfe\0")
     visitor = Visitor(server)
@@ -128,7 +128,7 @@ def test_a_failure_ends_the_outcomes(server: Running, docs: Path) -> None:
 
 
 def test_a_question_is_changed_and_removed(server: Running, docs: Path) -> None:
-    """The rest of the file stays; a change by others is noticed, and what was typed is kept."""
+    """The rest of the file stays; a change by others is noticed, and the input is kept."""
     visitor = Visitor(server)
     line = rows(visitor)["When is fruit picked?"]["line"]
     path = f"/questions/edit?file=questions.md&line={line}"
@@ -149,7 +149,7 @@ def test_a_question_is_changed_and_removed(server: Running, docs: Path) -> None:
 
 
 def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None:
-    """Again under the same words it is replaced; without a section its form asks for one."""
+    """The same words again replace it; without a section its form asks for one."""
     visitor = Visitor(server)
     ask = "/ask?context=plums+in+July&file=plums.md"
     fields = visitor.open(ask).fields("/questions/save")
@@ -174,7 +174,7 @@ def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None
 
 
 def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path) -> None:
-    """Within a bound, for any file."""
+    """The list of problems is bounded for any file."""
     (docs / "odd.questions.md").write_text("## Why?\n\n" + "Because.\n" * 90, encoding="utf-8")
     shown = Visitor(server).open("/questions")
     assert "odd.questions.md:3:1: expected a list item" in shown.text
@@ -227,7 +227,7 @@ def test_a_token_for_other_domains_changes_no_question(tmp_path: Path, docs: Pat
 def test_a_form_with_wrong_fields_is_refused(
     server: Running, fields: dict[str, str], status: int, words: str
 ) -> None:
-    """With the reason, and without a change."""
+    """The page has the reason, and nothing changes."""
     visitor = Visitor(server)
     sent = {**visitor.open("/questions/edit").fields("/questions/save"), "text": "Why?", "others": "plums"}
     refused = visitor.post("/questions/save", {**sent, **fields})

@@ -105,7 +105,7 @@ WRITING = (
 
 
 def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
-    """Neither templates nor Markdown, nor pictures: their functions run, and none of them in its thread."""
+    """The functions for templates, Markdown and pictures run, and never in its thread."""
     (tmp_path / "guide.md").write_text("# Guide\n\n## Part\n\n*Text.*\n", encoding="utf-8")
     settings = Settings(cwd=tmp_path, home=tmp_path, roots=(tmp_path,), data_dir=tmp_path / "data")
     here: set[str] = set()

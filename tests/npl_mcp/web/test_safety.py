@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
-    """A server with tokens: for everything, for reading, and for all domains but one and for one alone."""
+    """A server with tokens: for everything, for reading, for all domains but one, and for one alone."""
     folder = tmp_path_factory.mktemp("guarded")
     docs = folder / "docs"
     docs.mkdir()
@@ -85,7 +85,7 @@ ROUTES = routes()
 
 
 def test_every_declared_page_has_an_example() -> None:
-    """A new parameter of a path gets an example value, so that all that follows is tried with its page."""
+    """A new parameter of a path needs an example, so that the tests below try its page."""
     assert {name for one in DECLARED for name in names(one.path)} <= PARAMETERS.keys()
 
 
@@ -148,7 +148,7 @@ NOTHING = "default-src 'none'; sandbox"
 
 
 def check_headers(answer: Answer, address: str) -> None:
-    """Every answer for a browser says what it may do with it."""
+    """Check that an answer for a browser limits what the browser may do with it."""
     policy = answer.headers.get("content-security-policy")
     assert policy in (HEADERS["Content-Security-Policy"], NOTHING), address
     for name, value in HEADERS.items():
@@ -198,7 +198,7 @@ FORMS = [one for one in DECLARED if isinstance(one, Action)]
 
 
 def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Path) -> None:
-    """Not without its token, nor with that of another session, nor from a browser that was never here."""
+    """A form without its token, with another session's, or from a new browser is refused."""
     owner, other = Visitor(server), Visitor(server)
     token = owner.open("/sign-in").fields("/sign-in")["form_token"]
     theirs = other.open("/sign-in").fields("/sign-in")["form_token"]
@@ -363,7 +363,7 @@ def sees(domain: str, without: str) -> bool:
 def test_what_a_token_does_not_name_is_not_there(
     guarded: tuple[Running, dict[str, str]], domain: str
 ) -> None:
-    """Neither as a page, nor in the navigation, nor as data, nor as news, nor as a form."""
+    """It has no page, navigation, data, news or form."""
     running, tokens = guarded
     visitor = Visitor(running, tokens[f"no-{domain}"])
     team = [one.path for one in DECLARED if isinstance(one, WebPage) and one.title and one.entry == TEAM]
@@ -382,7 +382,7 @@ def test_what_a_token_does_not_name_is_not_there(
 
 
 def shape(answer: Answer, address: str) -> str:
-    """Return what an answer says, without the address that it is about."""
+    """Return an answer without the address that it is about."""
     path = address.partition("?")[0]
     return re.sub(
         r'value="[0-9a-f]{64}"', "", answer.body.decode().replace(path, "PATH").replace(".json", "")
@@ -435,7 +435,7 @@ def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
 
 @pytest.mark.thorough
 def test_no_text_becomes_more_than_text(server: Running) -> None:
-    """Wherever it stands: every element and attribute is one of ours, and each text is shown somewhere."""
+    """Every element and attribute is ours, and each text is shown somewhere."""
     shown_marks: set[str] = set()
     for address, page in crawled(server):
         assert page.status < 500, address
@@ -451,7 +451,7 @@ def test_no_text_becomes_more_than_text(server: Running) -> None:
 
 @pytest.mark.thorough
 def test_data_are_data(server: Running) -> None:
-    """The twin of a page is JSON for any content, and no browser takes it for something else."""
+    """The twin of a page is JSON for any content, and no browser takes it for another type."""
     for one in DECLARED:
         if isinstance(one, WebPage):
             answer = request(server, "GET", twin(with_query(one.path)))
@@ -461,7 +461,7 @@ def test_data_are_data(server: Running) -> None:
 
 
 def test_who_gave_the_token_of_the_server_can_sign_out(tmp_path: Path) -> None:
-    """Though it says nothing about who they are; who gave none has nothing to forget."""
+    """The token names no person; a visitor without it has nothing to forget."""
     with serving(tmp_path, NPL_MCP_TOKEN=OWN) as running:
         visitor = Visitor(running)
         assert b"/sign-out" not in visitor.open("/sign-in").answer.body

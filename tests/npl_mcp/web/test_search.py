@@ -1,4 +1,4 @@
-"""Pages of search: what a caller may not see is neither found nor counted."""
+"""Pages of search: what a caller may not see is neither shown nor counted."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -120,7 +120,7 @@ def test_what_was_found_is_text(site: Site) -> None:
 
 
 def test_what_was_not_searched_is_said(site: Site) -> None:
-    """A damaged artifact, to those who may see artifacts."""
+    """Visitors who may see artifacts are told of a damaged one."""
     said = b"Not searched: 1 of artifact:*, such as artifact:2@0"
     assert said in site.get("all", "/search?q=capstan").body
     assert b"Not searched" not in site.get("no-artifact", "/search?q=capstan").body

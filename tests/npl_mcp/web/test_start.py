@@ -7,7 +7,7 @@ from tests.npl_mcp.web.browsing import Visitor
 
 
 def test_a_new_visitor_is_told_what_to_do(tmp_path: Path) -> None:
-    """Until a name is chosen; then the page is an inbox."""
+    """Once a name is chosen the page is an inbox."""
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "plums.md").write_text("# Plums\n\n## Size\n\n## Pruning plums in July\n\nCut.\n", "utf-8")

@@ -1,4 +1,4 @@
-"""Pages of what agents do together: what they show to whom, and what their forms do."""
+"""Pages of what agents do together: visibility, and the effects of forms."""
 
 import base64
 import secrets
@@ -36,7 +36,7 @@ LINKS = {
 
 @pytest.mark.parametrize("domain", ["", *LINKS])
 def test_a_session_links_to_what_the_visitor_sees(pages: Pages, domain: str) -> None:
-    """Reviews are hidden with artifacts."""
+    """A visitor who sees no artifacts sees no reviews either."""
     body = pages.get(f"no-{domain}" if domain else "ann", "/sessions/s").body.decode()
     hidden = {domain, "review"} if domain == "artifact" else {domain}
     shown = {name for name, path in LINKS.items() if f'href="{path}"' in body}
@@ -50,7 +50,7 @@ def test_parts_of_a_session_that_are_gone_are_not_found(pages: Pages, path: str)
 
 
 def test_a_room_is_read_by_pages(pages: Pages) -> None:
-    """From the newest page back and forth again; an event is found wherever it lies."""
+    """Paging goes back and forth from the newest page; any event has a page."""
     newest = pages.data("ann", "/rooms/1")
     oldest = pages.data("ann", f"/rooms/1?before={newest['older']}")
     ids = [event["id"] for event in oldest["items"] + newest["items"]]
@@ -99,7 +99,7 @@ FILES = [
 
 
 def test_files_are_sent_so_that_no_browser_runs_them(pages: Pages) -> None:
-    """Pictures to be shown, all else to be saved; what is in a file counts, not its name."""
+    """Pictures are shown, other files saved; the content decides, not the name."""
     made = pages.call(
         "ann", "artifact_create", name="files", artifact_type="x", filename="a.txt", content="first"
     )["artifact_id"]
@@ -116,7 +116,7 @@ def test_files_are_sent_so_that_no_browser_runs_them(pages: Pages) -> None:
 
 
 def test_a_worklog_is_read_by_pages(pages: Pages) -> None:
-    """The latest entries first, or those around an entry; reading moves no cursor."""
+    """The latest entries come first, or those around an entry; reading moves no cursor."""
     pages.call("ann", "worklog_init", session_id="long")
     for number in range(1, 131):
         pages.call("ann", "worklog_log", action="found", summary=f"buoy {number}", session_id="long")
@@ -139,7 +139,7 @@ def test_an_archived_worklog_has_a_page(pages: Pages) -> None:
 
 
 def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
-    """A thousand lines each, with any line ends; long lines are cut."""
+    """A page has a thousand lines, with any line ends; long lines are cut."""
     text = "".join(f"line {number}\r\n" for number in range(1, 1500)) + "x" * 5000
     made = pages.call(
         "ann", "artifact_create", name="long", artifact_type="x", filename="a.txt", content=text
@@ -182,7 +182,7 @@ def test_revisions_are_compared(
     added: int,
     removed: int,
 ) -> None:
-    """Line by line, with three lines around each change; a comparison has an end."""
+    """Each change has three lines around it; a comparison is bounded."""
     first = pages.call(
         "ann",
         "artifact_create",

@@ -1,4 +1,4 @@
-"""The log of calls: off by default, told by its page, and never in the way of a call."""
+"""The log of calls: off by default, shown on its page, and never delaying a call."""
 
 from collections.abc import Iterator
 from pathlib import Path

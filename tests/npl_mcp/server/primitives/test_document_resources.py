@@ -1,4 +1,4 @@
-"""Documents as resources: whole, or a section by its selector."""
+"""Documents are resources: whole, or a section by its selector."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def read(settings: Settings, *paths: str, **changes: Any) -> list[str]:
 
 
 def test_whole_documents(settings: Settings, docs: Path) -> None:
-    """By the names that tools take: a path, or the name of a bundled item."""
+    """Their names are those of the tools: a path, or a bundled item."""
     roses, guide, agent = read(settings, "plants/roses.md", "guide", "code-reviewer")
     assert roses == (docs / "plants/roses.md").read_text()
     assert guide == GUIDE
@@ -52,7 +52,7 @@ def test_whole_documents(settings: Settings, docs: Path) -> None:
     ],
 )
 def test_sections(settings: Settings, path: str, text: str) -> None:
-    """Exactly the lines of the sections, subsections included."""
+    """A resource has exactly the lines of its section, subsections included."""
     assert read(settings, path) == [text]
 
 
@@ -70,7 +70,7 @@ def test_sections(settings: Settings, path: str, text: str) -> None:
     ],
 )
 def test_what_cannot_be_read(settings: Settings, docs: Path, path: str, problem: str) -> None:
-    """The protocol's code for what the caller got wrong, and the message of the tools."""
+    """The error has the protocol's code for a caller's mistake, and the message of the tools."""
     secret = settings.home / "secret.md"
     secret.write_text("LEAK")
     (docs / "link.md").symlink_to(secret)
@@ -82,7 +82,7 @@ def test_what_cannot_be_read(settings: Settings, docs: Path, path: str, problem:
 
 
 def test_a_document_as_it_is_now(settings: Settings, docs: Path) -> None:
-    """A change is seen by the next reading."""
+    """The next reading sees a change."""
 
     async def ask(client: Client[Any]) -> list[str]:
         texts = []

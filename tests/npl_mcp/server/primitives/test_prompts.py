@@ -1,4 +1,4 @@
-"""Prompts and agents as prompts of the protocol."""
+"""NPL prompts and agents are prompts of the protocol."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def asked(settings: Settings, name: str, **arguments: str) -> str:
 
 
 def test_what_comes_with_the_program(settings: Settings) -> None:
-    """Each prompt and each agent, with a line about it and one argument; none where other documents are."""
+    """Each bundled prompt and agent has a description and one argument; with other roots there are none."""
     assert listed(settings, domains=("npl",)) == {}
     assert asked(settings, "code-reviewer")
     prompts = listed(settings, domains=("npl",), roots=(corpus_folder(),))
@@ -69,7 +69,7 @@ def test_a_prompt_and_what_it_is_about(settings: Settings) -> None:
 
 
 def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None:
-    """Those of roots and of the project; what they ask for stands where the text names it."""
+    """Prompts of roots and of the project have their arguments filled into the text."""
     write(docs / "prompts", "bed.md", BED)
     write(settings.cwd / ".npl" / "prompts", "soil.md", "# Try the Soil\n\nDig.\n")
     write(docs / "prompts", "npl-worklog.md", "Mine.\n")
@@ -103,7 +103,7 @@ def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None
 def test_forms_of_declared_arguments(
     settings: Settings, docs: Path, fields: str, expected: list[tuple[str, str | None, bool]]
 ) -> None:
-    """The protocol's own form, and names alone."""
+    """Arguments are declared in the protocol's form or as names alone."""
     write(docs / "prompts", "short.md", f"---\narguments: {fields}\n---\n{{a}} and {{b}}\n")
     arguments = listed(settings)["short"].arguments
     assert [(one.name, one.description, one.required) for one in arguments] == expected
@@ -119,7 +119,7 @@ def test_an_argument_that_is_not_required_may_be_left_out(settings: Settings, do
     ("name", "problem"), [("bed", "'bed' needs place"), ("nosuch", "nosuch"), ("broken", "Unknown prompt")]
 )
 def test_what_cannot_be_had(settings: Settings, docs: Path, name: str, problem: str) -> None:
-    """A missing prompt is named; an unreadable file is no prompt and hides no other."""
+    """A missing prompt is named; an unreadable file is not a prompt and hides no other."""
     write(docs / "prompts", "bed.md", BED)
     (docs / "prompts" / "broken.md").write_bytes(b"caf\xe9")
     write(docs / "prompts", "odd.md", '---\ndescription: "\\ud800"\n---\nText.\n')

@@ -1,4 +1,4 @@
-"""The database itself: opening, transactions, copies, and what goes wrong with files."""
+"""The database itself: opening, transactions, copies, and damaged or misplaced files."""
 
 import sqlite3
 import subprocess
@@ -49,7 +49,7 @@ def test_the_folder_and_the_tables_are_made_when_first_needed(database: Database
 
 
 def test_a_list_fills_its_own_parameter_only(database: Database) -> None:
-    """Another may have a name that begins like it."""
+    """Another parameter may have a name that begins with this one's."""
     for name in "abcd":
         add(database, name)
     sql = "SELECT name FROM total WHERE name IN :names OR name IN :names_too ORDER BY name"
@@ -59,7 +59,7 @@ def test_a_list_fills_its_own_parameter_only(database: Database) -> None:
 
 
 def test_processes_that_open_a_new_database_at_once_agree(database: Database, tmp_path: Path) -> None:
-    """One makes the tables, the others find them."""
+    """One makes the tables, and the others use them."""
     code = (
         "import sys, pathlib; from npl_mcp.stores.base.opening import database_of;"
         "d = database_of(pathlib.Path(sys.argv[2]), *sys.argv[3:])\n"
@@ -130,7 +130,7 @@ def test_an_answer_stands_in_the_room_of_what_it_answers(database: Database) -> 
 
 
 def test_ids_are_never_used_again(database: Database) -> None:
-    """A cursor that was handed out stays valid when the newest row goes."""
+    """A cursor stays valid when the newest row is deleted."""
     insert = "INSERT INTO room (name, created_at) VALUES (:name, 't') RETURNING id"
     with database.write() as tx:
         first = tx.value(insert, name="a")
@@ -266,7 +266,7 @@ def test_a_copy_made_while_others_write_is_complete(database: Database, tmp_path
 def test_a_damaged_database_is_reported_when_the_server_starts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Before anybody calls; a folder without a database stays without one."""
+    """The report needs no call; a folder without a database stays without one."""
     app = App(Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data"))
     app.warm_up()
     app.close()
@@ -281,7 +281,7 @@ def test_a_damaged_database_is_reported_when_the_server_starts(
 
 @pytest.mark.engine("sqlite")
 def test_the_driver_is_free_of_the_known_damage() -> None:
-    """Where a current SQLite comes with the package it is the one that is used."""
+    """Where the package brings a current SQLite, that one is used."""
     version = sqlite.driver().sqlite_version_info
     if sys.platform == "linux" and sqlite.driver().__name__.startswith("pysqlite3"):
         assert version >= (3, 51, 3)
@@ -303,7 +303,7 @@ def test_the_driver_is_free_of_the_known_damage() -> None:
     ],
 )
 def test_an_old_sqlite_is_named(monkeypatch: pytest.MonkeyPatch, version: str, sound: bool) -> None:
-    """Releases that got the correction later are sound."""
+    """Later patch releases with the correction are sound."""
     monkeypatch.setattr(sqlite.driver(), "sqlite_version", version)
     monkeypatch.setattr(sqlite.driver(), "sqlite_version_info", tuple(map(int, version.split("."))))
     assert (sqlite.weakness() is None) == sound
@@ -314,7 +314,7 @@ def test_an_old_sqlite_is_named(monkeypatch: pytest.MonkeyPatch, version: str, s
 def test_a_server_warns_of_an_old_sqlite_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    """Not each command, and not each connection."""
+    """Neither each command nor each connection warns."""
     monkeypatch.setattr(sqlite.driver(), "sqlite_version_info", (3, 40, 1))
     settings = Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data")
 

@@ -1,4 +1,4 @@
-"""Migrations: the tables they make, what they keep, and that they happen whole or not at all."""
+"""Migrations: the tables they make, the rows they keep, and their atomicity."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def schema(folder: Path) -> list[str]:
 def test_the_tables_are_those_of_the_program_that_made_the_first_databases(
     database: Database, tmp_path: Path
 ) -> None:
-    """Recorded when another program ran the migrations up to 0006, whose files are never edited."""
+    """Another program recorded the schema after the migrations up to 0006, whose files are never edited."""
     (tmp_path / "first").mkdir()
     (tmp_path / "data").mkdir()
     for file in MIGRATIONS.glob("*.sql"):
@@ -72,7 +72,7 @@ def test_a_migrated_database_equals_a_new_one(database: Database, tmp_path: Path
 
 
 def test_a_migration_happens_whole_or_not_at_all(database: Database, tmp_path: Path) -> None:
-    """Its last statement fails; what the others made is gone, and the database is used as before."""
+    """If its last statement fails, the others are undone, and the database works as before."""
     database.open()
     before = schema(tmp_path / "data")
     (tmp_path / "later").mkdir()
@@ -97,7 +97,7 @@ ALTER TABLE room_new RENAME TO room;
 
 @pytest.mark.engine("sqlite")
 def test_a_migration_keeps_the_rows_of_other_tables(database: Database, tmp_path: Path) -> None:
-    """A parent table is rebuilt without its children noticing; what would orphan them is not committed."""
+    """Rebuilding a parent table keeps its children; a migration that would orphan them is not committed."""
     with database.write() as tx:
         tx.run("INSERT INTO room (name, created_at) VALUES ('a', 't')")
         tx.run("INSERT INTO member (room_id, persona, position, joined_at) VALUES (1, 'p', 1, 't')")

@@ -1,4 +1,4 @@
-"""A network that breaks or stands still between a replica and PostgreSQL, at every moment of a call."""
+"""The network between a replica and PostgreSQL breaks or stands still at every moment of a call."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ def net(place: Path) -> Iterator[Network]:
 
 @pytest.fixture
 def app(place: Path, net: Network) -> Iterator[App]:
-    """A replica behind that network, with something of everything."""
+    """A replica behind that network, with rows of every kind."""
     made = App(replace(settings_in(place), database_url=net.address(engines.name_of(place / "data"))))
     fill(made)
     yield made
@@ -47,7 +47,7 @@ def app(place: Path, net: Network) -> Iterator[App]:
 
 @pytest.fixture
 def other(place: Path) -> Iterator[App]:
-    """Another replica on the same database, whose network is sound."""
+    """Another replica on the same database, with a sound network."""
     made = App(replace(settings_in(place), data_dir=place / "other"))
     yield made
     made.close()
@@ -79,7 +79,7 @@ UNKNOWN = "check whether the change was made"
 def test_a_write_whose_connection_breaks_is_done_once_or_says_what_to_do(
     app: App, net: Network, place: Path, tool: str, done: bool
 ) -> None:
-    """Acknowledged writes are there once, failed ones are not; a caller checks only after a lost answer."""
+    """Acknowledged writes are there once, failed ones never; only a lost answer asks the caller to check."""
     table, arguments = WRITES[tool]
     unknown = 0
     for requests in count():
@@ -118,7 +118,7 @@ def rows(place: Path, table: str) -> int:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everybody gives up soon, in the order in which they always do."""
+    """Shorten all times to wait, in their usual order."""
     monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.8)
     monkeypatch.setattr(engine, "BUSY_MILLISECONDS", 1_500)
     monkeypatch.setattr(postgres, "SILENCE_SECONDS", 2)
@@ -142,7 +142,7 @@ MOMENTS = {"as it begins": 0, "in its midst": 3, "as it commits": -1}
 def test_a_network_that_stands_still_ends_a_call_and_nothing_is_done_later(
     impatient: None, app: App, other: App, net: Network, moment: str, done: bool
 ) -> None:
-    """A call that reports failure or uncertainty is right; other calls wait only a moment."""
+    """A reported failure or uncertainty is true; other calls wait only a moment."""
     for _ in range(6):  # then the driver has prepared all statements
         assert say(app, "before")["success"]
     net.plan(1_000, Fault.PAUSE, done=done)
@@ -177,7 +177,7 @@ def test_a_turn_that_never_comes_ends_a_call(app: App, net: Network, monkeypatch
 
 @pytest.mark.usefixtures("impatient")
 def test_calls_while_the_network_stands_still_all_say_so(app: App, net: Network) -> None:
-    """Those that read, those that write, and those that have to connect first."""
+    """Reads, writes, and calls that have to connect first fail with the reason."""
     net.pause()
     bodies = [say(app, "lost"), ask(app, "chat_get_feed", room_id=1), ask(app, "session_list")]
     assert [body["error_code"] for body in bodies] == ["DATABASE_ERROR"] * 3
@@ -187,7 +187,7 @@ def test_calls_while_the_network_stands_still_all_say_so(app: App, net: Network)
 
 
 def waiting(app: App, since: int, seconds: float = 60) -> Future[dict[str, Any]]:
-    """Begin to wait for what comes after an event; return the answer to be."""
+    """Begin to wait for what comes after an event; return the future answer."""
     future: Future[dict[str, Any]] = Future()
 
     def wait() -> None:

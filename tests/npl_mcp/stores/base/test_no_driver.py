@@ -17,7 +17,7 @@ except DatabaseError as error:
 
 
 def test_a_driver_that_is_missing_is_named() -> None:
-    """With what brings it; and without an address nothing asks for it."""
+    """The error names the extra that brings it; without an address the driver is not needed."""
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
     assert "npl-mcp[postgres]" in done.stdout
     loaded = "import sys; import npl_mcp.stores.data_folder; print('psycopg' in sys.modules)"

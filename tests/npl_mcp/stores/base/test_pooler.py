@@ -1,4 +1,4 @@
-"""A pooler that runs each transaction on another connection to the server, as PgBouncer does."""
+"""A pooler runs each transaction on another connection to the server, as PgBouncer does."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,12 +34,12 @@ def pool(tmp_path: Path) -> Iterator[Pooler]:
 
 @pytest.fixture
 def address(pool: Pooler, tmp_path: Path) -> str:
-    """Of a database without tables, behind the pooler."""
+    """The address of a database without tables, behind the pooler."""
     return pool.address(engines.name_of(tmp_path / "data"))
 
 
 def test_what_works_without_a_pooler_works_with_one(address: str, tmp_path: Path) -> None:
-    """Tables are made, and calls can be repeated: none needs what one before left in its connection."""
+    """Tables are made and calls repeated, since no transaction relies on its connection's past."""
     app = App(replace(settings_in(tmp_path), database_url=address))
     fill(app)
     repeated = [(tool, given) for tool, given in WRITES if tool not in ("session_create", "artifact_create")]
@@ -53,7 +53,7 @@ def test_what_works_without_a_pooler_works_with_one(address: str, tmp_path: Path
 
 
 def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
-    """Also the second time, when all connections are open."""
+    """The wake-up works again when all connections are open."""
     settings = replace(settings_in(tmp_path), database_url=address)
     first, other = App(settings), App(replace(settings, data_dir=tmp_path / "other"))
     fill(first)
@@ -69,7 +69,7 @@ def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("read_only", [True, False])
 def test_what_a_transaction_sets_ends_with_it(address: str, tmp_path: Path, *, read_only: bool) -> None:
-    """Each has it, whichever connection it runs on; others of the pool find nothing of it."""
+    """Each transaction has its settings on any connection; others of the pool do not see them."""
     engine = database_of(tmp_path, address).engine
     with closing(engine.connect(CallDeadline(), read_only=read_only)) as raw:
         for _ in range(OFTEN):

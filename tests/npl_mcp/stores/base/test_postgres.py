@@ -1,4 +1,4 @@
-"""Cases of PostgreSQL alone: broken connections, dying servers, schemas of others, a clock set back."""
+"""Cases of PostgreSQL alone: broken connections, dying servers, foreign schemas, a clock set back."""
 
 import base64
 import random
@@ -34,7 +34,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server that may be killed; what it said to be committed it has handed to the system."""
+    """A server that may be killed; it hands commits to the system before it reports them."""
     with serving("fsync=off") as made:
         yield made
 
@@ -98,7 +98,7 @@ def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: 
 
 
 def until_it_is_back(app: App, server: Server) -> None:
-    """Wait for a server that restarts by itself, or ends and is started again."""
+    """Wait for a server that restarts by itself, or start it again."""
 
     def is_back() -> bool:
         if ask(app, "session_list")["success"]:
@@ -119,7 +119,7 @@ ROOMS = {
 
 @pytest.mark.parametrize("case", ROOMS)
 def test_a_full_disk_refuses_what_finds_no_room(app: App, server: Server, case: str) -> None:
-    """And nothing else; what was acknowledged is there, and with room again the same process goes on."""
+    """Other calls work, acknowledged rows are there, and with room the same process goes on."""
     size, reason = ROOMS[case]
     server.ask(f"files {size}")
     try:
@@ -140,7 +140,7 @@ def test_a_full_disk_refuses_what_finds_no_room(app: App, server: Server, case: 
 
 
 def test_a_disk_without_room_for_the_log_costs_calls_and_nothing_else(app: App, server: Server) -> None:
-    """The server ends itself in the midst of a call; what was acknowledged is there when it is back."""
+    """The server ends itself during a call; acknowledged rows are there when it is back."""
     kept = [text for text in map(str, range(10)) if say(app, text)["success"]]
     server.ask("files 4000000")
     try:
@@ -160,7 +160,7 @@ def test_a_disk_without_room_for_the_log_costs_calls_and_nothing_else(app: App, 
 
 
 def store(app: App, number: int) -> dict[str, Any]:
-    """Store six million bytes that cannot be packed, known by the name."""
+    """Store six million incompressible bytes under this name."""
     content = base64.b64encode(noise(number)).decode()
     return ask(
         app,
@@ -173,7 +173,7 @@ def store(app: App, number: int) -> dict[str, Any]:
 
 
 def is_stored(app: App, artifact_id: int) -> bool:
-    """Return whether the database has what was given."""
+    """Return whether the database has a stored value."""
     artifact = ask(app, "artifact_get", artifact_id=artifact_id)["data"]
     return base64.b64decode(artifact["file_content"]) == noise(int(artifact["artifact_name"]))
 
@@ -214,7 +214,7 @@ def test_a_deadlock_with_another_program_ends(database: Database, tmp_path: Path
 def test_a_process_that_stands_still_holds_nobody_up(
     database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its transaction is ended by the server, and it learns that when it goes on."""
+    """The server ends its transaction, and the process learns that when it goes on."""
     monkeypatch.setattr(postgres, "IDLE_SECONDS", 1)
     other = engines.database(tmp_path)
 
@@ -243,7 +243,7 @@ VERSIONS = {
 def test_a_database_of_others_is_refused_and_not_touched(
     database: Database, tmp_path: Path, case: str
 ) -> None:
-    """Whether their version is newer, or none of ours."""
+    """Its version is newer, or it is not one of ours."""
     version, comment, said = VERSIONS[case]
     database.open()
     database.close()
@@ -270,7 +270,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_an_address_that_cannot_be_used_says_why(tmp_path: Path, case: str) -> None:
-    """In words that hold neither address nor password."""
+    """The message shows neither address nor password."""
     host = (engines.SERVER or "").rpartition("host=")[2]
     with pytest.raises(DatabaseError, match=REFUSED[case]) as caught:
         database_of(tmp_path, case.format(host=host)).open()
@@ -280,7 +280,7 @@ def test_an_address_that_cannot_be_used_says_why(tmp_path: Path, case: str) -> N
 
 
 def test_texts_are_ordered_byte_by_byte(database: Database) -> None:
-    """As in SQLite, in any language of the server."""
+    """The order is SQLite's, for any language of the server."""
     words = ["Z", "a", "é", "B", "_", "10", "9", "A"]
     with database.write() as tx:
         tx.insert_many("total", [{"name": word, "value": 1} for word in words])

@@ -1,4 +1,4 @@
-"""A data folder is its owner's alone: what is made there, and what an earlier version left open."""
+"""A data folder is its owner's alone, and folders that an earlier version left open are closed."""
 
 import os
 import stat
@@ -33,7 +33,7 @@ def use(place: Path) -> None:
 
 
 def open_to_others(folder: Path) -> list[str]:
-    """Name what others may enter, read or write."""
+    """Name the files that others may enter, read or write."""
     return [
         f"{path.name} {stat.filemode(path.stat().st_mode)}"
         for path in (folder, *folder.rglob("*"))
@@ -43,7 +43,7 @@ def open_to_others(folder: Path) -> list[str]:
 
 @pytest.mark.engine("sqlite")
 def test_what_is_made_is_private(place: Path) -> None:
-    """Folder, database, log, artifacts, notes and a backup, despite the umask."""
+    """Folder, database, log, artifacts, notes and a backup are private despite the umask."""
     use(place)
     app = App(settings_in(place))
     back_up(app.stores, place / "copy")
@@ -53,7 +53,7 @@ def test_what_is_made_is_private(place: Path) -> None:
 
 @pytest.mark.engine("sqlite")
 def test_what_was_left_open_is_closed_at_the_start(place: Path) -> None:
-    """By a server that is not asked anything yet."""
+    """A server closes it before its first call."""
     use(place)
     for path in (place / "data", *(place / "data").rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -64,7 +64,7 @@ def test_what_was_left_open_is_closed_at_the_start(place: Path) -> None:
 
 
 def test_what_is_not_ours_is_left_as_it_is(place: Path, tmp_path: Path) -> None:
-    """Other files in the folder, and targets of links."""
+    """Other files in the folder and targets of links keep their modes."""
     data, outside = place / "data", tmp_path / "outside"
     data.mkdir(mode=0o755)
     (data / "mine").mkdir(mode=0o755)

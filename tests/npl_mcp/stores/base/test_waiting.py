@@ -1,4 +1,4 @@
-"""A database that another program holds: every call gives up at the same time, also behind waiting calls."""
+"""While another program holds the database, every call gives up in time, also behind waiting calls."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ PATIENT, HASTY = 600.0, 0.001
 
 
 class DeadlineByThread(CallDeadline):
-    """Lets late calls be hasty, whenever the threads of the others get to run."""
+    """Deadlines by thread: late calls are hasty, whenever the other threads get to run."""
 
     def renew(self) -> None:
         is_hasty = threading.current_thread() is threading.main_thread()
@@ -43,9 +43,8 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Databa
 
 @contextmanager
 def held(folder: Path, *, whole: bool) -> Iterator[None]:
-    """Hold the lock of writers, or keep everybody out.
-
-    By the driver that the stores use: the system's locks keep out other processes, not another library here.
+    """Hold the lock of writers, or keep everybody out. The driver is the stores' own: the system's locks keep
+    out other processes, not another library in this one.
     """
     if engines.ENGINE == "sqlite":
         connection = sqlite.driver().connect(str(folder / "npl.db"), isolation_level=None)
@@ -81,7 +80,7 @@ def calls() -> Iterator[ThreadPoolExecutor]:
 def test_reads_do_not_wait_for_writers_that_wait(
     database: Database, tmp_path: Path, calls: ThreadPoolExecutor
 ) -> None:
-    """Fifty writers wait for another program, and still do when the reads that came later are done."""
+    """Fifty writers wait for another program, and still wait after later reads are done."""
     with held(tmp_path, whole=False):
         writers = [calls.submit(write, database) for _ in range(WRITERS)]
         for reader in [calls.submit(read, database) for _ in range(5)]:
@@ -94,7 +93,7 @@ def test_reads_do_not_wait_for_writers_that_wait(
 def test_a_writer_has_its_time_from_its_call_on(
     database: Database, tmp_path: Path, calls: ThreadPoolExecutor
 ) -> None:
-    """A hasty one gives up behind fifty patient ones, which go on waiting."""
+    """A hasty writer gives up behind fifty patient ones, which continue to wait."""
     with held(tmp_path, whole=False):
         writers = [calls.submit(write, database) for _ in range(WRITERS)]
         with pytest.raises(DatabaseError, match="again"):
@@ -108,7 +107,7 @@ def test_a_writer_has_its_time_from_its_call_on(
 def test_opening_is_waited_for_no_longer_than_a_call_may(
     database: Database, tmp_path: Path, calls: ThreadPoolExecutor, call: Callable[[Database], None]
 ) -> None:
-    """A program keeps every other out: a hasty call gives up behind the patient one that opens."""
+    """While a program keeps everybody out, a hasty call gives up behind the patient one that opens."""
     database.close()
     with held(tmp_path, whole=True):
         opening = [calls.submit(one, database) for one in [write, read] * (WRITERS // 2)]
@@ -120,7 +119,7 @@ def test_opening_is_waited_for_no_longer_than_a_call_may(
 
 
 def test_a_refused_row_closes_no_connection(tmp_path: Path) -> None:
-    """The connections are sound, so the next call need not open the database again."""
+    """The next call need not open the database again."""
     with closing(engines.database(tmp_path)) as database:
         database.open()
         opened = database._pools

@@ -73,7 +73,7 @@ RECORDED = [
 
 
 def test_the_copy_is_what_the_predecessor_printed() -> None:
-    """Markers, their order and the footnotes are those recorded from it."""
+    """Markers, their order and the footnotes are those of its recorded output."""
     assert annotate("one\ntwo\nthree\n", labels(RECORDED)) == (
         "one[^zed-1]\ntwo[^bob-2][^amy-3]\nthree\n\n\n---\n\n# Review Comments\n\n"
         "[^zed-1]: @zed: guest\n[^bob-2]: @bob: b2\n[^amy-3]: @amy: a2\n"
@@ -81,7 +81,7 @@ def test_the_copy_is_what_the_predecessor_printed() -> None:
 
 
 def test_the_reviewers_files_have_the_numbers_of_the_copy() -> None:
-    """Each comment has one number everywhere, also one that has no marker in the text."""
+    """Each comment has one number everywhere, even without a marker in the text."""
     about = [("bob", None), ("amy", "Fine.")]
     assert reviewer_files(about, labels(RECORDED)) == {
         "bob": "# Inline Comments by @bob\n\n[^bob-2]: line:2: b2\n\n[^bob-4]: @x:1,y:2: spot\n\n---\n\n"
@@ -92,7 +92,7 @@ def test_the_reviewers_files_have_the_numbers_of_the_copy() -> None:
 
 
 def test_two_reviews_of_one_reviewer_make_one_file() -> None:
-    """Both overall comments stand in it."""
+    """The file has both overall comments."""
     files = reviewer_files([("bob", "First."), ("bob", "Second.")], [])
     assert list(files) == ["bob"]
     assert files["bob"].endswith("First.\n\nSecond.\n")
@@ -112,14 +112,14 @@ def test_comments_are_sorted_by_number_not_by_text() -> None:
 
 
 def test_footnotes_the_text_has_are_not_used_again() -> None:
-    """A number is skipped where the text has the same label."""
+    """A number is skipped if the text has the same label."""
     remarks = [remark(1, "bob", "line:1", "new")]
     copy = annotate("old[^bob-1]\n\n[^bob-1]: mine\n", labels(remarks, "old[^bob-1]"))
     assert copy.startswith("old[^bob-1][^bob-2]\n")
 
 
 def test_a_comment_of_several_lines_stays_in_its_footnote() -> None:
-    """Further lines are indented, so that no line begins anything else."""
+    """Further lines are indented, so that no line begins a new block."""
     remarks = [remark(1, "bob", "line:1", "first\n# not a heading\n\n[^amy-1]: not a footnote")]
     copy = annotate("one\n", labels(remarks))
     assert copy.endswith("[^bob-1]: @bob: first\n    # not a heading\n\n    [^amy-1]: not a footnote\n")
@@ -127,7 +127,7 @@ def test_a_comment_of_several_lines_stays_in_its_footnote() -> None:
 
 @pytest.mark.parametrize("persona", ["a]b", "two words", "[^x]", "ümit", "!!!"])
 def test_any_persona_gives_a_marker_that_is_one(persona: str) -> None:
-    """Signs that would end a marker are replaced; the name itself stands in the footnote."""
+    """Signs that would end a marker are replaced; the footnote has the name itself."""
     remarks = [remark(1, persona, "line:1", "c")]
     copy = annotate("one\n", labels(remarks))
     assert re.match(r"one\[\^[\w-]+-1\]\n", copy)

@@ -1,4 +1,4 @@
-"""The predecessor's folder of worklogs: written by an export, read by an import."""
+"""An export writes the predecessor's folder of worklogs, and an import reads it."""
 
 import json
 import logging
@@ -55,7 +55,7 @@ def log(store: Worklogs, project: Path, *summaries: str, **options: Any) -> None
 
 
 def test_a_line_has_the_predecessors_bytes() -> None:
-    """Its order of keys, compact, ASCII, no nulls, times with their offset; and it can be read again."""
+    """Keys in its order, compact, ASCII, without nulls, times with their offset; the line reads back."""
     entry = Entry(
         seq=7,
         ts="2026-05-06T13:20:41.103552Z",
@@ -84,7 +84,7 @@ def test_a_line_with_a_minor_value_of_another_kind_is_kept(key: str, value: obje
 
 
 def test_the_folder_is_laid_out_as_before(store: Worklogs, project: Path) -> None:
-    """Description, log and cursors stand where the predecessor's readers look; nothing does before."""
+    """Description, log and cursors have the places of the predecessor; before the export there is no file."""
     made = store.init(str(project), "s1", "tâche")
     log(store, project, "one")
     read = store.read(str(project), "r")
@@ -110,7 +110,7 @@ def test_the_folder_is_laid_out_as_before(store: Worklogs, project: Path) -> Non
 
 @pytest.mark.thorough
 def test_a_session_comes_back_as_it_was(store: Worklogs, project: Path, tmp_path: Path) -> None:
-    """An export of many pages, read into an empty database: entries, cursors, task and state."""
+    """A new database imports the entries, cursors, task and state of a long export."""
     store.init(str(project), "s1", "t")
     log(store, project, *map(str, range(2_100)), data={"ü": [1]}, tags=["x", ""], refs={"files": ["a"]})
     store.read(str(project), "r/1", limit=7)
@@ -131,7 +131,7 @@ def test_a_session_comes_back_as_it_was(store: Worklogs, project: Path, tmp_path
 def test_nothing_is_written_through_a_link_out_of_the_project(
     store: Worklogs, project: Path, tmp_path: Path, link: str
 ) -> None:
-    """The export is refused, and what the link points at stays as it is."""
+    """The export is refused, and the link's target stays as it is."""
     store.init(str(project), "s1")
     store.export(str(project))
     target = tmp_path / "elsewhere"
@@ -146,7 +146,7 @@ def test_nothing_is_written_through_a_link_out_of_the_project(
 
 
 def test_a_session_can_be_written_to_any_folder(store: Worklogs, project: Path, tmp_path: Path) -> None:
-    """It has the same files as the session's own folder; a file in the way is an error."""
+    """It has the files of the session's own folder; a file in the way is an error."""
     store.init(str(project), "s1")
     log(store, project, "one", "two")
     store.read(str(project), "agent with / and ..", limit=1)
@@ -228,7 +228,7 @@ def old_folder(project: Path) -> Path:
 
 
 def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
-    """Sessions, the archived one too, with their tasks, states and times; the current one stays current."""
+    """Sessions keep tasks, states and times, the archived one too; the current one stays current."""
     old_folder(project)
     assert store.sessions(str(project), archived=True) == ()
     before = contents(project)
@@ -251,7 +251,7 @@ def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
 
 
 def test_every_line_of_an_old_log_is_kept_once_in_order(store: Worklogs, project: Path) -> None:
-    """Numbers given twice or out of order are given again; an unknown key does not hide its line."""
+    """Repeated and unordered numbers are replaced; an unknown key does not hide its line."""
     old_folder(project)
     store.import_folder(str(project))
     entries = store.read(str(project), "new", session_id="2025-11-03").items
@@ -266,7 +266,7 @@ def test_every_line_of_an_old_log_is_kept_once_in_order(store: Worklogs, project
 
 
 def test_a_folder_can_be_taken_in_again(store: Worklogs, project: Path) -> None:
-    """Only what is not known yet, and the answer counts it."""
+    """Only new entries are added and counted."""
     old_folder(project)
     done = store.import_folder(str(project))
     assert (done.sessions, done.entries, done.skipped_lines) == (3, 9, 2)
@@ -346,7 +346,7 @@ def test_folders_may_be_links_inside_the_project(store: Worklogs, project: Path,
 
 
 def test_exports_below_npl_are_private(store: Worklogs, project: Path) -> None:
-    """Despite the umask; only ``.npl`` itself, which may hold prompts for others, follows it."""
+    """They are private despite the umask; ``.npl`` itself, which may have shared prompts, follows it."""
     before = os.umask(0)
     try:
         store.init(str(project), "s1", "look")
@@ -394,7 +394,7 @@ CURSORS = [
 def test_a_cursor_is_translated(
     database: Database, project: Path, numbers: list[int], cursor: int, place: int
 ) -> None:
-    """To the first place of the highest number that is not above it, despite other cursors."""
+    """It becomes the first place of the highest number not above it, despite other cursors."""
     folder = old_log(project, *(written(number, "x") for number in numbers))
     (folder / ".cursors").mkdir()
     for agent, number in (("r", cursor), ("low", 1), ("high", 50)):
@@ -421,7 +421,7 @@ def contents(folder: Path) -> dict[str, str]:
 def test_an_export_leaves_what_is_not_its_own(
     database: Database, project: Path, tmp_path: Path, case: str
 ) -> None:
-    """It is refused, and the folder is as it was."""
+    """The export is refused, and the folder is as it was."""
     store = Worklogs(database)
     store.log(str(project), "a", "did", "s")
     target = tmp_path / "site"

@@ -46,7 +46,7 @@ def test_two_readers_of_one_agent_share_the_entries(store: Worklogs, project: st
 
 
 def test_a_live_session_comes_before_an_archived_one(store: Worklogs, project: str) -> None:
-    """An id that was used again means the new session; the archive is reached by its place."""
+    """A reused id means the new session; the archived one is reached by its place."""
     store.init(project, "s1", "old")
     store.close(project, archive=True)
     store.init(project, "s1", "new")

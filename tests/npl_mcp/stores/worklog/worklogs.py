@@ -12,9 +12,9 @@ from npl_mcp.tools.domains import tool_named
 
 
 class Worklogs:
-    """Has a method for each tool, without its prefix, which takes a project first.
+    """A method for each tool, without its prefix, whose first parameter is a project.
 
-    :param database: where worklogs are kept.
+    :param database: of the worklogs.
     """
 
     def __init__(self, database: Database) -> None:

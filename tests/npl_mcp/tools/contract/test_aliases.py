@@ -1,4 +1,4 @@
-"""Names that tools had before."""
+"""Former names of tools are accepted."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ def test_an_old_name_is_offered_where_its_tool_is(old: str, new: str) -> None:
 
 
 def test_the_migration_document_has_every_old_name() -> None:
-    """Each in a line with its new name, and the switch that lists them is named."""
+    """Each has a line with its new name; the switch that lists them is named."""
     text = (Path(__file__).resolve().parents[4] / "MIGRATION.md").read_text(encoding="utf-8")
     for old, new in ROWS:
         assert any(f"`{old}`" in line and f"`{new}`" in line for line in text.splitlines()), old
@@ -42,7 +42,7 @@ def test_the_migration_document_has_every_old_name() -> None:
 
 
 def test_new_names_are_what_model_providers_take() -> None:
-    """Old ones need not be, and none is a new one as well."""
+    """Old names need not be accepted, and none is a new one as well."""
     for spec in listed_tools():
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spec.name)
         assert spec.name not in ALIASES
@@ -57,7 +57,7 @@ def test_new_names_are_what_model_providers_take() -> None:
     ],
 )
 def test_npl_load_goes_to_the_tool_of_its_kind(settings: Settings, kind: str, tool: str, items: str) -> None:
-    """The answer is that of the new tool, envelope and all, and ``skip`` goes with it."""
+    """The new tool answers, envelope and all, and gets ``skip``."""
     old, new, skipped = calls(
         settings,
         [
@@ -85,7 +85,7 @@ def test_another_kind_is_refused(call: Call, kind: object) -> None:
     "kind", [{}, {"resource_type": None}, {"resource_type": ""}], ids=["absent", "null", "empty"]
 )
 def test_without_a_kind_components_are_loaded(call: Call, kind: dict[str, None]) -> None:
-    """They are what nearly every call of the old name was for."""
+    """Nearly every call of the old name loaded components."""
     assert call("npl_load", items="syntax", **kind)["data"]["loaded_items"] == ["syntax"]
 
 
@@ -101,7 +101,7 @@ def test_without_a_kind_components_are_loaded(call: Call, kind: dict[str, None])
 def test_other_arguments_are_checked_as_those_of_the_new_name(
     call: Call, arguments: dict[str, Any], code: str, text: str
 ) -> None:
-    """Nothing is let through because the name is old."""
+    """An old name lets no other argument through."""
     answer = call("npl_load", **arguments)
     assert answer["error_code"] == code
     assert text in answer["error"]
@@ -125,7 +125,7 @@ def test_old_names_are_not_listed(settings: Settings) -> None:
 
 
 def test_the_setting_lists_old_names_instead_of_new_ones(settings: Settings) -> None:
-    """Same order, descriptions and parameters; tools that are new keep their names."""
+    """Order, descriptions and parameters stay; new tools keep their names."""
     new, old = by_name(settings), by_name(settings, exact_names=True)
     renamed = {alias.new: name for name, alias in usable_aliases(new).items() if alias.listed}
     assert [name for name in old if name != "npl_load"] == [renamed.get(name, name) for name in new]
@@ -152,7 +152,7 @@ def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
 def test_both_names_are_accepted_whichever_is_listed(
     settings: Settings, exact: bool, structured: bool
 ) -> None:
-    """And give the same answer, in both forms of answers."""
+    """Both give the same answer, in both forms of answers."""
 
     async def ask(client: Client[Any]) -> list[Any]:
         await client.list_tools()

@@ -1,4 +1,4 @@
-"""Sections that a caller has read and that have changed since are told to it, once."""
+"""A caller is told once of each section that it has read and that has changed since."""
 
 import json
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ NEXT: dict[str, tuple[str, dict[str, Any]]] = {
 def test_the_next_answer_tells_a_change_once(
     settings: Settings, docs: Path, connect: Connect, case: str, form: str
 ) -> None:
-    """At any next call; its text is the current one."""
+    """Any next call tells it, with the current text."""
     tool, arguments = NEXT[case]
 
     async def ask(client: Any) -> list[str]:
@@ -63,7 +63,7 @@ def test_the_next_answer_tells_a_change_once(
 def test_other_callers_and_other_sections_are_not_told(
     settings: Settings, docs: Path, connect: Connect
 ) -> None:
-    """A caller that has not read the section, and one that has read another section of the file."""
+    """Another caller, or a caller that has read another section of the file, is not told."""
     holder, other, stranger = (connect(settings) for _ in range(3))
     holder("npl_load_tailored", **READ)
     other("npl_load_tailored", selectors=["guide > ## Compost"])
@@ -93,7 +93,7 @@ def test_an_edit_of_ones_own_is_not_told(settings: Settings, docs: Path, connect
 
 
 def test_a_change_is_told_within_the_budget(settings: Settings, docs: Path, call: Call) -> None:
-    """At most 60 tokens at once; what has no room is told later."""
+    """One answer has at most 60 tokens of it; the rest is told later."""
     many = "".join(f"## Section number {number} of the guide\n\nOld text.\n\n" for number in range(12))
     (docs / "many.md").write_text(f"# Many\n\n{many}", encoding="utf-8")
     for number in range(12):
@@ -118,7 +118,7 @@ def test_a_section_grows_to_any_length(docs: Path, call: Call) -> None:
 
 
 def test_a_piece_stands_for_its_section(docs: Path, call: Call) -> None:
-    """Text inserted above it moves its lines; the piece has not changed."""
+    """Text inserted above a piece moves its lines without changing it."""
     words = "\n\n".join(f"The siphon lifts water over edge {number}." for number in range(200))
     (docs / "siphons.md").write_text(f"# Siphons\n\n## Edges\n\n{words}\n\n### More\n", encoding="utf-8")
     question = {"file": "siphons.md", "context": "siphon edge 40", "token_budget": 300}
@@ -164,7 +164,7 @@ def served(tmp_path: Path, docs: Path) -> Iterator[tuple[Running, dict[str, str]
 
 @pytest.mark.thorough
 def test_each_token_that_holds_a_section_is_told(served: tuple[Running, dict[str, str]], docs: Path) -> None:
-    """Over many edits, each of five in its next call, once; the sixth never."""
+    """Each of five tokens is told of every edit in its next call, once; the sixth never is."""
     server, tokens = served
 
     def ask(who: str, tool: str, arguments: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The Markdown form of answers: it says what the JSON says, in fewer tokens, and no text can fake a part."""
+"""The Markdown form says what the JSON says, in fewer tokens, and no text can imitate its structure."""
 
 import json
 import re
@@ -36,7 +36,7 @@ ABSENT = object()
 
 
 class Reader:
-    """Reads the Markdown form back, by its rules alone."""
+    """A reader that restores the Markdown form by its rules alone."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
@@ -136,7 +136,7 @@ class Reader:
 
 
 def said(value: Any) -> Any:
-    """Return a value as its Markdown says it: with times to the second."""
+    """Return a value as its Markdown says it, with times to the second."""
     if isinstance(value, Mapping):
         return {key: said(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -145,7 +145,7 @@ def said(value: Any) -> Any:
 
 
 def same(value: Any, read: Any) -> bool:
-    """Return whether two values are equal but for the last line end of texts."""
+    """Return whether two values are equal apart from the last line end of texts."""
     if isinstance(value, Mapping) and isinstance(read, Mapping):
         return value.keys() == read.keys() and all(same(part, read[key]) for key, part in value.items())
     if isinstance(value, list) and isinstance(read, list):
@@ -156,13 +156,13 @@ def same(value: Any, read: Any) -> bool:
 
 
 def reads_back(fields: dict[str, Any]) -> bool:
-    """Return whether the Markdown form of an answer says what the answer says, and nothing else."""
+    """Return whether an answer's Markdown form says exactly what the answer says."""
     return same(said(fields), Reader(as_markdown(fields)).fields())
 
 
 @pytest.mark.thorough
 def test_every_listed_tool_answers_in_markdown(tmp_path: Path) -> None:
-    """With fewer tokens than its JSON has, and nothing of what that says is missing."""
+    """The form has fewer tokens than its JSON and the same contents."""
     made: dict[str, dict[str, str]] = {}
     for form in ("json", "markdown"):
         # Paths and times stand in answers; they are as long in both forms.
@@ -189,7 +189,7 @@ def test_every_listed_tool_answers_in_markdown(tmp_path: Path) -> None:
 
 
 def shape(value: Any) -> Any:
-    """Return a value without what differs between two servers: texts, and what is counted in them."""
+    """Return a value without the parts that differ between two servers: texts, and their counts."""
     if isinstance(value, Mapping):
         return {key: shape(part) for key, part in value.items()}
     return [shape(part) for part in value] if isinstance(value, list) else type(value)
@@ -200,7 +200,7 @@ HOSTILE = cases("npl_mcp/tools/contract/markdown")
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_passes_for_anything_else(text: str) -> None:
-    """In a field, a record, a list, an object and a name."""
+    """The text stands in a field, a record, a list, an object and a name."""
     row = {"id": 1, "text": text, "data": {"message": text, text or "x": [text]}}
     other = {"id": 2, "text": "plain", "more": [text, {"a": text}]}
     answer = {"text": text, text or "x": 1, "deep": {"text": f"{text}\n", "id": 2}, "items": [row, other]}
@@ -246,7 +246,7 @@ def test_the_form(data: object, expected: str) -> None:
 
 
 def test_who_asks_gets_what_was_asked_for(settings: Settings) -> None:
-    """The server's form is for calls that ask for none; failures are the envelope."""
+    """The server's form is for calls without a form; failures are the envelope."""
 
     async def ask(client: Client[Any]) -> None:
         for asked, kind in (({}, "# syntax"), ({"format": "json"}, '{"success":true')):

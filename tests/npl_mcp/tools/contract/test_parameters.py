@@ -1,4 +1,4 @@
-"""Arguments as agents send them: empty optional ones, other names of parameters, a text for a list of one."""
+"""Arguments as agents send them: empty optional ones, other names, a text for a list of one."""
 
 import inspect
 from typing import Any
@@ -27,7 +27,7 @@ def optional(spec: ToolSpec) -> list[str]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPECS])
 def test_an_empty_optional_argument_is_not_given(settings: Settings, spec: ToolSpec) -> None:
-    """An answer is as without it, or the tool says why it may not be empty; null never changes an answer."""
+    """The answer equals one without it, or refuses the empty value; null never changes an answer."""
     cases = [(name, empty) for name in optional(spec) for empty in (None, "", [])]
     base = {name: value for name, value in spec.example.items() if name not in EMPTY}
     required = {name: value for name, value in base.items() if name not in optional(spec)}
@@ -45,7 +45,7 @@ def test_an_empty_optional_argument_is_not_given(settings: Settings, spec: ToolS
 
 
 def test_an_empty_id_of_a_request_is_refused(call: Call) -> None:
-    """Its caller relies on it; null stands for none."""
+    """Its caller relies on it; null means that there is none."""
     assert "request_id is empty" in call("session_create", title="a", request_id="")["error"]
     assert call("session_create", title="a", request_id=None)["success"]
 
