@@ -314,7 +314,8 @@ def _raises(spec: ToolSpec) -> Iterator[str]:
 
 def _codes() -> str:
     lines = ["## Error codes", "", "| code | meaning |", "|:--|:--|"]
-    lines += [f"| `{code.value}` | {code.meaning} |" for code in ErrorCode]
+    meanings = parameters(ErrorCode).items()
+    lines += [f"| `{code}` | {meaning.removesuffix('.')} |" for code, meaning in meanings]
     return "\n".join(lines) + "\n"
 
 

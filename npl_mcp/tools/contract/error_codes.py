@@ -35,31 +35,34 @@ MAX_PROBLEMS = 10
 class ErrorCode(str, Enum):
     """Machine-readable kinds of failure.
 
-    :param meaning: description for people, one line.
+    :param INVALID_PARAMETER: an argument is invalid; the message shows a valid one.
+    :param MISSING_REQUIRED: a required argument is absent.
+    :param NOT_FOUND: nothing has this name; the message lists similar ones.
+    :param ALREADY_EXISTS: the name is taken.
+    :param ARTIFACT_NOT_FOUND: there is no such artifact.
+    :param SESSION_NOT_FOUND: there is no such session.
+    :param ROOM_NOT_FOUND: there is no such room.
+    :param REVIEW_NOT_FOUND: there is no such review.
+    :param PERMISSION_DENIED: a path leaves every search root, or the caller lacks permission.
+    :param OPERATION_FAILED: the operation is impossible: over a limit, or already closed.
+    :param INTERNAL_ERROR: a defect of the server; its log has the details.
+    :param DATABASE_ERROR: the database cannot be used; the message gives the reason.
+    :param FILE_SYSTEM_ERROR: a file cannot be read or written.
     """
 
-    meaning: str
-
-    def __new__(cls, value: str, meaning: str) -> ErrorCode:
-        """Create a member whose value is its name."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.meaning = meaning
-        return member
-
-    INVALID_PARAMETER = "INVALID_PARAMETER", "an argument is invalid; the message shows a valid one"
-    MISSING_REQUIRED = "MISSING_REQUIRED", "a required argument is absent"
-    NOT_FOUND = "NOT_FOUND", "nothing has this name; the message lists similar ones"
-    ALREADY_EXISTS = "ALREADY_EXISTS", "the name is taken"
-    ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND", "there is no such artifact"
-    SESSION_NOT_FOUND = "SESSION_NOT_FOUND", "there is no such session"
-    ROOM_NOT_FOUND = "ROOM_NOT_FOUND", "there is no such room"
-    REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND", "there is no such review"
-    PERMISSION_DENIED = "PERMISSION_DENIED", "a path leaves every search root, or the caller lacks permission"
-    OPERATION_FAILED = "OPERATION_FAILED", "the operation is impossible: over a limit, or already closed"
-    INTERNAL_ERROR = "INTERNAL_ERROR", "a defect of the server; its log has the details"
-    DATABASE_ERROR = "DATABASE_ERROR", "the database cannot be used; the message gives the reason"
-    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", "a file cannot be read or written"
+    INVALID_PARAMETER = "INVALID_PARAMETER"
+    MISSING_REQUIRED = "MISSING_REQUIRED"
+    NOT_FOUND = "NOT_FOUND"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND"
+    SESSION_NOT_FOUND = "SESSION_NOT_FOUND"
+    ROOM_NOT_FOUND = "ROOM_NOT_FOUND"
+    REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    OPERATION_FAILED = "OPERATION_FAILED"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    DATABASE_ERROR = "DATABASE_ERROR"
+    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR"
 
 
 _MAX_NAME = 64

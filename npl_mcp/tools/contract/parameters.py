@@ -60,45 +60,40 @@ ActorIfOwn = Annotated[
 Wait = Annotated[float, "0 to 60 seconds"]
 """Seconds that a call waits for news."""
 
-MEANINGS: Mapping[str, str] = {
-    "action": "only entries with this action",
-    "agent_name": "name of the agent",
-    "artifact_id": "id of the artifact",
-    "assigned_to": "assignee of the todo",
-    "comment": "text of the comment",
-    "created_by": "persona that adds the revision",
-    "depth": "levels of subsections",
-    "emoji": "emoji, or a short word",
-    "event_id": "id of the event",
-    "exclude": "selectors of sections to leave out",
-    "filename": "name of the file, with its extension",
-    "format": "form of the answer; by default that of the server",
-    "item": "name of an item of that kind, or a pattern",
-    "key": "key of the change request, `MDT-004`, or its number",
-    "limit": "maximum number of entries in the answer",
-    "message": "text of the message",
-    "notification_id": "id of the notification",
-    "offset": "number of entries to skip",
-    "persona": "persona that acts; a token implies its own",
-    "purpose": "purpose of the revision",
-    "resource_type": "component, meta, style, agent, spec, prompt, persona, prd, story or workflow",
-    "review_id": "id of the review",
-    "reviewer_persona": "persona that reviews",
-    "revision_id": "`revision_id` from an earlier answer, not the revision's number",
-    "room_id": "id of the room",
-    "selectors": "selectors of sections to load",
-    "session_id": "id of the session",
-    "since": "cursor of the last answer; only later entries",
-    "skip": "names to leave out, separated by commas; `*` matches any",
-    "tag": "only entries with this tag",
-    "title": "title of the session",
-    "token_budget": "maximum tokens of the answer; 0 for no limit",
-    "topics": "likely headings, most likely first",
-    "type": "type of the change request",
-    "who": "only entries of this agent",
-}
-"""Texts of parameters for people, by name. A text of the tool itself, in its annotation or its docstring,
-overrides them."""
+
+class SharedParameters:
+    """Texts of parameters for people; a text of the tool itself overrides them.
+
+    :param agent_name: name of the agent.
+    :param artifact_id: id of the artifact.
+    :param assigned_to: assignee of the todo.
+    :param comment: text of the comment.
+    :param created_by: persona that adds the revision.
+    :param emoji: emoji, or a short word.
+    :param event_id: id of the event.
+    :param filename: name of the file, with its extension.
+    :param format: form of the answer; by default that of the server.
+    :param item: name of an item of that kind, or a pattern.
+    :param key: key of the change request, ``MDT-004``, or its number.
+    :param limit: maximum number of entries in the answer.
+    :param message: text of the message.
+    :param notification_id: id of the notification.
+    :param offset: number of entries to skip.
+    :param persona: persona that acts; a token implies its own.
+    :param purpose: purpose of the revision.
+    :param resource_type: component, meta, style, agent, spec, prompt, persona, prd, story or workflow.
+    :param review_id: id of the review.
+    :param reviewer_persona: persona that reviews.
+    :param revision_id: ``revision_id`` from an earlier answer, not the revision's number.
+    :param room_id: id of the room.
+    :param selectors: selectors of sections to load.
+    :param session_id: id of the session.
+    :param skip: names to leave out, separated by commas; ``*`` matches any.
+    :param title: title of the session.
+    :param token_budget: maximum tokens of the answer; 0 for no limit.
+    :param topics: likely headings, most likely first.
+    """
+
 
 _NAME = "a name"
 EMPTY: Mapping[str, str | None] = {

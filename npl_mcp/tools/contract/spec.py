@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from npl_mcp.config.docstrings import parameters
-from npl_mcp.tools.contract.parameters import MEANINGS, checked, unlisted
+from npl_mcp.tools.contract.parameters import SharedParameters, checked, unlisted
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "examples.json"
 """Examples by tool: ``run`` has the arguments of a call in the documentation's small project, where the calls
@@ -88,7 +88,7 @@ class ToolSpec:
             for text in get_args(parameter.annotation)[1:]
             if isinstance(text, str)
         }
-        shared = {name: MEANINGS[name] for name in signature if name in MEANINGS}
+        shared = {name: text for name, text in parameters(SharedParameters).items() if name in signature}
         return {**shared, **texts, **parameters(self.function)}
 
     @property
