@@ -130,7 +130,7 @@ def _index_files(path: Path) -> tuple[list[IndexedDocument], tuple[str, ...]]:
     unreadable: list[str] = []
     for file in library.find(DocumentRef(file=str(path) if folder == path else path.name)):
         try:
-            indexed.append(_indices.get(library.stat(file), partial(library.read, file)))
+            indexed.append(_indices.get(file.stat(), partial(library.read, file)))
         except (DocumentError, DocumentNotFoundError) as error:
             if folder != path:
                 raise

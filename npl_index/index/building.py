@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from npl_index.errors import NPLError
 from npl_index.index.entries import IndexEntry, Indexer
-from npl_index.library.documents import FileReader
+from npl_index.library.documents import Read
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ MAX_AHEAD = 2
 
 
 def indexed(
-    batches: list[list[IndexEntry]], reader: FileReader, indexer: Indexer, command: Sequence[str]
+    batches: list[list[IndexEntry]], read: Read, indexer: Indexer, command: Sequence[str]
 ) -> Iterator[list[IndexEntry]]:
     """Index batches, taken from the end, in several processes; yield each result when it is ready.
 
@@ -61,7 +61,7 @@ def indexed(
                 assert worker.stdout is not None
                 while room.acquire() and not closed.is_set():
                     batch = batches.pop()
-                    _send(worker.stdin, (batch, reader, indexer))
+                    _send(worker.stdin, (batch, read, indexer))
                     results.put(pickle.load(worker.stdout))
         except IndexError:
             pass  # all are taken
@@ -111,5 +111,5 @@ def work() -> None:
     with os.fdopen(os.dup(1), "wb") as target:
         os.dup2(2, 1)  # no output of a library may interfere
         while True:
-            batch, reader, indexer = asked.get()
-            _send(target, [indexer.entry(one, reader.read) for one in batch])
+            batch, read_file, indexer = asked.get()
+            _send(target, [indexer.entry(one, read_file) for one in batch])

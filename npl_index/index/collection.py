@@ -18,7 +18,7 @@ from npl_index.index.asking import MAX_WORDS, IndexNames, IndexVocabulary, candi
 from npl_index.index.database import IndexDatabase
 from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeReader
 from npl_index.index.writing import AMONG, unsealed
-from npl_index.library.documents import Document, Fingerprint, Found
+from npl_index.library.documents import Document, Fingerprint, Found, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.sections import digest_of
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -31,8 +31,6 @@ from npl_index.ranking.standing import FIELDS, Standing, status_of
 from npl_index.selectors.names import LEVEL, SIMILAR, Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
-
-Read = Callable[[Found], Document]
 
 T = TypeVar("T", ParsedDocument, "IndexRow")
 
@@ -310,6 +308,6 @@ class IndexedCollection(Collection):
             return document
 
         def known(name: str) -> Document:
-            return Document(name, found.path, found.root.label, state, b"", digest, found.root.npl)
+            return Document(name, found.path, state, b"", digest, found.root.npl)
 
         return restore_sections(record, known, lambda: current().data)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeoutError
-from npl_index.library.documents import Document, Fingerprint, Found
+from npl_index.library.documents import Document, Fingerprint, Found, Read
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.state import Deadline
@@ -87,9 +87,7 @@ class Indexer:
         """
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
-    def entry(
-        self, entry: IndexEntry, read: Callable[[Found], Document], *, counted: bool = True
-    ) -> IndexEntry:
+    def entry(self, entry: IndexEntry, read: Read, *, counted: bool = True) -> IndexEntry:
         """Read a file, and index its content unless it is indexed.
 
         :param counted: also estimate its tokens; otherwise this happens when an answer needs them.

@@ -5,20 +5,19 @@ Symlinks cannot lead outside a search root: a path is resolved and compared with
 """
 
 # A path object for each file costs more than the system call.
-# ruff: noqa: PTH112, PTH116, PTH117, PTH118, PTH206
+# ruff: noqa: PTH112, PTH117, PTH118, PTH206
 
 from __future__ import annotations
 
 import os
 import re
-import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice, product, zip_longest
-from operator import is_
+from typing import Any
 
 from npl_index.errors import (
     DocumentNotFoundError,
@@ -38,7 +37,7 @@ from npl_index.library.roots import (
     Found,
     Limits,
     Roots,
-    irregular,
+    Walked,
     outside,
     real_path,
     resolve,
@@ -60,7 +59,6 @@ class Document:
 
     :param name: file name without its suffix, the name of the document in selectors.
     :param path: path below its root, ``/`` between segments.
-    :param root: label of the root.
     :param fingerprint: fingerprint of the state that was read.
     :param data: its bytes as on disk.
     :param digest: BLAKE2b of ``data``, 16 bytes, in hex.
@@ -70,7 +68,6 @@ class Document:
 
     name: str
     path: str
-    root: str
     fingerprint: Fingerprint
     data: bytes
     digest: str
@@ -78,32 +75,32 @@ class Document:
     filed: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileReader:
-    """A reader of found files; can be sent to another process.
+Read = Callable[[Found], Document]
+"""A reader of documents."""
 
-    :param max_bytes: maximum bytes of one file.
+
+def read_document(file: Found, max_bytes: int, npl: tuple[str, ...] = ()) -> Document:
+    """Read a whole file.
+
+    :param max_bytes: maximum bytes of the file.
     :param npl: prefixes of the paths below roots declared as NPL.
+    :raises DocumentNotFoundError: the file no longer exists.
+    :raises DocumentTooLargeError: it has more bytes than the limit.
+    :raises UnreadableDocumentError: it is no longer a regular file, may not be read, has become a link, or
+        changed during every attempt to read it.
     """
-
-    max_bytes: int
-    npl: tuple[str, ...]
-
-    def read(self, found: Found) -> Document:
-        """Read a whole file; see :meth:`Library.read`."""
-        try:
-            data, status = read_below(found.root.path, found.path, self.max_bytes)
-        except OSError as error:
-            raise unusable(found.path, error) from None
-        return Document(
-            name=found.name,
-            path=found.path,
-            root=found.root.label,
-            fingerprint=Fingerprint(found.absolute, status.st_mtime_ns, len(data), status.st_ctime_ns),
-            data=data,
-            digest=blake2b(data, digest_size=16).hexdigest(),
-            npl=found.absolute.startswith(self.npl),
-        )
+    try:
+        data, status = read_below(file.root.path, file.path, max_bytes)
+    except OSError as error:
+        raise unusable(file.path, error) from None
+    return Document(
+        name=file.name,
+        path=file.path,
+        fingerprint=Fingerprint(file.absolute, status.st_mtime_ns, len(data), status.st_ctime_ns),
+        data=data,
+        digest=blake2b(data, digest_size=16).hexdigest(),
+        npl=file.absolute.startswith(npl),
+    )
 
 
 class Library:
@@ -138,8 +135,8 @@ class Library:
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits, ignoring)
         self._own_key = (tuple(self.roots), self.limits, ignoring)
-        self._last: tuple[list[tuple[Found, ...]], Listed] | None = None
-        self.reader = FileReader(self.limits.max_bytes, self.roots.npl_prefixes)
+        # It can be sent to another process.
+        self.read: Read = partial(read_document, max_bytes=self.limits.max_bytes, npl=self.roots.npl_prefixes)
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find the files of a reference: one file, or all of a folder or pattern, sorted by path.
@@ -204,8 +201,11 @@ class Library:
         if files := self._at_first(clean, text, problems):
             return files
         paths = map(os.path.normpath, alternatives(clean))
-        parts = [self._at_first(path, text, problems) or self._find_matches(path, text) for path in paths]
-        if files := self._joined(parts) or self._find_named(clean):
+        first, *more = [
+            self._at_first(path, text, problems) or self._find_matches(path, text) for path in paths
+        ]
+        files = tuple(dict.fromkeys(chain(first, *more))) if more else first
+        if files := files or self._find_named(clean):
             return files
         raise problems[0] if problems else self._no_file(text)
 
@@ -227,7 +227,7 @@ class Library:
                     return (self.roots.regular(path, text, MARKDOWN_SUFFIXES),)
                 except (DocumentNotFoundError, UnreadableDocumentError) as problem:
                     problems.append(problem)
-            elif files := self._collect(path, None):
+            elif files := self._collect([path]):
                 return files
             else:
                 problems.append(DocumentNotFoundError(f"the folder {text!r} contains no Markdown"))
@@ -235,19 +235,17 @@ class Library:
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
         """Return the files below all default roots."""
-        files = self._joined([self._collect(root.path, None) for root in searched])
+        files = self._collect([root.path for root in searched])
         if not files:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
             raise DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
-        self._check_number(files)
         return files
 
     def left_out(self) -> Counter[str]:
         """Return the numbers of the files below the default roots that are not served, by their kinds."""
-        skipped, entered = Counter[str](), set[str]()
-        for root in self._searched:
-            for _ in self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, None, None, skipped, entered):
-                pass
+        skipped = Counter[str]()
+        for _ in self._walk([root.path for root in self._searched], skipped=skipped, entered=set()):
+            pass
         return skipped
 
     def find_called(self, name: str) -> tuple[Found, ...]:
@@ -303,16 +301,26 @@ class Library:
         pattern = PathPattern.compile(segments[first:], parameter="file")
         folder = os.sep.join(segments[:first]) or (os.sep if os.path.isabs(clean) else os.curdir)
         for path in self._existing((folder,), text):
-            if os.path.isdir(path) and (files := self._collect(path, pattern)):
+            if os.path.isdir(path) and (files := self._collect([path], pattern)):
                 return files
         return ()
 
-    def _collect(self, folder: str, pattern: PathPattern | None) -> Listed:
-        """Return the files below a real folder, each once, sorted by path."""
-        walk = partial(self.roots.walk_folders, folder, pattern, MARKDOWN_SUFFIXES)
-        listed = self._listings.now((self._own_key, folder, pattern), walk)
+    def _collect(self, folders: Sequence[str], pattern: PathPattern | None = None) -> Listed:
+        """Return the files below real folders, each once, sorted by path."""
+        walk = partial(self._walk, folders, pattern)
+        listed = self._listings.now((self._own_key, *folders, pattern), walk)
         self._check_number(listed)
         return listed
+
+    def _walk(
+        self, folders: Sequence[str], pattern: PathPattern | None = None, **noted: Any
+    ) -> Iterator[Walked]:
+        """Yield the files of each folder below real folders.
+
+        :param noted: further arguments of :meth:`~npl_index.library.roots.Roots.walk_folders`.
+        """
+        for folder in folders:
+            yield from self.roots.walk_folders(folder, pattern, MARKDOWN_SUFFIXES, **noted)
 
     def _check_number(self, files: Sized) -> None:
         """Check the number of files or items.
@@ -321,17 +329,6 @@ class Library:
         """
         if len(files) > self.limits.max_files:
             raise too_many(f"{self.limits.max_files:,} files")
-
-    def _joined(self, parts: list[tuple[Found, ...]]) -> tuple[Found, ...]:
-        """Return the files of several folders or patterns, each once; the same object for the same parts."""
-        if len(parts) == 1:
-            return parts[0]
-        last, listed = self._last, [part for part in parts if isinstance(part, Listed)]
-        if len(listed) < len(parts):
-            return tuple(dict.fromkeys(chain.from_iterable(parts)))
-        if last is None or len(last[0]) != len(parts) or not all(map(is_, last[0], parts)):
-            last = self._last = parts, Listed.joined(listed)
-        return last[1]
 
     def _find_named(self, clean: str) -> tuple[Found, ...]:
         """Return the item with this name of the first kind that has one."""
@@ -437,28 +434,3 @@ class Library:
         near = near_names(text, chain(items, self.roots.sample(MARKDOWN_SUFFIXES)))
         hint = None if near else "give a path below a root, a folder, a pattern or an item name"
         return DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)
-
-    def stat(self, found: Found) -> Fingerprint:
-        """Return the present fingerprint of a file, without opening it.
-
-        :raises DocumentNotFoundError: the file no longer exists.
-        :raises UnreadableDocumentError: it is no longer a regular file.
-        """
-        path = found.absolute
-        try:
-            status = os.stat(path, follow_symlinks=False)
-        except OSError as error:
-            raise unusable(found.path, error) from None
-        if not stat.S_ISREG(status.st_mode):
-            raise irregular(found.path)
-        return Fingerprint.of(path, status)
-
-    def read(self, found: Found) -> Document:
-        """Read a whole file.
-
-        :raises DocumentNotFoundError: the file no longer exists.
-        :raises DocumentTooLargeError: it has more bytes than the limit.
-        :raises UnreadableDocumentError: it is no longer a regular file, may not be read, has become a link,
-            or changed during every attempt to read it.
-        """
-        return self.reader.read(found)

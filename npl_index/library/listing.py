@@ -35,14 +35,6 @@ class Listed(tuple[Found, ...]):
         listed.states = tuple(states)
         return listed
 
-    @classmethod
-    def joined(cls, parts: Iterable[Listed]) -> Listed:
-        """Return the files of several folders, each once."""
-        states: dict[Found, Fingerprint | None] = {}
-        for part in parts:
-            states.update(zip(part, part.states, strict=True))
-        return cls.of(states, states.values())
-
     def now(self) -> Listed:
         """Return the same files with their present fingerprints; the same object if none changed."""
         times: list[tuple[int, ...] | None]
@@ -96,7 +88,10 @@ class _CachedListing:
 
     def now(self, walk: Walk) -> Listed:
         with self._lock:
-            last, folders = self._listed, list(walk(known=self._known))
+            last, entered = self._listed, set[str]()
+            folders = list(walk(known=self._known, entered=entered))
+            for folder in self._known.keys() - entered:
+                del self._known[folder]
             if folders != self._folders:
                 fresh = {_PLACE(file): (file, None) for _, file in chain.from_iterable(folders)}
                 known = {_PLACE(file): (file, state) for file, state in zip(last, last.states, strict=True)}

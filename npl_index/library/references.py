@@ -28,8 +28,6 @@ _QUESTIONS = re.compile(r"(?:^|[/\\.])questions\.md$", re.IGNORECASE)
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
 _NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 _MAX_ARGUMENT = 4096
-_LONG_NAME = 6
-_MIN_PART = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,41 +113,15 @@ def path_ends(path: str) -> Iterator[str]:
         yield ".".join(parts[start:])
 
 
-def near_names(wanted: str, known: Iterable[str], limit: int = 5) -> tuple[str, ...]:
-    """Return the known names most similar to a wanted name, best first (Indel similarity of 60 % or more)."""
+def near_names(wanted: str, known: Iterable[str], limit: int = 5, *, parts: bool = False) -> tuple[str, ...]:
+    """Return the known names most similar to a wanted name, best first.
+
+    :param parts: for a list that callers can show whole: names that contain the wanted one, are a part of
+        it, or differ by a slip; ``depth`` and ``path`` share three letters in order by chance.
+    """
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
-    matches = process.extract(
-        wanted.lower(),
-        {name: name.lower() for name in known},
-        scorer=fuzz.ratio,
-        limit=limit,
-        score_cutoff=60,
-    )
+    scorer, least = (fuzz.WRatio, 75) if parts else (fuzz.ratio, 60)
+    names = {name: name.lower() for name in known}
+    matches = process.extract(wanted.lower(), names, scorer=scorer, limit=limit, score_cutoff=least)
     return tuple(name for _, _, name in matches)
-
-
-def near_words(wanted: str, words: Iterable[str], limit: int = 5) -> tuple[str, ...]:
-    """Return the words of a short list that a wanted word misspells, is part of, or contains, best first.
-
-    Similarity alone is not enough: ``depth`` and ``path`` share three letters in order. Without
-    a near word, callers show the whole list.
-    """
-    from rapidfuzz.distance import OSA
-
-    low = wanted.lower()
-    near = [
-        word
-        for word in dict.fromkeys(words)
-        if _is_misspelt(wanted, word)
-        or (min(len(low), len(word)) >= _MIN_PART and (low in word.lower() or word.lower() in low))
-    ]
-    return tuple(sorted(near, key=lambda word: OSA.distance(low, word.lower()))[:limit])
-
-
-def _is_misspelt(wanted: str, name: str) -> bool:
-    """Return whether a word misspells a name: one wrong letter, two in a long name, but not the first."""
-    from rapidfuzz.distance import OSA
-
-    slips = 1 if len(name) < _LONG_NAME else 2
-    return wanted[:1].lower() == name[:1].lower() and OSA.distance(wanted.lower(), name.lower()) <= slips

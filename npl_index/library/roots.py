@@ -31,7 +31,7 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
-from npl_index.library.fingerprints import entry_state, settled_states
+from npl_index.library.fingerprints import Fingerprint, entry_state, settled_states
 from npl_index.library.ignoring import NOTHING, RULES_FILE, Ignoring, Rules, everything
 from npl_index.library.lazy import LazySequence
 from npl_index.library.patterns import PathPattern, fits
@@ -92,6 +92,20 @@ class Found:
     def aliases(self) -> tuple[str, ...]:
         """Further names of the document in selectors."""
         return () if self.item is None else (self.item,)
+
+    def stat(self) -> Fingerprint:
+        """Return the present fingerprint, without opening the file.
+
+        :raises DocumentNotFoundError: the file no longer exists.
+        :raises UnreadableDocumentError: it is no longer a regular file.
+        """
+        try:
+            status = os.stat(self.absolute, follow_symlinks=False)
+        except OSError as error:
+            raise unusable(self.path, error) from None
+        if not stat.S_ISREG(status.st_mode):
+            raise unusable(self.path, NotRegularError())
+        return Fingerprint.of(self.absolute, status)
 
 
 Walked = list[tuple[str, Found]]  # files of one folder, with their paths below the start of a walk
@@ -246,13 +260,9 @@ class Roots:
         if not has_suffix(path, suffixes):
             hint = f"names end in {', '.join(suffixes)}"
             raise UnreadableDocumentError(f"{text!r} is not of a served file type", hint=hint)
-        try:
-            mode = os.stat(path, follow_symlinks=False).st_mode
-        except OSError as error:
-            raise unusable(text, error) from None
-        if not stat.S_ISREG(mode):
-            raise irregular(text)
-        return Found(*located, located[0].label)
+        file = Found(*located, located[0].label)
+        file.stat()
+        return file
 
     def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
         """Yield the paths of some files below each root, and of their folders, from a short walk."""
@@ -308,8 +318,6 @@ class Roots:
                     walked = yield from self._read(walk, *located, folder, below, above)
                 if walked and direct:
                     known[folder] = walked
-        for folder in known.keys() - entered:
-            del known[folder]
 
     def _read(
         self, walk: _Walk, root: Root, prefix: str, folder: str, below: str, above: Rules | None
@@ -327,7 +335,10 @@ class Roots:
             if walk.visited > most or number >= most:
                 walk.waiting.clear()
                 yield files
-                _end_of_walk(most, rules, walk.skipped)
+                if rules is None or rules.folder:
+                    raise too_many(f"{most:,} entries")
+                # Of ignored files, there are more than were counted.
+                walk.skipped[f"or more {rules.label}"] = walk.skipped.pop(rules.label, 0)
                 return None
             path = below + entry.name
             if label := self._label(entry, rules):
@@ -446,16 +457,6 @@ def skipped_text(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {what}" for what, number in ordered)
 
 
-def _end_of_walk(most: int, rules: Rules | None, skipped: Counter[str]) -> None:
-    """End a walk that exceeds its limit; of ignored files, there are more than were counted.
-
-    :raises DocumentTooLargeError: it is not in an ignored folder.
-    """
-    if rules is None or rules.folder:
-        raise too_many(f"{most:,} entries")
-    skipped[f"or more {rules.label}"] = skipped.pop(rules.label, 0)
-
-
 def refuse_questions(path: str, text: str) -> None:
     """Refuse a question file.
 
@@ -473,11 +474,6 @@ def outside(text: str) -> OutsideRootError:
     return OutsideRootError(f"{text!r} lies outside the search roots", hint=hint)
 
 
-def irregular(text: str) -> UnreadableDocumentError:
-    """Return the error for a path that is not a regular file."""
-    return UnreadableDocumentError(f"{text!r} is not a regular file")
-
-
 def too_many(what: str) -> DocumentTooLargeError:
     """Return the error for a walk that exceeds a limit."""
     return DocumentTooLargeError(f"there are more than {what} below the folder", hint="name a smaller folder")
@@ -486,7 +482,7 @@ def too_many(what: str) -> DocumentTooLargeError:
 def unusable(text: str, error: OSError) -> NPLError:
     """Return the error for an unusable file, without the absolute path in the system's message."""
     if isinstance(error, NotRegularError):
-        return irregular(text)
+        return UnreadableDocumentError(f"{text!r} is not a regular file")
     if isinstance(error, FileTooLargeError):
         return DocumentTooLargeError(f"{text!r} is {error.strerror}", hint="split it into smaller files")
     if isinstance(error, FileChangedError):

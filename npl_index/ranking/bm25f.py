@@ -19,7 +19,7 @@ share))``, because :data:`BACKGROUND` is 12::
     >>> from npl_index.ranking.indexing import index_document
     >>> text = b"# Tea\n\nKettle, kettle.\n\n# Pot\n\nKettle, teapot.\n"
     >>> state = Fingerprint("/brew.md", 0, len(text))
-    >>> collection = index_document(Document("brew", "brew.md", "", state, text, "", npl=False)).collection
+    >>> collection = index_document(Document("brew", "brew.md", state, text, "", npl=False)).collection
     >>> vocabulary, passages = collection.vocabulary, collection.whole
     >>> [term for _, term in vocabulary.between("", "~")]
     ['brew', 'kettl', 'pot', 'tea', 'teapot']

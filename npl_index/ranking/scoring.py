@@ -17,7 +17,7 @@ A worked example, with three sections on two pages (section 0 stands for the fil
     >>> tea = b"# Tea\n\nGreen tea, black tea.\n\n## Water\n\nSoft and not boiling.\n\n"
     >>> text = tea + b"# Coffee\n\nBoiling water.\n"
     >>> state = Fingerprint("/drinks.md", 0, len(text))
-    >>> document = Document("drinks", "drinks.md", "docs", state, text, digest="", npl=False)
+    >>> document = Document("drinks", "drinks.md", state, text, digest="", npl=False)
     >>> collection = index_document(document).collection
     >>> [section.name for section in collection.documents[0].tree.sections]
     ['drinks', 'Tea', 'Water', 'Coffee']

@@ -248,7 +248,7 @@ class App(Files):
             kept = await self._gather_set(None if named else ref, founds)
             until = time.monotonic() + self.settings.time_limit
         else:
-            state = self.documents.stat(founds[0])
+            state = founds[0].stat()
             if state.size > SMALL_BYTES:
                 await Long()
             until = time.monotonic() + self.settings.time_limit

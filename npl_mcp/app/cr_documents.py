@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found
+from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, read_document
 from npl_index.library.listing import Listed
 from npl_mcp.app.sources import DocumentSource
 from npl_mcp.documents.change_requests import ChangeRequests, doubled
@@ -48,6 +48,14 @@ class FoundRequest(Found):
         """The key, a second name of the document."""
         return (self.path.removeprefix(_PREFIX),)
 
+    def stat(self) -> Fingerprint:
+        """Return the state of the file, with a path of its own.
+
+        :raises DocumentNotFoundError: the file was removed.
+        :raises UnreadableDocumentError: it is no longer a regular file.
+        """
+        return _with_own_path(self.file.stat())
+
 
 class CrDocuments(DocumentSource):
     """Finds and reads change requests as documents.
@@ -60,7 +68,6 @@ class CrDocuments(DocumentSource):
     def __init__(self, changes: ChangeRequests, max_files: int) -> None:
         self._changes = changes
         self._max_files = max_files
-        self._reader = FileReader(MAX_BYTES, ())
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Return the documents that a name stands for, ordered by key.
@@ -100,27 +107,16 @@ class CrDocuments(DocumentSource):
                 return self.find(DocumentRef(file=f"{_SCHEME}:{name}"))
         return ()
 
-    def stat(self, document: Found) -> Fingerprint:
-        """Return the state of a change request's file.
-
-        :raises DocumentNotFoundError: the file was removed.
-        """
-        (state,) = Listed.of((_file_of(document),), (None,)).now().states
-        if state is None:
-            raise DocumentNotFoundError(f"{document.path!r} was removed")
-        return _with_own_path(state)
-
     def read(self, document: Found) -> Document:
         """Read a change request; its key is its name in selectors.
 
         :raises DocumentNotFoundError: the file was removed.
         """
-        content = self._reader.read(_file_of(document))
+        content = read_document(_file_of(document), MAX_BYTES)
         return replace(
             content,
             name=document.path.removeprefix(_PREFIX),
             path=document.path,
-            root=_LABEL,
             fingerprint=_with_own_path(content.fingerprint),
         )
 

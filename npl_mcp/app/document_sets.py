@@ -21,12 +21,12 @@ from cachetools import LRUCache, cached
 
 from npl_index.errors import NPLError
 from npl_index.index.building import WORKER, indexed
-from npl_index.index.collection import IndexedCollection, KeptDocuments, Read
+from npl_index.index.collection import IndexedCollection, KeptDocuments
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import IndexEntry, Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
-from npl_index.library.documents import FileReader, Found
+from npl_index.library.documents import Found, Read
 from npl_index.library.locks import locked
 from npl_index.ranking.indexing import Collection
 from npl_mcp.app.waiting import Awaited
@@ -99,7 +99,7 @@ class SetFiles(NamedTuple):
 
     states: States
     read: Read
-    apart: FileReader | None
+    apart: Read | None
     whole: bool
 
 
@@ -253,7 +253,7 @@ class DocumentSets:
         return IndexedSet(founds, collection, members.unreadable, missing)
 
     def _indexed(
-        self, update: Update, read: Read, apart: FileReader | None = None, build: _Build | None = None
+        self, update: Update, read: Read, apart: Read | None = None, build: _Build | None = None
     ) -> Members:
         """Index the files of an update, record the use of their roots, and free space if they grew.
 

@@ -116,7 +116,7 @@ class ReadSections:
         document, state = read[0].document, None
         tree: SectionTree | None = None
         try:
-            state = app.documents.stat(document)
+            state = document.stat()
             if all(section.state == state for section in read):
                 return
             tree = app.indexed_document(document, state).collection.documents[0].tree

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from npl_index import errors
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, FileReader, Fingerprint, Found, Library
+from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
@@ -45,9 +45,6 @@ class DocumentSource(Protocol):
 
     def find_called(self, name: str) -> tuple[Found, ...]:
         """Find the documents of a name without a scheme in a selector."""
-
-    def stat(self, document: Found) -> Fingerprint:
-        """Return the fingerprint of a document, without reading it."""
 
     def read(self, document: Found) -> Document:
         """Read a whole document."""
@@ -123,31 +120,18 @@ class Sources:
             return [(ref.file, *documents[0].aliases)]
         return LazySequence(len(documents), lambda at: documents[at].aliases)
 
-    def stat(self, document: Found) -> Fingerprint:
-        """Return the fingerprint of a document, without reading it."""
-        return self._source_of(document.root.path).stat(document)
-
     def listed(self, documents: Sequence[Found]) -> Listed:
         """Return documents with their states; the same object as long as they are known to be unchanged."""
-        return (
-            documents if isinstance(documents, Listed) else Listed.of(documents, map(self._state, documents))
-        )
-
-    def _state(self, document: Found) -> Fingerprint | None:
-        """Return a document's state; ``None`` if it was removed after it was found."""
-        try:
-            return self.stat(document)
-        except (errors.DocumentNotFoundError, errors.DocumentError):
-            return None
+        return documents if isinstance(documents, Listed) else Listed.of(documents, map(_state, documents))
 
     def read(self, document: Found) -> Document:
         """Read a whole document."""
         return self._source_of(document.root.path).read(document)
 
-    def apart(self, listed: Listed) -> FileReader | None:
+    def apart(self, listed: Listed) -> Read | None:
         """Return a reader that can be sent to another process; ``None`` if some documents are no files."""
         are_files = all(self._source_of(root) is self._files for root in listed.roots)
-        return self._files.reader if are_files else None
+        return self._files.read if are_files else None
 
     def _source_of(self, name: str | None) -> DocumentSource:
         """Return the source of a name.
@@ -184,12 +168,15 @@ class FoundRevision(Found):
         """The artifact's name without its revision."""
         return (self.path.partition("@")[0],)
 
+    def stat(self) -> Fingerprint:
+        """Return the state of the row."""
+        return self.state
+
     def document(self, data: bytes, digest: str) -> Document:
         """Return the document with a content; selectors call it by its file name."""
         return Document(
             name=PurePosixPath(self.row["filename"]).stem,
             path=self.path,
-            root=self.root.label,
             fingerprint=self.state,
             data=data,
             digest=digest,
@@ -256,10 +243,6 @@ class ArtifactDocuments(DocumentSource):
             )
         return tuple(map(FoundRevision.of, rows))
 
-    def stat(self, document: Found) -> Fingerprint:
-        """Return the state in which a revision was found."""
-        return _revision(document).state
-
     def read(self, document: Found) -> Document:
         """Read a revision.
 
@@ -323,6 +306,14 @@ def _parse_name(name: str) -> tuple[int, int | None]:
             hint="write artifact:12, artifact:12@0 or artifact:*",
         )
     return int(match[1]), None if match[2] is None else int(match[2])
+
+
+def _state(document: Found) -> Fingerprint | None:
+    """Return the state of a document; ``None`` if it was removed after it was listed."""
+    try:
+        return document.stat()
+    except (errors.DocumentNotFoundError, errors.DocumentError):
+        return None
 
 
 def _revision(document: Found) -> FoundRevision:

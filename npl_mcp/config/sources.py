@@ -16,7 +16,7 @@ from platformdirs import user_config_path
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
-from npl_index.library.references import near_words
+from npl_index.library.references import near_names
 from npl_mcp.config.kinds import Setting
 from npl_mcp.config.removed import REMOVED, warn
 from npl_mcp.config.toml import read_toml
@@ -139,7 +139,7 @@ class _File:
         """Return the setting of a key."""
         allowed = [key for key, setting in self._settings.items() if setting.project or self._user is None]
         if name not in self._settings:
-            near = near_words(name.replace("_", "-"), self._settings, 1)
+            near = near_names(name.replace("_", "-"), self._settings, 1, parts=True)
             hint = f"did you mean {near[0]}?" if near else f"use {', '.join(allowed)}"
             raise InvalidRequestError(f"{self._path}: there is no setting {name!r}", hint=hint)
         if name not in allowed:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from npl_index.errors import UnreadableDocumentError
-from npl_index.library.documents import FileReader
+from npl_index.library.documents import read_document
 from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_index.markdown.sections import digest_of
 from npl_mcp.documents import answers, editor
@@ -294,7 +294,7 @@ class ChangeRequests:
     def _load_request(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
         """Find and read a change request."""
         place, ticket = self.find(project, key)
-        read = FileReader(place.folder.max_bytes, ()).read(place.folder.file(ticket.name))
+        read = read_document(place.folder.file(ticket.name), place.folder.max_bytes)
         return place, _same(ticket, read.data), read.data
 
     def _change(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, UnreadableDocumentError
 from npl_index.library.cache import BuildingCache
-from npl_index.library.documents import Document, FileReader
+from npl_index.library.documents import Document, read_document
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
@@ -84,12 +84,12 @@ def listing(folder: SharedFolder) -> FolderListing:
 
     :raises StorageError: the folder cannot be listed.
     """
-    reader, tickets, unreadable = FileReader(folder.max_bytes, ()), list[Ticket](), {}
+    tickets, unreadable = list[Ticket](), {}
     for name, status in sorted(folder.states(SUFFIX).items()):
         file = folder.file(name)
         try:
             state = Fingerprint.of(file.absolute, status)
-            ticket = _FILES.get(state, partial(reader.read, file))
+            ticket = _FILES.get(state, partial(read_document, file, folder.max_bytes))
         except (DocumentError, DocumentNotFoundError) as error:
             unreadable[name] = error.message
         else:

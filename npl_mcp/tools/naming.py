@@ -47,7 +47,7 @@ def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | N
             files = app.documents.find(ref)
             if len(files) != 1 or len(documents) == MAX_DOCUMENTS:
                 continue
-            size = app.documents.stat(files[0]).size
+            size = files[0].stat().size
             documents[name] = NamedDocument(document_name(name), None) if size > room else _counted(app, ref)
             room -= size if size <= room else 0
     return tuple({document.selector: document for document in documents.values()}.values()) or None

@@ -229,7 +229,7 @@ def _read_text_file(app: App, file: str, name: str, room: int) -> bytes:
     :raises DocumentError: it is not a regular file, is too large, or is not UTF-8 text.
     """
     located = app.library.roots.regular(file, name, ("",))
-    if app.library.stat(located).size > room or len(data := app.library.read(located).data) > room:
+    if located.stat().size > room or len(data := app.library.read(located).data) > room:
         raise errors.DocumentTooLargeError(f"an answer has at most {MAX_ANSWER_BYTES:,} bytes")
     if b"\0" in data:
         raise errors.UnreadableDocumentError("binary")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
-from npl_index.library.references import near_words
+from npl_index.library.references import near_names
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ def whole(value: int, parameter: str, most: int = MAX_ID, least: int = 0) -> int
 def choice(value: str, parameter: str, options: Sequence[str]) -> str:
     """Check that a value is one of some options."""
     if value not in options:
-        near = near_words(value[:64], options, limit=1)
+        near = near_names(value[:64], options, 1, parts=True)
         hint = f"did you mean {near[0]!r}? it may be" if near else "it may be"
         raise invalid(parameter, f"is {value[:64]!r}", f"{hint} {', '.join(options)}")
     return value

@@ -19,7 +19,7 @@ from npl_index.errors import (
     OutsideRootError,
     UnreadableDocumentError,
 )
-from npl_index.library.references import near_words
+from npl_index.library.references import near_names
 from npl_mcp.stores.base import errors
 from npl_mcp.tools.contract.responses import FailedReply
 
@@ -170,7 +170,7 @@ def _describe(
     kind: str, message: str, name: str, inside: Sequence[str], examples: Mapping[str, object]
 ) -> str:
     if kind in ("unexpected_keyword_argument", "extra_forbidden"):
-        near = near_words(name[:64], examples, limit=2)
+        near = near_names(name[:64], examples, 2, parts=True)
         known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples) or 'none'}"
         return f"{name[:64]!r} is not a parameter; {known}"
     example = f", e.g. {name}={json.dumps(examples[name], ensure_ascii=False)}" if name in examples else ""

@@ -45,7 +45,7 @@ def test_two_updates_index_the_same_files() -> None:
     root = Root("/absent", "")
     file = Found(root, "page.md", "")
     state = Fingerprint(file.absolute, 1, 1)
-    document = Document("page", file.path, "", state, b"# Page\n\nText.\n", "digest", False)
+    document = Document("page", file.path, state, b"# Page\n\nText.\n", "digest", False)
     entry = Indexer(60, "").entry(IndexEntry(file, state), lambda _: document, counted=False)
     with closing(IndexDatabase(None)) as index:
         updates = [Update(index, [(file, state)], None, whole=True) for _ in range(2)]

@@ -21,7 +21,7 @@ def document(
 ) -> Document:
     data = text.encode()
     fingerprint = Fingerprint(path, mtime_ns, len(data) if size is None else size)
-    return Document("a", "a.md", "given", fingerprint, data, f"digest of {text}", False)
+    return Document("a", "a.md", fingerprint, data, f"digest of {text}", False)
 
 
 def building(

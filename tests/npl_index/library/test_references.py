@@ -2,7 +2,7 @@
 
 import pytest
 
-from npl_index.library.references import near_names, near_words
+from npl_index.library.references import near_names
 
 OPERATIONS = ("list", "get", "update", "replace", "append", "prepend", "delete")
 
@@ -20,13 +20,13 @@ OPERATIONS = ("list", "get", "update", "replace", "append", "prepend", "delete")
 def test_a_slip_is_corrected(wanted: str, meant: str) -> None:
     """A misspelt name is corrected by names and by words of a list."""
     assert near_names(wanted, OPERATIONS, limit=1) == (meant,)
-    assert near_words(wanted, OPERATIONS, limit=1) == (meant,)
+    assert near_names(wanted, OPERATIONS, 1, parts=True) == (meant,)
 
 
 @pytest.mark.parametrize(
     ("wanted", "meant"),
     [
-        ("fiel", ("file",)),
+        ("fiel", ("filename", "file")),
         ("selector", ("selectors",)),
         ("budget", ("token_budget",)),
         ("name", ("filename",)),
@@ -40,4 +40,5 @@ def test_a_slip_is_corrected(wanted: str, meant: str) -> None:
 )
 def test_words_that_are_like_a_parameter_by_chance_lead_nowhere(wanted: str, meant: tuple[str, ...]) -> None:
     """Only a slip, a part, or a longer form of the name leads to it."""
-    assert near_words(wanted, ("path", "file", "filename", "selectors", "token_budget", "item")) == meant
+    names = ("path", "file", "filename", "selectors", "token_budget", "item")
+    assert near_names(wanted, names, parts=True) == meant

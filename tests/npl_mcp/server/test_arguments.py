@@ -84,7 +84,7 @@ def test_an_error_names_the_first_ten_problems(call: Call) -> None:
 MEANT = {
     ("npl_load_tailored", "budget"): "did you mean token_budget?",
     ("npl_load_tailored", "tokenBudget"): "did you mean token_budget?",
-    ("npl_load_tailored", "files"): "did you mean file or filter?",
+    ("npl_load_tailored", "files"): "did you mean file?",
     ("npl_load_tailored", "section"): "did you mean sections?",
     ("npl_load_agent", "name"): "did you mean agent_name?",
     ("npl_section_index", "place"): "it takes file, filter, ",
