@@ -22,4 +22,4 @@ def document(text: str, path: str) -> Document:
     """Make a document of some text."""
     data = text.encode()
     name = path.rpartition("/")[2].removesuffix(".md")
-    return Document(name, path, "benchmark", Fingerprint(f"/{path}", 0, len(data)), data, "", npl=False)
+    return Document(name, path, Fingerprint(f"/{path}", 0, len(data)), data, "", npl=False)

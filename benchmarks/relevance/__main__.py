@@ -110,7 +110,7 @@ def read_documents(folder: Path) -> dict[str, IndexedDocument]:
 def make(name: str, data: bytes) -> IndexedDocument:
     """Index some bytes as a file of that name."""
     fingerprint = Fingerprint("/" + name, 0, len(data))
-    return index_document(Document(Path(name).stem, name, "benchmark", fingerprint, data, "", npl=False))
+    return index_document(Document(Path(name).stem, name, fingerprint, data, "", npl=False))
 
 
 class Scope:

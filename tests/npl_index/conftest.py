@@ -29,7 +29,7 @@ def document(path: str, text: str) -> Document:
     data = text.encode()
     state = Fingerprint(f"/docs/{path}", 0, len(data))
     digest = blake2b(data, digest_size=16).hexdigest()
-    return Document(PurePosixPath(path).stem, path, "test", state, data, digest, False)
+    return Document(PurePosixPath(path).stem, path, state, data, digest, False)
 
 
 def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) -> DocumentSet:

@@ -55,7 +55,7 @@ def indexed(path: str, text: str) -> IndexedDocument:
     data = text.encode()
     title = path.rpartition("/")[2].removesuffix(".md")
     return index_document(
-        Document(title, path, "test", Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=True)
+        Document(title, path, Fingerprint(f"/{path}", 1, len(data)), data, "0" * 32, npl=True)
     )
 
 
