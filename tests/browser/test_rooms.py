@@ -109,8 +109,7 @@ def test_a_person_ticks_a_todo_where_it_stands(tab: Tab) -> None:
 def test_a_person_joins_and_leaves(tab: Tab) -> None:
     room, _ = made(tab)
     page = tab.open(f"/rooms/{room}")
-    aside = page.get_by_role("complementary")
-    aside.get_by_label("Name", exact=True).first.fill("dora")
+    write_as(tab, "dora")
     tab.follow(page.get_by_role("button", name="Join"))
     expect(page.get_by_text("dora joined")).to_be_visible()
     tab.follow(page.get_by_role("button", name="Leave"))

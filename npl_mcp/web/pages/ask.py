@@ -16,7 +16,7 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.questions.outcomes import sections_of
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, WebPage
-from npl_mcp.web.visits import CallError, Visit
+from npl_mcp.web.visits import CallError, Visit, whole_number
 
 PATH = "/ask"
 
@@ -46,12 +46,14 @@ WANTED = (TAKEN, CUT, NO_ROOM)
 class AskForm:
     """A request with the values of its form.
 
+    :param lead: the prefix of its parameters.
     :param topics: the topics, separated by commas.
     :param selectors: the selectors, one per line.
     :param budget: the maximum tokens; 0 for no limit.
     :param default: the budget of a call without one; 0 for selectors alone.
     """
 
+    lead: str
     context: str
     topics: str
     selectors: str
@@ -61,17 +63,14 @@ class AskForm:
 
     @classmethod
     def of(cls, visit: Visit, lead: str = "") -> AskForm:
-        """Return the request in an address; an invalid budget counts as the default.
-
-        :param lead: the prefix of its parameters.
-        """
+        """Return the request in an address; an invalid budget counts as the default."""
         context, topics, selectors, file = (visit.text(f"{lead}{name}") for name in QUESTION)
         default = budget = visit.settings.token_budget if context or topics or not selectors else 0
         with suppress(CallError):
             budget = visit.number(f"{lead}budget", default) or 0
         if visit.flag(f"{lead}nolimit"):  # addresses of earlier versions
             budget = 0
-        return cls(context, topics, selectors, file, budget, default)
+        return cls(lead, context, topics, selectors, file, budget, default)
 
     @property
     def is_empty(self) -> bool:
@@ -89,10 +88,10 @@ class AskForm:
         budget = {} if self.budget == self.default else {"token_budget": self.budget}
         return {name: value for name, value in given.items() if value} | budget
 
-    def parameters(self, lead: str = "") -> dict[str, object]:
-        """Return the parameters of an address for this request."""
-        kept: dict[str, object] = {f"{lead}{name}": getattr(self, name) for name in QUESTION}
-        return kept if self.budget == self.default else {**kept, f"{lead}budget": self.budget}
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of an address for this request alone."""
+        kept: dict[str, object] = {name: getattr(self, name) for name in QUESTION}
+        return kept if self.budget == self.default else {**kept, "budget": self.budget}
 
 
 def _parts(texts: Iterable[str]) -> list[str]:
@@ -102,33 +101,48 @@ def _parts(texts: Iterable[str]) -> list[str]:
 async def ask(visit: Visit) -> Data:
     """Return the result of a request; with a second request, the differences between both.
 
-    :raises CallError: the request is invalid; the error has the form, with the problem at its field.
+    :raises CallError: a request is invalid; the error has the form, with the problem at its field.
     """
     asked = AskForm.of(visit)
     shown: Data = {"asked": asked.arguments(), "_asked": asked}
-    try:
-        visit.number("budget")
-        if visit.flag("compare"):
-            return {**shown, **await _compared(visit, asked)}
-        if asked.is_empty:
+    if not visit.flag("compare"):
+        audit = await _audit(visit, asked, shown, section=visit.text("section") or None)
+        if not audit:
             return shown
-        section = visit.text("section") or None
-        audit = await visit.call("npl_audit", **asked.arguments(), format=MARKDOWN, section=section)
+        return {**shown, **audited(visit, asked, audit, await _right(visit, asked, audit))}
+    given = any(name.startswith(SECOND) for name in visit.request.query_params)
+    other = AskForm.of(visit, SECOND) if given else asked
+    shown |= {"other": other.arguments(), "_other": other}
+    audits = [await _audit(visit, request, shown) for request in (asked, other)]
+    return {**shown, **_compared(*audits)} if all(audits) else shown
+
+
+async def _audit(visit: Visit, asked: AskForm, shown: Data, section: str | None = None) -> Data:
+    """Return the answer to a request; empty without a question.
+
+    :param shown: the data of the page, for the form of an error.
+    """
+    try:
+        whole_number("budget", visit.text(f"{asked.lead}budget"))
+        if asked.is_empty:
+            return {}
+        audit: Data = await visit.call("npl_audit", **asked.arguments(), format=MARKDOWN, section=section)
     except CallError as error:
         error.form = {**shown, "_problem": _problem(error, asked)}
         raise
-    return {**shown, **audited(visit, asked, audit, await _right(visit, asked, audit))}
+    return audit
 
 
 async def _right(visit: Visit, asked: AskForm, audit: Any) -> list[str]:
     """Return the sections marked as right, named as in the answer; a selector may be written in many ways."""
     right, known = visit.texts(RIGHT), {row["selector"] for row in audit["matches"]}
-    other = [one for one in right if one not in known]
+    other = [selector for selector in right if selector not in known]
     try:
         sections = await visit.run(partial(sections_of, selectors=other, ref=DocumentRef(asked.file or None)))
     except CallError:
         sections = {}
-    return list(dict.fromkeys(name for one in right for name in sections.get(one) or [one]))
+    names = (sections.get(selector) or [selector] for selector in right)
+    return list(dict.fromkeys(chain.from_iterable(names)))
 
 
 def _problem(error: CallError, asked: AskForm) -> Data:
@@ -139,7 +153,7 @@ def _problem(error: CallError, asked: AskForm) -> Data:
         field = "file" if asked.file and asked.file in error.message else others
     message, _, near = error.message.partition("; near: ") if field == "file" else (error.message, "", "")
     return {
-        "field": field,
+        "field": f"{asked.lead}{field}",
         "message": message,
         "waits": "being indexed" in message,
         "near": near.split(", ") if near else [],
@@ -165,7 +179,7 @@ def audited(visit: Visit, asked: AskForm, audit: Any, right: Sequence[str]) -> D
         "_cards": cards,
         "_ruler": ruler(audit, asked.budget),
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
-        "_elsewhere": [one for one in right if one not in shown],
+        "_elsewhere": [selector for selector in right if selector not in shown],
     }
 
 
@@ -214,8 +228,8 @@ def copies(asked: AskForm) -> dict[str, str]:
 def _command(arguments: dict[str, Any]) -> str:
     """Return the command line for this request."""
     flags = [
-        *chain.from_iterable(("--topic", one) for one in arguments.get("topics", ())),
-        *chain.from_iterable(("--select", one) for one in arguments.get("selectors", ())),
+        *chain.from_iterable(("--topic", topic) for topic in arguments.get("topics", ())),
+        *chain.from_iterable(("--select", selector) for selector in arguments.get("selectors", ())),
         *(("--file", arguments["file"]) if "file" in arguments else ()),
         *(("--budget", str(arguments["token_budget"])) if "token_budget" in arguments else ()),
         "--format",
@@ -225,26 +239,17 @@ def _command(arguments: dict[str, Any]) -> str:
     return shlex.join(["npl-load", "tailored", *flags, *words])
 
 
-async def _compared(visit: Visit, asked: AskForm) -> Data:
-    """Return two requests side by side, and each section with different states."""
-    given = any(name.startswith(SECOND) for name in visit.request.query_params)
-    other = AskForm.of(visit, SECOND) if given else asked
-    both = []
-    for one in (asked, other):
-        if one.is_empty:
-            return {"other": other.arguments(), "_other": other}
-        both.append(await visit.call("npl_audit", **one.arguments(), format=MARKDOWN))
-    first, second = both
+def _compared(first: Data, second: Data) -> Data:
+    """Return two answers side by side, and each section with different states."""
     changes = _changes(first["matches"], second["matches"])
     return {
-        "other": other.arguments(),
         "compared": [
-            {name: one[name] for name in ("text", "tokens", "content_tokens", "states")} for one in both
+            {name: audit[name] for name in ("text", "tokens", "content_tokens", "states")}
+            for audit in (first, second)
         ],
         "changes": changes,
-        "_groups": {kind: [one for one in changes if one["kind"] == kind] for kind in KINDS},
+        "_groups": {kind: [change for change in changes if change["kind"] == kind] for kind in KINDS},
         "_kinds": KINDS,
-        "_other": other,
     }
 
 

@@ -148,12 +148,11 @@ def anchor(text: str) -> str:
 
 
 async def run(visit: Visit) -> Data:
-    """Return the outcomes of all questions, of a file's questions, or of one."""
-    name, line = visit.text("file"), visit.number("line")
-    files = await visit.run(question_files)
-    every = ((one, file.name) for file in files if name in ("", file.name) for one in file.questions)
-    chosen = [(one, file) for one, file in every if line in (None, one.line)]
-    if not chosen and (name or line):
+    """Return the outcomes of all questions, or of a file's questions."""
+    name = visit.text("file")
+    files = [file for file in await visit.run(question_files) if name in ("", file.name)]
+    chosen = [(question, file.name) for file in files for question in file.questions]
+    if name and not chosen:
         raise CallError(_GONE, ErrorCode.NOT_FOUND)
     return {"total": len(chosen), "items": _outcomes(visit, chosen)}
 

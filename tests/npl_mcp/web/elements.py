@@ -26,7 +26,7 @@ ATTRIBUTES = _words(
     "width height download pattern inputmode form low high optimum loading",
     "data-copy data-stream data-tree data-leaf data-auto data-keep formaction formnovalidate",
     "data-renews data-swap data-swapped data-sets data-fresh data-ends data-stays data-draft data-news",
-    "data-poll data-reply data-quote data-guard data-later data-line form",
+    "data-poll data-reply data-quote data-guard data-later data-line data-title form",
 )
 
 LEADING = _words("href src action formaction data-stream")

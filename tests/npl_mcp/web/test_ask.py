@@ -151,6 +151,15 @@ def test_bad_addresses_are_told(server: Running) -> None:
         assert page(server, "/ask", query).status == status
 
 
+@pytest.mark.parametrize(
+    ("field", "value"), [("budget", "many"), ("b_budget", "many"), ("b_file", "nowhere.md")]
+)
+def test_a_problem_stands_at_the_field_of_its_request(server: Running, field: str, value: str) -> None:
+    query = {**QUESTION, "compare": "1", "b_context": "the secret", field: value}
+    shown = Shown(page(server, "/ask", query))
+    assert [box.get("name") for box in shown.all("input") if box.get("aria-invalid")] == [field]
+
+
 def saved(server: Running, answer: Answer, path: str, **fields: str | list[str]) -> Answer:
     """Send the form of a shown page."""
     token = re.search(rb'name="form_token" value="([^"]+)"', answer.body)

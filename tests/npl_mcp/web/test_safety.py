@@ -241,7 +241,7 @@ def test_a_token_that_only_reads_sends_no_form(guarded: tuple[Running, dict[str,
 def test_a_form_is_for_who_sees_its_domain(guarded: tuple[Running, dict[str, str]], domain: str) -> None:
     """A token for one domain sends the forms of this domain, and finds no other; every form has one."""
     visitor = Visitor(guarded[0], guarded[1][f"only-{domain}"])
-    token = visitor.open("/sign-in").fields("/sign-out")["form_token"]
+    token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
     for one in FORMS:
         if one.domain is None:
             assert not one.writes, one.path
