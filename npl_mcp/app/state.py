@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-from array import array
 from collections.abc import Callable, Hashable
 
 from cachetools import LRUCache, cached
@@ -13,8 +12,8 @@ from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import FileListings
-from npl_index.markdown.links import Reference, references
-from npl_index.ranking.indexing import IndexedDocument, ParsedDocument
+from npl_index.markdown.links import references
+from npl_index.ranking.indexing import IndexedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter
@@ -52,7 +51,7 @@ class SharedState:
             LRUCache(_MAX_LINKS, lambda links: min(1 + len(links), _MAX_LINKS)),
             key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
             lock=threading.Lock(),
-        )(_references)
+        )(lambda parsed: tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl")))
         self.companions = Companions()
         self.files = FileListings()
         indexer = Indexer(settings.time_limit, settings.vocabulary)
@@ -72,7 +71,7 @@ class SharedState:
             LRUCache(_MAX_COUNT_BYTES, lambda known: known.nbytes),
             key=lambda parsed, counter, _: (parsed.document.digest, parsed.tree.dialect, counter.name),
             lock=self.lock,
-        )(_known_counts)
+        )(lambda parsed, counter, stored: KnownCounts(len(parsed.tree.sections), counter, stored()))
         self._counter: TokenCounter | None = None
         self._counter_lock = threading.Lock()
 
@@ -97,18 +96,3 @@ class SharedState:
         """Close the index and the database; stop indexing."""
         self.sets.close()
         self.stores.close()
-
-
-def _known_counts(
-    document: ParsedDocument, counter: TokenCounter, stored: Callable[[], array[int]]
-) -> KnownCounts:
-    """Return the token counts of a document's sections.
-
-    :param stored: function that returns the counts of the index; called if memory has none.
-    """
-    return KnownCounts(len(document.tree.sections), counter, stored())
-
-
-def _references(parsed: ParsedDocument) -> tuple[Reference, ...]:
-    """Return the links of a document."""
-    return tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl"))

@@ -154,10 +154,6 @@ def _folder(text: str) -> Path:
     return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for an unknown user
 
 
-def _folders(texts: Sequence[str]) -> tuple[Path, ...]:
-    return tuple(map(_folder, texts))
-
-
 def _places(texts: Sequence[str]) -> bool | tuple[str, ...]:
     if any(text.lower() in _ON for text in texts):
         return True
@@ -191,7 +187,12 @@ PLACES = ValueKind(
 )
 PATH = ValueKind(_folder, is_path=True, option=_DIR)
 PROJECT = replace(PATH, read=lambda text: _folder(text).absolute())
-PATHS = ValueKind(_folders, separator=os.pathsep, is_path=True, option={**_DIR, "action": "append"})
+PATHS = ValueKind(
+    lambda texts: tuple(map(_folder, texts)),
+    separator=os.pathsep,
+    is_path=True,
+    option={**_DIR, "action": "append"},
+)
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 DOMAINS = replace(WORDS, pattern="|".join(NAMES), problem="is not known", hint=USE_SOME)
 LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})

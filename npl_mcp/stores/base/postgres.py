@@ -17,15 +17,17 @@ import selectors
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.base.postgres_pool import PostgresPool
 
 WRITERS = 0x4E504C44  # "NPLD"
 """Key of the writers' advisory lock; its scope is one database."""
@@ -59,38 +61,25 @@ _NETWORK = {
 
 _RETRY_SECONDS = 0.1
 
-
-@cache
-def driver() -> Any:
-    """Return the driver, psycopg 3.
-
-    :raises DatabaseError: the driver is not installed.
-    """
-    try:
-        import psycopg
-        import psycopg_pool  # noqa: F401 - both come with the extra
-    except ImportError:
-        problem = "NPL_DATABASE_URL needs a driver that is not installed"
-        raise DatabaseError(problem, hint="install npl-mcp[postgres]") from None
-    # The driver also raises the errors of its warnings, which would reveal user and database.
-    logging.getLogger("psycopg").setLevel(logging.ERROR)
-    return psycopg
+UNUSED_SECONDS = 1.0
+"""Seconds after which one of the unused connections is closed, since another process may need it."""
 
 
-@cache
-def _connection_class() -> Any:
-    class Connection(driver().Connection):  # type: ignore[misc]
-        """Connection that gives up if the server is silent for too long."""
+# The driver also raises the errors of its warnings, which would reveal user and database.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
-        patience: float | None = None
-        """Maximum seconds of silence; ``None`` for :data:`SILENCE_SECONDS`."""
 
-        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-            if timeout is None:
-                timeout = SILENCE_SECONDS if self.patience is None else self.patience
-            return super().wait(gen, interval, timeout)
+class Connection(psycopg.Connection[Any]):
+    """Connection that gives up if the server is silent for too long."""
 
-    return Connection
+    patience: float | None = None
+    """Maximum seconds of silence; ``None`` for :data:`SILENCE_SECONDS`."""
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Wait for an answer of the server."""
+        if timeout is None:
+            timeout = SILENCE_SECONDS if self.patience is None else self.patience
+        return super().wait(gen, interval, timeout)
 
 
 _OWN = "give npl a database of its own"
@@ -156,7 +145,7 @@ class PostgresEngine(engine.Engine):
 
     def driver(self) -> Any:
         """Return the driver's module."""
-        return driver()
+        return psycopg
 
     def connect(self, deadline: engine.CallDeadline, *, read_only: bool) -> Any:  # noqa: ARG002
         """Open a connection; wait for a free one of the server."""
@@ -173,16 +162,19 @@ class PostgresEngine(engine.Engine):
                 return raw
 
     def _connected(self, deadline: engine.CallDeadline) -> Any:
-        conninfo = driver().conninfo
+        conninfo = psycopg.conninfo
         try:
             given = conninfo.conninfo_to_dict(self._address)
-        except driver().ProgrammingError:
+        except psycopg.ProgrammingError:
             raise _unreadable() from None
         # libpq ignores a timeout of less than two seconds.
-        waits = {"connect_timeout": max(2, math.ceil(deadline.seconds)), "application_name": "npl"}
+        waits: dict[str, Any] = {
+            "connect_timeout": max(2, math.ceil(deadline.seconds)),
+            "application_name": "npl",
+        }
         where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
         with self.translated():
-            raw = _connection_class().connect(where, autocommit=True)
+            raw: Any = Connection.connect(where, autocommit=True)
         try:
             if raw.info.server_version < OLDEST_SERVER * 10_000:
                 needed = f"PostgreSQL {OLDEST_SERVER} or later is needed"
@@ -200,7 +192,7 @@ class PostgresEngine(engine.Engine):
 
     def pool(self, most: int, *, read_only: bool) -> engine.Pool:  # noqa: ARG002
         """Return connections that stay open between transactions."""
-        return PostgresPool(self, most)
+        return _Pool(self, most)
 
     def is_alive(self, raw: Any) -> bool:
         """Return whether the server is silent; on an idle connection it only announces its end."""
@@ -210,7 +202,7 @@ class PostgresEngine(engine.Engine):
 
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is sound and in no transaction."""
-        idle = driver().pq.TransactionStatus.IDLE
+        idle = psycopg.pq.TransactionStatus.IDLE
         return not raw.closed and raw.pgconn.transaction_status == idle
 
     def begin(self, raw: Any, deadline: engine.CallDeadline, *, read_only: bool, schema: str | None) -> str:
@@ -246,11 +238,11 @@ class PostgresEngine(engine.Engine):
 
         :raises DatabaseError: the connection was lost, and the outcome is unknown.
         """
-        if raw.pgconn.transaction_status == driver().pq.TransactionStatus.INERROR:
+        if raw.pgconn.transaction_status == psycopg.pq.TransactionStatus.INERROR:
             raise DatabaseError("the database cannot be used: a statement failed, so nothing was changed")
         try:
             raw.execute("COMMIT", prepare=False)
-        except driver().OperationalError as error:
+        except psycopg.OperationalError as error:
             if read_only or error.sqlstate is not None:
                 raise
             problem = "the database cannot be used: the connection was lost before it answered"
@@ -265,7 +257,7 @@ class PostgresEngine(engine.Engine):
     def described(self, error: BaseException) -> str:
         """Return the SQLSTATE of an error, else the driver's text without names and passwords."""
         state = getattr(error, "sqlstate", None)
-        if state is None and isinstance(error, driver().DataError):
+        if state is None and isinstance(error, psycopg.DataError):
             state = "22000"  # the driver refused a value
         return f"state {state}" if state else re.sub("\"[^\"]*\"|'[^']*'", "", str(error).lower())
 
@@ -310,6 +302,46 @@ class PostgresEngine(engine.Engine):
         """Set the sequence of a numbered table to the highest number."""
         key, name = table.key[0], table.name
         transaction.value(f"SELECT setval(pg_get_serial_sequence('{name}', '{key}'), max({key})) FROM {name}")
+
+
+class _Pool:
+    """Connections that a thread of psycopg's pool opens."""
+
+    def __init__(self, owner: PostgresEngine, most: int) -> None:
+        self._engine = owner
+        connects: Any = self
+        self._pool = ConnectionPool(
+            connection_class=connects,
+            min_size=0,
+            max_size=most,
+            open=True,
+            max_idle=UNUSED_SECONDS,
+            reconnect_timeout=engine.BUSY_MILLISECONDS / 1000,
+            num_workers=1,
+        )
+
+    def connect(self, _conninfo: str) -> Any:
+        """Open a connection for the pool."""
+        return self._engine.connect(engine.CallDeadline(), read_only=False)
+
+    def take(self, deadline: engine.CallDeadline) -> Any:
+        while True:
+            try:
+                raw: Any = self._pool.getconn(deadline.seconds)
+            except PoolTimeout:
+                raise self._engine.failure or engine.BusyError(engine.TOO_MANY_CALLS) from None
+            if self._engine.is_alive(raw):
+                return raw
+            raw.close()
+            self._pool.putconn(raw)
+
+    def put_back(self, raw: Any) -> None:
+        if not self._engine.is_idle(raw):
+            raw.close()
+        self._pool.putconn(raw)
+
+    def close(self) -> None:
+        self._pool.close(timeout=0)
 
 
 _COMMENT = re.compile(r"npl, from schema (\w{1,32}) on")

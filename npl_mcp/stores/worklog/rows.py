@@ -119,12 +119,7 @@ def live(tx: Transaction, project: str, session_id: str) -> Row | None:
     return tx.first(sql, project=project, id=session_id)
 
 
-def open_id(tx: Transaction, project: str, name: str) -> str:
-    """Return a name for a session; if closed sessions use it, with the next suffix ``-2``, ``-3``, …."""
-    return _free(tx, project, "id", name, "archived_as IS NULL AND status = 'closed'")
-
-
-def _free(tx: Transaction, project: str, column: str, name: str, where: str = "TRUE") -> str:
+def free_name(tx: Transaction, project: str, column: str, name: str, where: str = "TRUE") -> str:
     """Return a name, or if a session has it in a column, the first free one of ``name-2``, ``name-3``, …."""
     # "." comes after "-", so this range has the name itself, and all names that continue it with a hyphen.
     sql = (
@@ -271,14 +266,6 @@ def count_entries(tx: Transaction, number: int) -> None:
     tx.run(sql, number=number)
     counts = f"SELECT session_number, agent_id, count(*) {own} GROUP BY session_number, agent_id"
     tx.run(f"INSERT INTO worklog_agent (session_number, agent_id, entry_count) {counts}", number=number)
-
-
-def archive(tx: Transaction, project: str, row: Row) -> None:
-    """Assign a name in the archive to a closed session without one."""
-    if row["archived_as"] is None:
-        name = _free(tx, project, "archived_as", row["id"])
-        sql = "UPDATE worklog_session SET archived_as = :name WHERE number = :number"
-        tx.run(sql, name=name, number=row["number"])
 
 
 def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:

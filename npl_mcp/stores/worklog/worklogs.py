@@ -68,7 +68,8 @@ def init(
         once that session is closed.
     :raises ClosedError: the session is closed.
     """
-    wanted = session_id or rows.open_id(tx, project, tx.now[:10])
+    closed = "archived_as IS NULL AND status = 'closed'"
+    wanted = session_id or rows.free_name(tx, project, "id", tx.now[:10], closed)
     before = rows.live(tx, project, wanted)
     row = before or rows.insert(tx, project, WorklogSession(wanted, "active", tx.now, task))
     rows.require_open(row)
@@ -176,13 +177,14 @@ def close(
     """
     row = rows.chosen(tx, project, session_id, agent)
     number = row["number"]
+    archived_as = row["archived_as"]
+    if archive and archived_as is None:
+        archived_as = rows.free_name(tx, project, "archived_as", row["id"])
     sql = (
-        "UPDATE worklog_session SET status = 'closed', closed = :closed"
-        " WHERE number = :number AND status = 'active'"
+        "UPDATE worklog_session SET status = 'closed', closed = coalesce(closed, :now),"
+        " archived_as = :archived_as WHERE number = :number"
     )
-    tx.run(sql, closed=tx.now, number=number)
-    if archive:
-        rows.archive(tx, project, row)
+    tx.run(sql, now=tx.now, archived_as=archived_as, number=number)
     if (shared := rows.latest(tx, project)) is not None and shared["number"] == number:
         rows.set_current(tx, project, None, "")
     closed = tx.all(f"{rows.SESSION} WHERE number = :number", number=number)

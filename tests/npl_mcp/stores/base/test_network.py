@@ -106,7 +106,7 @@ def test_a_write_whose_connection_breaks_is_done_once_or_says_what_to_do(
                 assert written == done
             else:
                 assert written == 0
-    assert requests > 3
+    assert requests >= 3
     assert unknown == 1
     assert (body["success"], written) == (True, 1)
     assert [problem for problems in examine(place).values() for problem in problems] == []
