@@ -102,7 +102,7 @@ class App(Files):
         self.changes = ChangeRequests(projects)
         limit = settings.limits.max_files
         sources: dict[str, DocumentSource] = {
-            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit, state.revisions),
+            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit),
             CrDocuments.SCHEME: CrDocuments(self.changes, limit),
         }
         visible = {

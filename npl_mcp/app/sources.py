@@ -7,7 +7,6 @@ files, so all documents are treated alike.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -192,15 +191,12 @@ class ArtifactDocuments(DocumentSource):
 
     :param stores: stores of the artifacts.
     :param max_files: maximum number of documents of one name.
-    :param current: cached current revisions, for all callers.
     """
 
     SCHEME = "artifact"
 
-    def __init__(self, stores: Stores, max_files: int, current: CurrentRevisions) -> None:
-        self._stores = stores
-        self._max_files = max_files
-        self._current = current
+    def __init__(self, stores: Stores, max_files: int) -> None:
+        self._stores, self._max_files = stores, max_files
 
     def find(self, ref: DocumentRef) -> tuple[Found, ...]:
         """Find a revision; the result names it by number.
@@ -212,7 +208,7 @@ class ArtifactDocuments(DocumentSource):
         :raises DocumentTooLargeError: there are more than the limit.
         """
         if self.is_set(ref):
-            every = self._current.listed(self._stores)
+            every = self._every()
             if not every:
                 hint = "artifact_list lists all artifacts"
                 raise errors.DocumentNotFoundError("no artifact is Markdown", hint=hint)
@@ -225,6 +221,13 @@ class ArtifactDocuments(DocumentSource):
             revision = FoundRevision.of(require_revision(tx, artifact, number))
         refuse_questions(revision.row["filename"], ref.file or "")
         return (revision,)
+
+    def _every(self) -> Listed:
+        """Return the current revisions that are Markdown, in the order of their artifacts."""
+        with self._stores.database.read() as tx:
+            rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
+        markdown = [FoundRevision.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
+        return Listed.of(markdown, [revision.state for revision in markdown])
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name denotes all artifacts; a revision is one document."""
@@ -257,37 +260,7 @@ class ArtifactDocuments(DocumentSource):
         return revision.document(data, digest)
 
 
-class CurrentRevisions:
-    """The cached current revisions that are Markdown; safe for several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._position: object = None
-        self._listed = Listed.of((), ())
-
-    def listed(self, stores: Stores) -> Listed:
-        """Return the revisions in the order of their artifacts; the same object while they are unchanged.
-
-        :raises DatabaseError: the database cannot be used.
-        """
-        with self._lock, stores.database.read() as tx:
-            # The position differs after any change; its cost does not depend on the number of artifacts. The
-            # number of a revision alone may denote another one after a restored backup.
-            position = tx.first(_NEWEST), tx.all(_ARCHIVED)
-            if position != self._position:
-                # Unchanged entries keep their identity.
-                known = {tuple(revision.row.values()): revision for revision in map(_revision, self._listed)}
-                rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
-                markdown = (row for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES))
-                current = [known.get(tuple(row.values())) or FoundRevision.of(row) for row in markdown]
-                self._listed = Listed.of(current, [revision.state for revision in current])
-                self._position = position
-            return self._listed
-
-
 _ARTIFACTS = Root(f"{ArtifactDocuments.SCHEME}:", "artifacts")
-_NEWEST = "SELECT id, artifact_id, digest, created_at FROM revision ORDER BY id DESC LIMIT 1"
-_ARCHIVED = "SELECT id FROM artifact WHERE archived_at IS NOT NULL ORDER BY id"
 _CURRENT = (
     "SELECT artifact_id, revision_num, filename, size, digest FROM revision"
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"

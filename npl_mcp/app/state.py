@@ -20,7 +20,6 @@ from npl_index.tokens.exact import best_counter
 from npl_index.tokens.sections import KnownCounts
 from npl_mcp.app.document_sets import DocumentSets
 from npl_mcp.app.reading import ReadSections
-from npl_mcp.app.sources import CurrentRevisions
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.worklog.rows import PROCESS
@@ -46,7 +45,6 @@ class SharedState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.database_url)
-        self.revisions = CurrentRevisions()
         self.references = cached(
             LRUCache(_MAX_LINKS, lambda links: min(1 + len(links), _MAX_LINKS)),
             key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
