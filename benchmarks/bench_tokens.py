@@ -22,7 +22,7 @@ from pathlib import Path
 from train_tokens import KEPT, Trainer, encoding
 
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.estimated import Estimator, estimator
+from npl_index.tokens.estimated import estimating, estimator
 from npl_index.tokens.exact import load_vocabulary
 
 SECTIONS, LEAST, LONGEST = 500, 50, 3_000
@@ -73,7 +73,7 @@ def judge(counter: TokenCounter, truth: TokenCounter, texts: Iterable[str]) -> l
 def held_out_counter(trainer: Trainer, kind: str) -> TokenCounter:
     """Make the estimate from lists made without a kind, and without what is the same text translated."""
     costs = trainer.costs(trainer.listed({kind}))
-    return Estimator(trainer.vocabulary, trainer.vocabulary, costs)
+    return estimating(trainer.vocabulary, trainer.vocabulary, costs)
 
 
 def accuracy(texts: Path, vocabularies: Path, held_out: bool, kinds: list[str]) -> None:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.common import settings
-from npl_index.tokens.counting import count_tokens
 from npl_mcp.app.app import App
 from npl_mcp.tools.npl import npl_load_tailored
 
@@ -54,7 +53,7 @@ def asked(app: App, case: Case, file: str, budget: int, form: str) -> tuple[bool
     """Return whether a question is answered, what the answer costs, and the answer."""
     written = npl_load_tailored(app, context=case.question, file=file, token_budget=budget, format=form)
     answered = case.answer.search(written.value.content) is not None
-    return answered, count_tokens(written.text, app.counter), written.text
+    return answered, app.counter.count(written.text), written.text
 
 
 def rows(app: App, root: Path, budget: int, shown: str | None) -> Iterator[tuple[str, str, list[bool]]]:

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import npl_index
 from npl_index.tokens.estimated import PieceCosts, piece_pattern
-from npl_index.tokens.exact import ExactCounter, load_vocabulary
+from npl_index.tokens.exact import load_encoding
 
 KEPT = {"o200k_base": 93_000, "cl100k_base": 60_000}
 """Strings listed for each vocabulary besides single characters."""
@@ -149,9 +149,9 @@ def code_points(start: int, stop: int = CODE_POINTS) -> list[int]:
 
 def encoding(vocabulary: str, folder: Path) -> Any:
     """Return tiktoken's encoding from its cache file in a folder."""
-    counter = load_vocabulary(vocabulary, [folder])
-    assert isinstance(counter, ExactCounter), f"{folder} has no {vocabulary}"
-    return counter.encoding
+    loaded = load_encoding(vocabulary, [folder])
+    assert loaded is not None, f"{folder} has no {vocabulary}"
+    return loaded
 
 
 def write(name: str, strings: Iterable[str]) -> None:

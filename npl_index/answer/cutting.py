@@ -24,7 +24,6 @@ from npl_index.answer.finding import Occurrence, best_place, find_all, safe_star
 from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.tokens.counting import count_tokens
 
 PIECE = 300
 """Tokens of a piece in an answer to a question."""
@@ -279,7 +278,7 @@ class _Cutter:
                 return _ENDLESS
             return documents.once(
                 ("tokens", document, begin, end),
-                lambda: count_tokens(source[begin:end], documents.counter, documents.clock),
+                lambda: documents.counter.count(source[begin:end], documents.clock),
             )
 
         def fits(tokens: int) -> bool:

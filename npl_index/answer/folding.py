@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, counted, inside
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.tokens.counting import TokenCounter, count_tokens
+from npl_index.tokens.counting import TokenCounter
 
 MIN_LINE = 4
 """Tokens of the shortest line; more files than fit are folded without an attempt to show all of them."""
@@ -63,10 +63,10 @@ def fitted(
     """
 
     def cost_of(text: str) -> int:
-        return counter.upper_bound(count_tokens(text, counter, clock))
+        return counter.upper_bound(counter.count(text, clock))
 
     def cost(node: Node, depth: int) -> int:
-        return max(1, count_tokens(form.line(node, depth) + "\n", counter, clock))
+        return max(1, counter.count(form.line(node, depth) + "\n", clock))
 
     whole, everything = Shown(()), ""
     if budget is None or outline.files <= max(budget, _DEFAULT) // MIN_LINE:
@@ -89,7 +89,7 @@ def fitted(
 
     empty = Shown((), note_of(Folded((), sum(map(counted, whole.nodes)))))
     empty = empty._replace(remarks=2 * cost_of(form.answer(empty)) <= budget)
-    used, spare = count_tokens(form.answer(empty), counter, clock), 0
+    used, spare = counter.count(form.answer(empty), clock), 0
     for _ in range(_MAX_TRIES):
         room = budget - spare
         folded = fold(outline.parts, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023

@@ -21,8 +21,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from npl_index.priority import give_way
-from npl_index.tokens.counting import WINDOW, TokenCounter, base_vocabulary, windows
+from npl_index.tokens.counting import TokenCounter, base_vocabulary
 
 _DATA = Path(__file__).parents[1] / "data"
 
@@ -177,33 +176,6 @@ def _repeated(piece: str, start: int, stop: int) -> int:
     return max(1, (run.end() - start) // (stop - start)) if run else 1
 
 
-class Estimator:
-    """The counter that :func:`estimator` returns.
-
-    :param model: the vocabulary whose pattern cuts a text into pieces: ``o200k_base`` or ``cl100k_base``.
-    """
-
-    exact = False
-
-    def __init__(self, vocabulary: str, model: str, costs: PieceCosts) -> None:
-        self.name = f"estimate:{vocabulary}"
-        self._costs = costs
-        self._ascii_pieces = piece_pattern(model, ascii_only=True).findall
-        self._pieces = piece_pattern(model).findall
-
-    def count(self, text: str) -> int:
-        """Add up the costs of the pieces."""
-        if len(text) > WINDOW:
-            return sum(map(self.count, windows(text)))
-        give_way()
-        pieces = self._ascii_pieces(text) if text.isascii() else self._pieces(text)
-        return sum(map(self._costs.__getitem__, pieces))
-
-    def upper_bound(self, count: int) -> int:
-        """Return the estimate plus 6 per cent, rounded up."""
-        return -(-count * 106 // 100)
-
-
 @cache
 def estimator(vocabulary: str = "o200k_base") -> TokenCounter:
     """Return a counter that needs no vocabulary file; each call returns the same one.
@@ -216,7 +188,20 @@ def estimator(vocabulary: str = "o200k_base") -> TokenCounter:
     model = base_vocabulary(vocabulary)
     characters, *strings = _read_strings(model)
     costs = PieceCosts(strings + _read_strings("both"), characters, sparse=model == "o200k_base")
-    return Estimator(vocabulary, model, costs)
+    return estimating(vocabulary, model, costs)
+
+
+def estimating(vocabulary: str, model: str, costs: PieceCosts) -> TokenCounter:
+    """Return a counter that adds up the costs of the pieces of a text.
+
+    :param model: the vocabulary whose pattern cuts a text into pieces: ``o200k_base`` or ``cl100k_base``.
+    """
+    ascii_pieces, pieces = piece_pattern(model, ascii_only=True).findall, piece_pattern(model).findall
+
+    def count(text: str) -> int:
+        return sum(map(costs.__getitem__, ascii_pieces(text) if text.isascii() else pieces(text)))
+
+    return TokenCounter(f"estimate:{vocabulary}", count, margin=6)
 
 
 def _read_strings(name: str) -> list[str]:

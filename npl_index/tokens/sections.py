@@ -13,7 +13,7 @@ from array import array
 
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.tokens.counting import TokenCounter, count_tokens, starts_token
+from npl_index.tokens.counting import TokenCounter, starts_token
 
 _MAX_TAIL = 4_096
 """Maximum characters at the end of a text that are counted twice; a token has at most 128."""
@@ -40,7 +40,7 @@ def measure(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> 
 
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    last = count_tokens(text, counter, clock)
+    last = counter.count(text, clock)
     tail = _tail(text)
     return last + (counter.count(tail + "\n") - counter.count(tail) if tail else 0), last
 

@@ -16,9 +16,9 @@ from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.answer.values import Tailored
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
+from npl_index.tokens import exact
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.exact import ExactCounter
 from npl_index.tokens.sections import TokenCounts
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
@@ -74,24 +74,19 @@ def exact_counter() -> TokenCounter:
     # Pieces as in o200k_base, whose classes of letters are made small: words, numbers, signs, white space.
     pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     encoding = tiktoken.Encoding("small", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-    return ExactCounter("small", encoding)
+    return exact.exact_counter("small", encoding)
 
 
-class Meter:
+class Meter(TokenCounter):
     """A counter that also counts the characters it is shown."""
 
-    name, exact = "meter", False
-
     def __init__(self) -> None:
+        super().__init__("meter", self._count, margin=6)
         self.shown = 0
-        self._counter = estimator()
 
-    def count(self, text: str) -> int:
+    def _count(self, text: str) -> int:
         self.shown += len(text)
-        return self._counter.count(text)
-
-    def upper_bound(self, count: int) -> int:
-        return self._counter.upper_bound(count)
+        return estimator().count(text)
 
 
 def collection(*texts: str) -> Collection:

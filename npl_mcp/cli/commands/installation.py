@@ -134,7 +134,7 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
 
 def _vocabulary(settings: Settings) -> Finding:
     counter = best_counter(settings.vocabulary, settings.vocabularies)
-    if counter.exact:
+    if not counter.margin:
         return Finding("vocabulary", OK, f"{counter.name}: tokens are counted exactly")
     text, file = f"{counter.name}: tokens are estimated", f"{base_vocabulary(settings.vocabulary)}.tiktoken"
     fix = f"for exact counts: install npl-mcp[exact]; offline: put {file} into {settings.vocabularies[0]}"

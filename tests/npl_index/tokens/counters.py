@@ -10,7 +10,7 @@ from tiktoken_ext import openai_public
 
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.exact import PATTERNS, ExactCounter
+from npl_index.tokens.exact import PATTERNS, exact_counter
 from tests.conftest import cases
 
 CASES = Path(__file__).parents[2] / "cases" / "tokens"
@@ -38,12 +38,11 @@ def small_ranks() -> dict[bytes, int]:
     return {token: rank for rank, token in enumerate([bytes([b]) for b in range(256)] + pairs + longer)}
 
 
-def small(vocabulary: str) -> TokenCounter:
-    """Return an exact counter that cuts texts into pieces as for the vocabulary, with small ranks."""
-    encoding = tiktoken.Encoding(
+def small(vocabulary: str) -> tiktoken.Encoding:
+    """Return an encoding that cuts texts into pieces as for the vocabulary, with small ranks."""
+    return tiktoken.Encoding(
         vocabulary, pat_str=PATTERNS[vocabulary], mergeable_ranks=small_ranks(), special_tokens={}
     )
-    return ExactCounter(vocabulary, encoding)
 
 
 def constructed(vocabulary: str) -> tuple[tiktoken.Encoding, list[tuple[str, str]]]:
@@ -60,7 +59,8 @@ def constructed(vocabulary: str) -> tuple[tiktoken.Encoding, list[tuple[str, str
     return tiktoken.Encoding(**parts), asked
 
 
-SMALL = {name: small(name) for name in BASES}
+ENCODINGS = {name: small(name) for name in BASES}
+SMALL = {name: exact_counter(name, encoding) for name, encoding in ENCODINGS.items()}
 ESTIMATES = {name: estimator(name) for name in BASES}
 EVERY = [*SMALL.values(), *ESTIMATES.values()]
 
