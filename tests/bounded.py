@@ -49,7 +49,7 @@ def _problems(folder: Path) -> object:
 
 def _parts_of_front_matter(folder: Path) -> object:
     parts = values(divide((folder / INPUT).read_text())[0])
-    return {kind.__name__: sum(type(one) is kind for one in parts.values()) for kind in (str, list, dict)}
+    return {kind.__name__: sum(type(part) is kind for part in parts.values()) for kind in (str, list, dict)}
 
 
 def _sections(folder: Path) -> object:
@@ -81,7 +81,9 @@ def _ignored(folder: Path) -> object:
 READERS: Mapping[str, Callable[[Path], object]] = {
     "settings": _settings,
     "project": _problems,
-    "client": lambda folder: [found.problem for found in configurations(folder / "home", folder)],
+    "client": lambda folder: [
+        configuration.problem for configuration in configurations(folder / "home", folder)
+    ],
     "front matter": _parts_of_front_matter,
     "Markdown": _sections,
     "questions": _questions,

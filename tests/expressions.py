@@ -124,18 +124,18 @@ class Attacks:
         if kind == "LITERAL":
             return chr(value)
         if kind in _SINGLE:
-            return next((one for one in self._by_taste() if self._fits(item, one)), "")
+            return next((sign for sign in self._by_taste() if self._fits(item, sign)), "")
         if kind in _MAX:
-            return "".join(self._sample(one, least) for one in value[2]) * max(value[0], least)
+            return "".join(self._sample(part, least) for part in value[2]) * max(value[0], least)
         if kind == "BRANCH":
-            return "".join(self._sample(one, least) for one in value[1][0])
+            return "".join(self._sample(part, least) for part in value[1][0])
         if kind == "SUBPATTERN":
-            return "".join(self._sample(one, least) for one in value[3])
+            return "".join(self._sample(part, least) for part in value[3])
         return ""
 
     def _by_taste(self) -> list[str]:
         """Return the alphabet, letters before signs and white space last."""
-        return sorted(self.alphabet, key=lambda one: (one.isspace(), not one.isalnum()))
+        return sorted(self.alphabet, key=lambda sign: (sign.isspace(), not sign.isalnum()))
 
 
 def _inside(kind: str, value: Any) -> tuple[Any, ...]:

@@ -58,5 +58,8 @@ def fill_calls(site: Site) -> None:
     for edge in range(4):
         task = {"context": f"siphon lifts water over edge {edge}", "file": "siphons.md", "token_budget": 400}
         answer = site.call("npl_load_tailored", **task)
-        for selector in [*answer["request_more"], *(one["selector"] for one in answer["suggestions"])][:1]:
+        for selector in [
+            *answer["request_more"],
+            *(suggestion["selector"] for suggestion in answer["suggestions"]),
+        ][:1]:
             site.call("npl_load_tailored", file="siphons.md", selectors=[selector], token_budget=600)

@@ -42,7 +42,9 @@ def test_nothing_keeps_people_out(scripted: Tab, path: str) -> None:
 
 
 def test_the_table_has_every_page() -> None:
-    pages = [one for module in PAGES for one in module.DECLARED if isinstance(one, WebPage)]
+    pages = [page for module in PAGES for page in module.DECLARED if isinstance(page, WebPage)]
     paths = [address.partition("?")[0] for address in ADDRESSES]
-    missing = [one.path for one in pages if not any(compile_path(one.path)[0].match(path) for path in paths)]
+    missing = [
+        page.path for page in pages if not any(compile_path(page.path)[0].match(path) for path in paths)
+    ]
     assert missing == []

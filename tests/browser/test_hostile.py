@@ -44,7 +44,7 @@ def test_nothing_runs_on_any_page(browser: Browser, hostile: Site) -> None:
         dialog.dismiss()
 
     tab.page.on("dialog", note)
-    declared = [with_query(one.path) for one in DECLARED if isinstance(one, WebPage)]
+    declared = [with_query(page.path) for page in DECLARED if isinstance(page, WebPage)]
     waiting = list(declared)
     seen: list[str] = []
     while waiting and len(seen) < MOST:
@@ -60,7 +60,7 @@ def test_nothing_runs_on_any_page(browser: Browser, hostile: Site) -> None:
         tab.page.evaluate(OPEN_ALL)
         assert tab.page.evaluate("[window.pwned, document.scripts.length, document.cookie]") == [None, 1, ""]
         links = tab.page.evaluate("[...document.links].map((one) => one.href)")
-        waiting += [found for link in links if (found := _page(hostile, link))]
+        waiting += [page for link in links if (page := _page(hostile, link))]
     tab.close()
     assert dialogs == []
 

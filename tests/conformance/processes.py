@@ -89,9 +89,9 @@ def end_all() -> None:
 
 def free_port() -> int:
     """Find a port of the loopback address that nothing listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
         return port
 
 

@@ -169,9 +169,9 @@ def strict(over: str) -> Callable[[Place], str]:
     def check(place: Place) -> str:
         done = place.inspect(over, "--method", "tools/list", "--strict")
         _agree("tools", [tool["name"] for tool in _json(done)["result"]["tools"]], TOOLS)
-        found = re.findall(r'^(?:Warning|Error): tool "(\S+)"$|^\d+ errors?.*$', done.err, re.MULTILINE)
-        if found:
-            raise CheckError("schemas that not every client can read: " + ", ".join(filter(None, found)))
+        complaints = re.findall(r'^(?:Warning|Error): tool "(\S+)"$|^\d+ errors?.*$', done.err, re.MULTILINE)
+        if complaints:
+            raise CheckError("schemas that not every client can read: " + ", ".join(filter(None, complaints)))
         return f"{len(TOOLS)} tools, no warning"
 
     return check
@@ -253,9 +253,9 @@ def _last_json(done: Done) -> Any:
         raise CheckError(f"no JSON: {done.words}") from None
 
 
-def _agree(what: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise CheckError(f"{what}: {str(found)[:200]} instead of {str(wanted)[:200]}")
+def _agree(what: str, actual: object, wanted: object) -> None:
+    if actual != wanted:
+        raise CheckError(f"{what}: {str(actual)[:200]} instead of {str(wanted)[:200]}")
 
 
 def _judge(good: Mapping[str, Any], bad: Mapping[str, Any]) -> None:
@@ -311,13 +311,13 @@ def tell(line: str) -> None:
     sys.stdout.flush()
 
 
-def show(found: Iterable[Outcome], started: float) -> int:
+def show(results: Iterable[Outcome], started: float) -> int:
     """Print a line for each outcome and one for all.
 
     :returns: the exit code.
     """
     counts = {True: 0, False: 0}
-    for good, line in found:
+    for good, line in results:
         counts[good] += 1
         tell(f"{'ok    ' if good else 'failed'}  {line}")
     seconds = time.monotonic() - started

@@ -81,7 +81,7 @@ def lay_out(root: Path) -> None:
         (many / f"f{number}.md").write_text(f"# F{number}\n\n## Part\n\nWord {number}.\n", encoding="utf-8")
 
 
-def one(tool: str, **arguments: Any) -> Round:
+def single(tool: str, **arguments: Any) -> Round:
     """Return a round of one call."""
     return lambda line: line.call(tool, arguments)
 
@@ -252,7 +252,9 @@ def look_at_pages(line: Line) -> None:
             return
         with connection:
             kind = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n" % len(form)
-            head = b"\r\n".join(one for one in line.head.split(b"\r\n") if not one.startswith(b"Content-"))
+            head = b"\r\n".join(
+                header for header in line.head.split(b"\r\n") if not header.startswith(b"Content-")
+            )
             more = kind if page.startswith(b"POST") else b""
             connection.sendall(page + b" HTTP/1.1\r\n" + head + b"Connection: close\r\n" + more + b"\r\n")
             if more:
@@ -276,7 +278,7 @@ def edit_again(line: Line) -> None:
 
 FOREIGN = each(
     *(
-        one("npl_load_tailored", file=file, context=text)
+        single("npl_load_tailored", file=file, context=text)
         for file in ("chinese.md", "many")
         for text in ("堆" * 20_000, "ﷺ" * 20_000, "é" * 20_000, "Ж" * 20_000 + " 堆肥")
     )
@@ -311,25 +313,25 @@ HELLO = json.dumps(
 ).encode()
 
 QUADRATIC = each(
-    one("manage_cr_sections", project="X", key="X-1", operation="get", section="1" * 20_000),
-    one("npl_load_tailored", file="guide.md", selectors=["## " + "[" * 4_000]),
-    one("npl_load_tailored", file="guide.md", context="a" * 200_000 + " " * 200_000),
-    one("npl_load_components", items="a" + " " * 100_000 + "b"),
-    one("git_tree", path="a/" * 2_000),
+    single("manage_cr_sections", project="X", key="X-1", operation="get", section="1" * 20_000),
+    single("npl_load_tailored", file="guide.md", selectors=["## " + "[" * 4_000]),
+    single("npl_load_tailored", file="guide.md", context="a" * 200_000 + " " * 200_000),
+    single("npl_load_components", items="a" + " " * 100_000 + "b"),
+    single("git_tree", path="a/" * 2_000),
     annotate(b"text\n", "notes.md", {"location": "line:1", "comment": "[^" * 20_000}),
     annotate(b"[^" * 40_000 + b"\n", "marks.md", {"location": "line:1"}),
     annotate(b"<!--" * 20_000 + b" " * 20_000, "ends.md", {"location": "line:1"}),
 )
 
 WIDE = each(
-    one("npl_load_tailored", file="guide.md", topics=list(range(1_000))),
-    one("npl_load_tailored", file="guide.md", topics=list(range(20_000))),
-    one("npl_section_index", **{f"key{number}": 1 for number in range(20_000)}),
-    one("npl_section_index", file="guide.md", filter={f"key{number}": 1 for number in range(20_000)}),
-    one("worklog_log", agent_id="a", action="b", summary="c", data=[[]] * 20_000),
-    one("chat_create_room", name="x", members=["a\0"] * 1_000),
-    one("x" * 10_000),
-    one("npl_section_index", file="\x01" * 4_000),
+    single("npl_load_tailored", file="guide.md", topics=list(range(1_000))),
+    single("npl_load_tailored", file="guide.md", topics=list(range(20_000))),
+    single("npl_section_index", **{f"key{number}": 1 for number in range(20_000)}),
+    single("npl_section_index", file="guide.md", filter={f"key{number}": 1 for number in range(20_000)}),
+    single("worklog_log", agent_id="a", action="b", summary="c", data=[[]] * 20_000),
+    single("chat_create_room", name="x", members=["a\0"] * 1_000),
+    single("x" * 10_000),
+    single("npl_section_index", file="\x01" * 4_000),
 )
 
 MALFORMED = raw(
@@ -352,12 +354,12 @@ MALFORMED = raw(
 
 BUSY_BUDGETS = each(
     *(
-        one("npl_load_tailored", file=file, context="meaning of words", token_budget=500)
+        single("npl_load_tailored", file=file, context="meaning of words", token_budget=500)
         for file in ("definitions.md", "table.md", "paragraphs.md", "chinese.md", "images.md")
     )
 )
 
-SELECTORS = one("npl_load_tailored", file="many", selectors=[f"## Part {n}" for n in range(64)])
+SELECTORS = single("npl_load_tailored", file="many", selectors=[f"## Part {n}" for n in range(64)])
 
 
 ATTACKS = (
@@ -380,7 +382,7 @@ ATTACKS = (
         "outlines of huge headings",
         each(
             *(
-                one("npl_section_index", file=file, token_budget=300)
+                single("npl_section_index", file=file, token_budget=300)
                 for file in ("heading.md", "spaces.md", "keys.md")
             )
         ),
@@ -391,7 +393,7 @@ ATTACKS = (
         each(
             annotate(png(4_000, 4_000), "c.png", {"x": 1, "y": 1}),
             annotate(b"text " * 1_000_000, "long.md", {"location": "line:1"}),
-            one("dump_files", path="."),
+            single("dump_files", path="."),
         ),
     ),
     Attack("a hundred writers", crowd("session_create", title="crowd"), stdio=False),

@@ -227,20 +227,20 @@ def attack(line: Any, attacks: Sequence[Attack], over: Over, counts: Over) -> tu
     wrong: list[str] = []
     checked = Checked(line, wrong)
 
-    def repeat(one: Attack) -> None:
+    def repeat(attack: Attack) -> None:
         while not over():
             try:
-                one.act(checked)
-                rounds[one.name] += 1
+                attack.act(checked)
+                rounds[attack.name] += 1
             except http.client.IncompleteRead:
                 # Its other connections lie unread, and it reads this one slowly: the server ends such a one.
                 rounds["answers ended early"] += 1
             except (OSError, http.client.HTTPException, ValueError, queue.Empty) as error:
                 if counts():
-                    wrong.append(f"{one.name}: {type(error).__name__}: {str(error)[:200]}")
-            time.sleep(one.pause)
+                    wrong.append(f"{attack.name}: {type(error).__name__}: {str(error)[:200]}")
+            time.sleep(attack.pause)
 
-    threads = [threading.Thread(target=repeat, args=(one,), daemon=True) for one in attacks]
+    threads = [threading.Thread(target=repeat, args=(attack,), daemon=True) for attack in attacks]
     for thread in threads:
         thread.start()
     while not over():
@@ -253,7 +253,7 @@ def attack(line: Any, attacks: Sequence[Attack], over: Over, counts: Over) -> tu
 def attack_port(port: int, token: str | None, names: Sequence[str], end: float, results: Any) -> None:
     """Attack a server over HTTP; run in a process of its own."""
     os.nice(10)
-    chosen = [one for one in ATTACKS if one.name in names]
+    chosen = [attack for attack in ATTACKS if attack.name in names]
     results.put(attack(Http(port, token), chosen, lambda: time.time() > end + 1, lambda: time.time() < end))
 
 
@@ -369,7 +369,7 @@ def day_of_pipe(folder: Path, root: Path, seconds: float, names: Sequence[str]) 
             return time.time() > end
 
         def attacking() -> None:
-            chosen = [one for one in ATTACKS if one.stdio and one.name in names]
+            chosen = [attack for attack in ATTACKS if attack.stdio and attack.name in names]
             came.append(attack(pipe, chosen, over, lambda: not over()))
 
         thread = threading.Thread(target=attacking)
@@ -410,7 +410,7 @@ def told(outcome: Outcome, wanted: bool) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Attack both servers while quiet clients measure.")
     parser.add_argument("--seconds", type=float, default=60.0)
-    names = [one.name for one in ATTACKS]
+    names = [attack.name for attack in ATTACKS]
     parser.add_argument("--only", action="append", choices=names, help="these attacks alone (repeatable)")
     parser.add_argument("--tokenless", action="store_true", help="over HTTP each connection is a caller")
     given = parser.parse_args()
@@ -425,7 +425,7 @@ def main() -> int:
         # One after the other: together they would measure how many processors the machine has.
         http_day = day_of_port(Path(folder) / "http", root, given.seconds, chosen, tokenless=given.tokenless)
         stdio_day = day_of_pipe(Path(folder) / "stdio", root, given.seconds, chosen)
-    by_stdio = any(one.stdio for one in ATTACKS if one.name in chosen)
+    by_stdio = any(attack.stdio for attack in ATTACKS if attack.name in chosen)
     won = told(http_day, True)
     won &= told(stdio_day, by_stdio)
     print("won" if won else "lost")

@@ -39,8 +39,12 @@ def test_states_are_those_of_the_answer(documents: DocumentSet, form: str, budge
     assert report.text == answer.text
     assert report.tokens == documents.counter.count(answer.text)
     sent = [row for row in report.matches if row.state in (TAKEN, CUT)]
-    assert sum(row.taken_tokens or 0 for row in sent) == sum(one.token_count for one in answer.value.sections)
-    assert {(row.file, row.title) for row in sent} == {(one.file, one.title) for one in answer.value.sections}
+    assert sum(row.taken_tokens or 0 for row in sent) == sum(
+        section.token_count for section in answer.value.sections
+    )
+    assert {(row.file, row.title) for row in sent} == {
+        (section.file, section.title) for section in answer.value.sections
+    }
     assert all(row.taken_tokens == row.tokens for row in sent if row.state == TAKEN)
     assert all(row.taken_tokens is None for row in report.matches if row.state in (NO_ROOM, BELOW))
     assert bool(report.states.get(NO_ROOM, 0) + report.states.get(CUT, 0)) <= answer.value.truncated

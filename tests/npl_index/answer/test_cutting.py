@@ -181,7 +181,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     pieces = (piece, *rest_of(on, part, piece))
     assert counter.upper_bound(max(piece.size)) <= room
     tree = on.tree(0)
-    inside = sorted((one.lines.start, one.lines.stop) for one in pieces)
+    inside = sorted((piece.lines.start, piece.lines.stop) for piece in pieces)
     covered = {line for start, stop in inside for line in range(start, stop)}
     twice = sum(stop - start for start, stop in inside) - len(covered)
     assert twice == 0 or (isinstance(piece.lines, Stretch) and twice <= 2)
@@ -190,7 +190,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     text = on.part_text(piece)
     assert text.count("```") % 2 == text.count("~~~") % 2 == 0
     assert not text.rstrip().endswith(":")
-    assert all(one.size.last > 0 for one in pieces)
+    assert all(piece.size.last > 0 for piece in pieces)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,7 +22,7 @@ FORMS = [Json(), Markdown()]
 
 def sections(*words: int) -> DocumentSet:
     """Make sections of one document with the given numbers of words, four a line."""
-    texts = (f"## Bed {number}\n\n{_body(some)}\n" for number, some in enumerate(words))
+    texts = (f"## Bed {number}\n\n{_body(count)}\n" for number, count in enumerate(words))
     return document_set({"garden.md": "\n".join(texts)})
 
 

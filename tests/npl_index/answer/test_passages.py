@@ -127,13 +127,13 @@ def asked(documents: DocumentSet, form: Form, budget: int) -> Written[Tailored]:
 )
 def test_a_rare_word_in_a_huge_block_is_shown(name: str, form: Form, budget: int) -> None:
     """The passage keeps the frame of the block and fits the budget."""
-    block, held = KINDS[name]
+    block, parts = KINDS[name]
     content = asked(page(block), form, budget).value.content
     at = content.index("## Pump\n")
-    for one in held:
-        at = content.find(one, at)
-        assert at >= 0, one
-        at += len(one) - 1
+    for part in parts:
+        at = content.find(part, at)
+        assert at >= 0, part
+        at += len(part) - 1
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if "one line" not in name and "space" not in name])

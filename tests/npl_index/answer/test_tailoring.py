@@ -112,7 +112,7 @@ def check_that_nothing_better_is_lost(answer: Tailored, whole: Tailored) -> None
         assert bare(row.selector) in named
     if not answer.truncated:
         assert here == [bare(row.selector) for row in whole.sections]
-    again = [one.selector for one in answer.suggestions]
+    again = [suggestion.selector for suggestion in answer.suggestions]
     assert not set(again) & set(named)
 
 
@@ -162,7 +162,7 @@ def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: in
         assert again.token_count == row.token_count or (
             again.token_count > row.token_count and "lines=" in row.selector
         )
-    for selector in (*answer.request_more, *(one.selector for one in answer.suggestions)):
+    for selector in (*answer.request_more, *(suggestion.selector for suggestion in answer.suggestions)):
         (again,) = ask(on, selectors=[selector]).sections
         # Where there is no room for more, a document is named, which may begin with its first heading.
         assert again.selector == selector or again.selector.startswith(f"{selector} > #")
@@ -182,7 +182,7 @@ def answers(
     on: DocumentSet, form: Form, question: Mapping[str, object], budgets: Iterable[int] = BUDGETS
 ) -> list[tuple[int, Written[Tailored]]]:
     """Ask one question with budgets from small to large."""
-    requests = [(one, TailorRequest.parse(**question, token_budget=one)) for one in budgets]  # type: ignore[arg-type]
+    requests = [(budget, TailorRequest.parse(**question, token_budget=budget)) for budget in budgets]  # type: ignore[arg-type]
     return [(budget, write(request, on, form)) for budget, request in requests]
 
 
@@ -222,8 +222,8 @@ def asked(request: pytest.FixtureRequest, places: list[DocumentSet]) -> Asked:
 
 def test_what_was_left_out_is_named(asked: Asked) -> None:
     """At every budget from 72 tokens on, an answer names omitted hits within the budget."""
-    for on, found in asked.answers:
-        for budget, written in found:
+    for on, by_budget in asked.answers:
+        for budget, written in by_budget:
             assert size_of(written, on) <= budget
             assert written.value.request_more or not written.value.truncated, budget
 
@@ -305,15 +305,21 @@ def test_every_subsection_that_was_left_out_is_named(form: Form, budget: int, se
     on = document_set({"reference.md": MANY, "other.md": "# Other\n\n## Option 1\n\nNothing.\n"})
 
     def sections(selectors: Iterable[str]) -> set[int]:
-        selected = (select_in(on.scope(), compile_selector(one)) for one in selectors)
-        return {index for selections in selected for one in selections for index in one.sections if index}
+        selected = (select_in(on.scope(), compile_selector(selector)) for selector in selectors)
+        return {
+            index
+            for selections in selected
+            for selection in selections
+            for index in selection.sections
+            if index
+        }
 
     request = TailorRequest.parse(context="which option", selectors=[selector], token_budget=budget)
     written = write(request, on, form)
     here = sections(row.selector for row in written.value.sections)
     named = sections(written.value.request_more)
     assert here | named == sections([selector])
-    assert any("..." in one for one in written.value.request_more) or len(named) < 20
+    assert any("..." in pointer for pointer in written.value.request_more) or len(named) < 20
     assert size_of(written, on) <= budget
 
 

@@ -26,7 +26,9 @@ def passage(text: str, question: str, **arguments: object) -> str:
 def test_what_a_named_thing_is_comes_before_its_mention(form: str, name: str) -> None:
     """The bullet, row, definition or paragraph that begins with the name beats a list of all names."""
     head = "| name | what |\n|:--|:--|\n" if form.startswith("|") else ""
-    text = LIST + head + "".join(form.format(one, f"This is {n}. {SAID}") for n, one in enumerate(OPTIONS))
+    text = (
+        LIST + head + "".join(form.format(option, f"This is {n}. {SAID}") for n, option in enumerate(OPTIONS))
+    )
     shown = passage(text, name)
     assert f"This is {OPTIONS.index(name)}." in shown
     assert head in shown

@@ -6,10 +6,10 @@ from npl_index.items.notation import analyse
 from tests.conftest import cases
 
 
-@pytest.mark.parametrize(("text", "found"), cases("notation"))
-def test_what_counts_as_what(text: str, found: dict[str, list[str]]) -> None:
+@pytest.mark.parametrize(("text", "usages"), cases("notation"))
+def test_what_counts_as_what(text: str, usages: dict[str, list[str]]) -> None:
     """Each notation is counted alone, and where notations overlap."""
-    assert {usage.name: list(usage.matches) for usage in analyse(text, 9)} == found
+    assert {usage.name: list(usage.matches) for usage in analyse(text, 9)} == usages
 
 
 def test_counts_go_on_where_matches_stop() -> None:

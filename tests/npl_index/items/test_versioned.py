@@ -18,14 +18,14 @@ def section(name: str, version: str | None = "1.0.0", body: str = "Text.") -> st
 
 def sources(*texts: str) -> dict[str, VersionedSection]:
     return {
-        name: replace(found, location=f"{name}.md")
+        name: replace(section, location=f"{name}.md")
         for text in texts
-        for name, found in versioned_sections(text).items()
+        for name, section in versioned_sections(text).items()
     }
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "versions"),
     [
         ("", {}),
         ("# Plain\n\n* * *\n\nText\n", {}),
@@ -41,9 +41,9 @@ def sources(*texts: str) -> dict[str, VersionedSection]:
         (f"```\n{section('shown')}\n```\n", {}),
     ],
 )
-def test_names_and_versions(text: str, found: dict[str, str]) -> None:
+def test_names_and_versions(text: str, versions: dict[str, str]) -> None:
     """They are read without quotes and comments; a header without a name or inside a fence does not count."""
-    assert {name: one.version for name, one in versioned_sections(text).items()} == found
+    assert {name: section.version for name, section in versioned_sections(text).items()} == versions
 
 
 def test_a_section_ends_at_a_separator_outside_of_fences() -> None:

@@ -30,9 +30,9 @@ def building(
     """Make a cache of upper-cased texts that records what it builds."""
     built: list[Document] = []
 
-    def upper(found: Document) -> str:
-        built.append(found)
-        return found.data.decode().upper()
+    def upper(document: Document) -> str:
+        built.append(document)
+        return document.data.decode().upper()
 
     return BuildingCache(build or upper, maxsize, len, lambda: clock), built  # type: ignore[arg-type]
 
@@ -45,8 +45,8 @@ def test_the_least_recently_used_value_goes_first() -> None:
     """The bound in bytes holds, and what was used last stays."""
     cache, built = building(maxsize=60)
     first, second, third = (document(path=f"/{name}", text="x" * 20) for name in "abc")
-    for found in (first, second, first, third, first, second):
-        assert cache.get(found.fingerprint, lambda found=found: found) == "X" * 20  # type: ignore[misc]
+    for file in (first, second, first, third, first, second):
+        assert cache.get(file.fingerprint, lambda file=file: file) == "X" * 20  # type: ignore[misc]
     assert built == [first, second, third, second]
 
 
@@ -54,8 +54,8 @@ def test_a_value_larger_than_the_bound_is_not_kept() -> None:
     """One giant value does not drive everything else out."""
     cache, built = building(maxsize=30)
     small, big = document(text="x" * 10), document(path="/big", text="y" * 100)
-    for found in (small, big, small, big):
-        cache.get(found.fingerprint, lambda found=found: found)  # type: ignore[misc]
+    for file in (small, big, small, big):
+        cache.get(file.fingerprint, lambda file=file: file)  # type: ignore[misc]
     assert built == [small, big, big]
 
 
@@ -124,16 +124,16 @@ def test_concurrent_misses_build_once() -> None:
     started, go = threading.Event(), threading.Event()
     built = []
 
-    def slow(found: Document) -> str:
-        built.append(found)
+    def slow(document: Document) -> str:
+        built.append(document)
         started.set()
         assert go.wait(10)
         return "made"
 
     cache, _ = building(slow)
-    found = document()
+    file = document()
     with ThreadPoolExecutor(8) as pool:
-        calls = [pool.submit(cache.get, found.fingerprint, lambda: found) for _ in range(8)]
+        calls = [pool.submit(cache.get, file.fingerprint, lambda: file) for _ in range(8)]
         assert started.wait(10)
         go.set()
         assert {call.result(10) for call in calls} == {"made"}
@@ -144,9 +144,9 @@ def test_a_failure_is_remembered_until_the_file_changes() -> None:
     """A hostile file costs its time limit once, not on every call."""
     tries = []
 
-    def failing(found: Document) -> str:
-        tries.append(found)
-        if found.data == b"# bad\n":
+    def failing(document: Document) -> str:
+        tries.append(document)
+        if document.data == b"# bad\n":
             raise DocumentTimeoutError("took too long")
         return "fine"
 
@@ -180,4 +180,4 @@ def test_a_failure_that_is_kept_holds_nothing_of_the_document(request: pytest.Fi
     for _ in range(2):
         with pytest.raises(DocumentTimeoutError, match="took too long; split it"):
             cache.get(bad.fingerprint, lambda: bad)
-        assert [one() for one in states] == [None]
+        assert [state() for state in states] == [None]

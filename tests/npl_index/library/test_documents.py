@@ -45,7 +45,7 @@ def library_of(*roots: Path, limits: Limits | None = None, **environment: str) -
 
 
 def paths(library: Library, file: str) -> list[str]:
-    return [found.path for found in library.find(DocumentRef(file))]
+    return [file.path for file in library.find(DocumentRef(file))]
 
 
 def read(library: Library, file: str) -> Document:
@@ -167,9 +167,9 @@ def test_nothing_outside_is_ever_found(hostile: Library, text: str, absolute: bo
         files = hostile.find(DocumentRef(f"{root}/{text}" if absolute else text))
     except NPLError:
         return
-    for one in files:
-        real = Path(one.absolute).resolve(strict=True)
-        assert real == Path(one.absolute)
+    for file in files:
+        real = Path(file.absolute).resolve(strict=True)
+        assert real == Path(file.absolute)
         assert root in real.parents
         assert real.is_file()
 
@@ -446,7 +446,7 @@ def test_links_inside_lead_to_their_file(tmp_path: Path) -> None:
     library = library_of(root, other)
     assert paths(library, "link.md") == ["real/a.md"]
     assert paths(library, "real/again/again/a.md") == ["real/a.md"]
-    assert [(found.root.label, found.path) for found in library.find(DocumentRef("."))] == [
+    assert [(file.root.label, file.path) for file in library.find(DocumentRef("."))] == [
         ("other", "b.md"),
         ("root", "real/a.md"),
     ]
@@ -501,9 +501,7 @@ def test_a_path_that_is_shown_can_be_asked_for(tmp_path: Path) -> None:
     """The path of every file of a folder finds that file again."""
     library = library_of(write(tmp_path, FOREST))
     everything = library.find(DocumentRef("."))
-    assert [library.find(DocumentRef(found.path)) for found in everything] == [
-        (found,) for found in everything
-    ]
+    assert [library.find(DocumentRef(file.path)) for file in everything] == [(file,) for file in everything]
 
 
 @pytest.mark.parametrize(
@@ -537,7 +535,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     assert served == {"a.qmd", "b.Rmd"}
     counts = "4 names that look like addresses, 2 .rst, 1 .txt, 1 folders below 32 levels, 1 unusable names"
     assert skipped_text(skipped) == counts
-    assert {one.path for one in library.find(DocumentRef("docs"))} == {"docs/a.qmd", "docs/b.Rmd"}
+    assert {file.path for file in library.find(DocumentRef("docs"))} == {"docs/a.qmd", "docs/b.Rmd"}
 
 
 @pytest.mark.parametrize("target", ["lib:t.md", "cr:Y/h.md"])
@@ -547,7 +545,7 @@ def test_a_link_gives_no_document_the_address_of_another(tmp_path: Path, target:
     link.with_suffix(".md").symlink_to(tmp_path / target)
     link.symlink_to((tmp_path / target).parent)
     library = library_of(tmp_path)
-    assert [one.path for one in library.find(DocumentRef("*"))] == ["other.md"]
+    assert [file.path for file in library.find(DocumentRef("*"))] == ["other.md"]
     with pytest.raises(UnreadableDocumentError, match="looks like an address"):
         library.find(DocumentRef("linked.md"))
 
@@ -619,7 +617,7 @@ def test_item_patterns_give_sets(tmp_path: Path) -> None:
     """An item may be a pattern; the short name of a kind is as good as its name."""
     library = library_of(write(tmp_path, FOREST))
     files = library.find(DocumentRef(kind="c", item="**"))
-    assert [one.item for one in files] == ["syntax", "syntax.fill-in"]
+    assert [file.item for file in files] == ["syntax", "syntax.fill-in"]
 
 
 def test_the_core_reference_is_the_default(tmp_path: Path) -> None:

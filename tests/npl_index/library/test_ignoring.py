@@ -36,8 +36,8 @@ def settle() -> None:
     time.sleep(1.1 * FINE_GRANULARITY_NS / 1e9)
 
 
-def served(found: Library, file: str | None = None) -> list[str]:
-    return sorted(one.path for one in found.find(DocumentRef(file)))
+def served(files: Library, file: str | None = None) -> list[str]:
+    return sorted(file.path for file in files.find(DocumentRef(file)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ascii(case["rules"])[:60])
@@ -45,9 +45,9 @@ def test_the_same_files_are_ignored_as_by_git(case: dict[str, Any], tmp_path: Pa
     put(tmp_path, *case["served"], *case["ignored"])
     for folder, text in case["rules"].items():
         (tmp_path / folder / ".gitignore").write_bytes(text.encode())
-    found = library(tmp_path)
-    assert served(found) == sorted(case["served"])
-    assert sum(found.left_out().values()) == len(case["ignored"])
+    files = library(tmp_path)
+    assert served(files) == sorted(case["served"])
+    assert sum(files.left_out().values()) == len(case["ignored"])
     assert served(library(tmp_path, gitignore=False)) == sorted([*case["served"], *case["ignored"]])
 
 
@@ -86,7 +86,7 @@ def test_a_root_below_ignored_folders_is_served(tree: Path) -> None:
 
 def test_changed_rules_are_seen_at_once(tree: Path) -> None:
     """The same library sees new rules of any folder, which ignore known files or serve them again."""
-    found, rules, inner = library(tree), tree / ".gitignore", tree / "docs" / ".gitignore"
+    files, rules, inner = library(tree), tree / ".gitignore", tree / "docs" / ".gitignore"
     for text, more, expected in [
         ("build/", "", 4),
         ("docs/", "", 4),
@@ -96,12 +96,12 @@ def test_changed_rules_are_seen_at_once(tree: Path) -> None:
     ]:
         rules.write_text(text)
         inner.write_text(more)
-        assert len(served(found)) == expected, text
+        assert len(served(files)) == expected, text
         settle()
-        assert len(served(found)) == expected, text
+        assert len(served(files)) == expected, text
     inner.unlink()
     rules.unlink()
-    assert len(served(found)) == 6
+    assert len(served(files)) == 6
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_changed_rules_are_seen_at_once(tree: Path) -> None:
 def test_a_setting_excludes_in_the_same_form(exclude: list[str], expected: list[str], tree: Path) -> None:
     """No ``.gitignore`` below the root overrides the setting."""
     (tree / "docs" / ".gitignore").write_text("!*\n!b.md\n")
-    found = library(tree, *exclude)
-    assert [path for path in served(found) if path != "docs/local.md"] == expected
-    assert any("--exclude" in kind for kind in found.left_out()) is (len(expected) == 1)
-    assert served(found, "docs/b.md") == ["docs/b.md"]
+    files = library(tree, *exclude)
+    assert [path for path in served(files) if path != "docs/local.md"] == expected
+    assert any("--exclude" in kind for kind in files.left_out()) is (len(expected) == 1)
+    assert served(files, "docs/b.md") == ["docs/b.md"]
 
 
 def test_only_plain_files_of_rules_count(tmp_path: Path) -> None:
@@ -151,10 +151,10 @@ def test_costly_rules_take_no_time(tmp_path: Path) -> None:
 
 def test_ignored_files_are_counted_within_a_bound(tree: Path) -> None:
     """Ignored folders are counted last; beyond the bound the count is lower, without an error."""
-    found = library(tree)
+    files = library(tree)
     for most, expected in ((20, 4), (9, None)):
         skipped = Counter[str]()
-        walk = found.roots.walk(str(tree), None, (".md",), most, skipped=skipped)
+        walk = files.roots.walk(str(tree), None, (".md",), most, skipped=skipped)
         assert sorted(path for path, _ in walk) == ["a.md", "docs/b.md"]
         ((label, number),) = skipped.items()
         assert label.endswith("ignored by .gitignore; --no-gitignore")

@@ -59,7 +59,7 @@ def do() -> Iterator[Do]:
         assert writer.stdout is not None
 
         def run(name: str, *arguments: Any) -> str:
-            line = [name, *(one if isinstance(one, int) else str(one) for one in arguments)]
+            line = [name, *(value if isinstance(value, int) else str(value) for value in arguments)]
             writer.stdin.write(json.dumps(line) + "\n")  # type: ignore[union-attr]
             writer.stdin.flush()  # type: ignore[union-attr]
             return writer.stdout.readline().strip()  # type: ignore[union-attr]
@@ -92,14 +92,14 @@ def library(root: Path) -> Library:
     return Library([Root(str(root), "docs")], Catalog(()))
 
 
-def told(one: Library, name: str = ".") -> object:
+def told(files: Library, name: str = ".") -> object:
     """Return the files of a folder with their states, or the reason for an error."""
     try:
-        files = one.find(DocumentRef(name))
+        listed = files.find(DocumentRef(name))
     except NPLError as error:
         return error.message
-    states = files.states if isinstance(files, Listed) else tuple(map(one.stat, files))
-    return [(file.path, state) for file, state in zip(files, states, strict=True)]
+    states = listed.states if isinstance(listed, Listed) else tuple(map(files.stat, listed))
+    return [(file.path, state) for file, state in zip(listed, states, strict=True)]
 
 
 CHANGES = cases("npl_index/library/listing")
@@ -205,6 +205,8 @@ def test_threads_see_what_was_written_before_they_ask(root: Path) -> None:
     assert not wrong
 
 
-def states(one: Library) -> list[tuple[Any, Any]]:
-    found = one.find(DocumentRef("."))
-    return list(zip(found, found.states if isinstance(found, Listed) else map(one.stat, found), strict=True))
+def states(files: Library) -> list[tuple[Any, Any]]:
+    listed = files.find(DocumentRef("."))
+    return list(
+        zip(listed, listed.states if isinstance(listed, Listed) else map(files.stat, listed), strict=True)
+    )

@@ -7,19 +7,19 @@ from npl_index.markdown.sections import parse_sections
 from tests.conftest import cases
 
 
-def found(text: str, *, nested: bool = False) -> list[list[int | str]]:
-    return [[one.line, one.path, one.anchor] for one in references(text, nested=nested)]
+def links_of(text: str, *, nested: bool = False) -> list[list[int | str]]:
+    return [[link.line, link.path, link.anchor] for link in references(text, nested=nested)]
 
 
 @pytest.mark.parametrize(("text", "links"), cases("links"))
 def test_links(text: str, links: list[list[int | str]]) -> None:
-    assert found(text) == links
+    assert links_of(text) == links
 
 
 def test_fences_of_equal_length_nest_where_they_are_said_to() -> None:
     text = "```a\n```b\n[c](d.md)\n```\n[e](f.md)\n```\n[g](h.md)"
-    assert found(text, nested=True) == [[6, "h.md", ""]]
-    assert [line for line, *_ in found(text)] == [4]
+    assert links_of(text, nested=True) == [[6, "h.md", ""]]
+    assert [line for line, *_ in links_of(text)] == [4]
 
 
 def test_anchors_are_those_of_github() -> None:

@@ -90,10 +90,10 @@ def headings(data: bytes, *, npl: bool = False) -> list[str]:
 
 def gaps(data: bytes, tree: SectionTree) -> list[str]:
     """Return what lies before, between and after the own texts, each of which is the text of its lines."""
-    found, end = [], 0
+    between, end = [], 0
     for section in tree.sections:
         span = section.own_bytes
-        found.append(data[end : span.start].decode().replace("\r\n", "\n").replace("\r", "\n"))
+        between.append(data[end : span.start].decode().replace("\r\n", "\n").replace("\r", "\n"))
         own = data[span.start : span.stop].decode().replace("\r\n", "\n").replace("\r", "\n")
         assert (
             own
@@ -103,7 +103,7 @@ def gaps(data: bytes, tree: SectionTree) -> list[str]:
         )
         assert section.own_traits.word_count == count_words(own)
         end = span.stop
-    return [*found, data[end:].decode().replace("\r\n", "\n").replace("\r", "\n")]
+    return [*between, data[end:].decode().replace("\r\n", "\n").replace("\r", "\n")]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -159,7 +159,7 @@ def test_all_other_sections_stay(
     for section in kept:
         text = section.name + tree.text(section.own)
         grown = operation == "delete" and section.index == index - 1
-        assert any(one.startswith(text.rstrip()) if grown else one == text for one in texts)
+        assert any(left.startswith(text.rstrip()) if grown else left == text for left in texts)
     if operation in ("append", "prepend"):
         assert new[0] in result.decode()
         lines = iter(result.decode().split("\n"))

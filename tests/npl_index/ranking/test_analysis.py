@@ -100,7 +100,7 @@ def test_keywords_of_any_text(text: str, limit: int) -> None:
     assert len(keywords.weights) <= MAX_QUERY_TERMS
     assert all(weight > 0 for _, weight in keywords.weights)
     known = {term for term, _ in keywords.weights}
-    assert all(one in known and other in known for one, other in keywords.pairs)
+    assert all(first in known and other in known for first, other in keywords.pairs)
 
 
 def test_a_huge_context_is_sampled() -> None:

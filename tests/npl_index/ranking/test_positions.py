@@ -66,7 +66,7 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
     headings, bodies = headings[:size], bodies[:size]
     postings = postings_of(headings, bodies)
     pairs = [("ash", "oak"), ("oak", "ash"), ("elm", "elm"), ("fir", "holly")]
-    rows = [(row_of(postings, one), row_of(postings, other)) for one, other in pairs]
+    rows = [(row_of(postings, first), row_of(postings, other)) for first, other in pairs]
     for concepts in ([], concepts_of(postings, ["cedar", "oak"])):
         texts = read_positions(postings, np.arange(size), QueryTerms.of(concepts, rows))
         for counts, sections in zip(counts_of(texts), (headings, bodies), strict=True):

@@ -108,21 +108,21 @@ FORMS = (
 def test_the_form_that_was_written_comes_first(pair: tuple[str, str], kind: str) -> None:
     """Its section wins in any order, with any texts, as a topic and as a context."""
     texts = ("Nothing here.", "About {0}: {0} and {1} and {1}, {1} with {0}, and {1} again.")
-    for one, other in (pair, pair[::-1]):
+    for written, other in (pair, pair[::-1]):
         for first, second in product(texts, repeat=2):
             mark = "###" if kind == "nested" else "##"
             parts = [
-                f"## {one}\n\n{first.format(one, other)}\n\n",
-                f"{mark} {other}\n\n{second.format(one, other)}\n",
+                f"## {written}\n\n{first.format(written, other)}\n\n",
+                f"{mark} {other}\n\n{second.format(written, other)}\n",
             ]
             files = [f"# {n}\n\n{part}" for n, part in zip("AB", parts, strict=True)]
             among = collection(*(files if kind == "folder" else ["# G\n\n" + "".join(parts)]))
-            for wanted in (one, other):
+            for wanted in (written, other):
                 best = ask("", wanted.upper(), among=among)[0]
                 assert names([best], among) == [wanted]
                 assert best.score.topic == 1
                 assert names(ask(wanted.lower(), among=among)[:1], among) == [wanted]
-            fits = {hit.score.topic for hit in ask("", one, among=among)}
+            fits = {hit.score.topic for hit in ask("", written, among=among)}
             assert fits >= {1, OTHER_FORM}
 
 
@@ -261,7 +261,7 @@ def test_titles_have_the_scores_of_rank_bm25(context: str) -> None:
     )
     best, most = max(expected.values()), max(ranking.gains["title"])
     assert most > 0
-    assert list(ranking.gains["title"]) == pytest.approx([most * one / best for one in expected.values()])
+    assert list(ranking.gains["title"]) == pytest.approx([most * score / best for score in expected.values()])
 
 
 @given(queries, topic_lists)
@@ -273,10 +273,10 @@ def test_the_gains_by_the_signals_add_up_to_the_order(words: list[str], topics: 
     assert len(sums) == len(ranking.hits)
 
 
-@pytest.mark.parametrize("dropped", SIGNALS, ids=lambda one: one.name)
+@pytest.mark.parametrize("dropped", SIGNALS, ids=lambda signal: signal.name)
 def test_a_dropped_signal_has_no_gain(dropped: Signal) -> None:
     query = Query(extract_keywords("table formatting"), ("agent",))
-    kept = rank(ONE, query, signals=[one for one in SIGNALS if one is not dropped])
+    kept = rank(ONE, query, signals=[signal for signal in SIGNALS if signal is not dropped])
     assert kept.hits
     assert dropped.name not in kept.gains
 
@@ -363,10 +363,10 @@ def test_no_title_names_the_question() -> None:
 
 
 def test_one_file_is_ranked_alike_from_memory_and_from_the_index() -> None:
-    one = document("part0.md", MANUAL)
-    kept = indexed_collection([one])
+    part = document("part0.md", MANUAL)
+    kept = indexed_collection([part])
     for context in (BEHIND_A_PROXY, "remove packages from mirrors"):
-        assert ask(context, among=kept) == ask(context, among=index_document(one).collection)
+        assert ask(context, among=kept) == ask(context, among=index_document(part).collection)
 
 
 def test_many_documents_at_once() -> None:
@@ -519,8 +519,8 @@ def shop(*, without: str = "") -> Collection:
     """Index a page for each subject; all but one have a section for trouble."""
     trouble = "## Troubleshooting\n\nRepair them.\n"
     pages = (
-        f"# {one.title()}\n\nAll about {one}.\n\n## Stains\n\nRub them.\n\n{trouble * (one != without)}"
-        for one in SUBJECTS
+        f"# {name.title()}\n\nAll about {name}.\n\n## Stains\n\nRub them.\n\n{trouble * (name != without)}"
+        for name in SUBJECTS
     )
     return collection(*pages, "# Customs\n\n## Tariff codes\n\nNine digits.\n")
 
@@ -569,8 +569,8 @@ def test_identifiers_of_one_question_weigh_alike() -> None:
     pages += [f"# Q{n}\n\nSee validate_by_name.\n" for n in range(8)]
     pages += ["# Target\n\n" + known + "\n", "# Once\n\nWas populate_by_name, once.\n"]
     among = collection(*pages)
-    found = names(ask("alias_generator populate_by_name validate_by_name", among=among)[:2], among)
-    assert found == ["Target", "Once"]
+    best = names(ask("alias_generator populate_by_name validate_by_name", among=among)[:2], among)
+    assert best == ["Target", "Once"]
 
 
 def test_words_on_nearly_every_page_say_little() -> None:

@@ -120,7 +120,7 @@ def test_a_long_word_is_named_by_its_beginning(word: str) -> None:
     """The name of any word costs few tokens."""
     verdict = told(word)
     assert verdict.absent
-    assert all(len(one) <= MAX_SHOWN for one in verdict.absent)
+    assert all(len(word) <= MAX_SHOWN for word in verdict.absent)
 
 
 @pytest.mark.thorough

@@ -30,7 +30,7 @@ HELD = {"code": "```\nx = 1\n```\n\n", "table": "| a | b |\n|--|--|\n| 1 | 2 |\n
 
 body = st.lists(
     st.one_of(
-        st.tuples(st.integers(1, 3), st.sampled_from(NAMES)).map(lambda one: lines([one])),
+        st.tuples(st.integers(1, 3), st.sampled_from(NAMES)).map(lambda heading: lines([heading])),
         st.sampled_from(list(HELD.values())),
     ),
     max_size=7,
@@ -47,7 +47,7 @@ step = st.tuples(
 path = st.lists(step, max_size=2).map("".join)
 end = st.sampled_from(["", "", " [depth=1]", "...## Usage"])
 selectors = st.tuples(st.one_of(name, st.just("* [has-code]"), step), path, end).map(
-    lambda found: "".join(found).strip()
+    lambda parts: "".join(parts).strip()
 )
 
 
@@ -59,7 +59,7 @@ def indexed(path: str, text: str) -> IndexedDocument:
     )
 
 
-def found(scope: Scope, selector: str) -> object:
+def outcome(scope: Scope, selector: str) -> object:
     """Return what a selector finds, or all that the error says."""
     try:
         return select_in(scope, compile_selector(selector))
@@ -79,14 +79,14 @@ def test_selectors_find_the_same_with_and_without_the_trees(
     every = [indexed(path, documents[path]) for path in sorted(documents)]
     names: Names = KnownCollection(every).names
     if stored:
-        names = indexed_collection([one.document for one in every]).names
+        names = indexed_collection([page.document for page in every]).names
     trees, called = (
-        [one.tree for one in every],
+        [page.tree for page in every],
         [(path, path.removesuffix(".md")) for path in sorted(documents)],
     )
     for selector in chosen:
         known = Scope(trees, called, addresses=called, register=names)
-        assert found(known, selector) == found(Scope(trees, called, addresses=called), selector)
+        assert outcome(known, selector) == outcome(Scope(trees, called, addresses=called), selector)
 
 
 def test_only_documents_that_may_be_meant_are_read() -> None:
@@ -103,10 +103,10 @@ def test_only_documents_that_may_be_meant_are_read() -> None:
             return documents[place].tree
 
     scope = Scope(Trees(), [()] * 50, register=KnownCollection(documents).names)
-    (one,) = select_in(scope, compile_selector("## Number 17"))
-    assert (one.tree, set(asked)) == (17, {17})
+    (selection,) = select_in(scope, compile_selector("## Number 17"))
+    assert (selection.tree, set(asked)) == (17, {17})
     asked.clear()
-    said = found(scope, "## Nummer 17")
+    said = outcome(scope, "## Nummer 17")
     assert isinstance(said, tuple)
     assert len(said[4]) == 5
     assert len(set(asked)) <= 5

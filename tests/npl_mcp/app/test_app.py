@@ -87,7 +87,7 @@ def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings) ->
             writer.stdin.flush()
             writer.stdout.readline()
             answer = npl_load_tailored(app, context=f"word{trial:05}", file="many").value
-            assert [one.file for one in answer.sections] == [str(path.relative_to(settings.roots[0]))]
+            assert [section.file for section in answer.sections] == [str(path.relative_to(settings.roots[0]))]
             assert f"word{trial:05}" in answer.content
         writer.stdin.close()
     app.close()

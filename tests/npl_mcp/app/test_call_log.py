@@ -42,14 +42,14 @@ def test_no_call_waits_for_the_database(logged: Settings) -> None:
     stores = Stores(logged.data_folder, logged.database_url)
     stores.database.open()
     with stores.database.write():
-        assert [one["success"] for one in calls(logged, LOAD * 3)] == [True] * 3
+        assert [answer["success"] for answer in calls(logged, LOAD * 3)] == [True] * 3
     stores.close()
 
 
 @pytest.mark.engine("sqlite")
 def test_no_call_fails_because_of_the_database(logged: Settings, caplog: pytest.LogCaptureFixture) -> None:
     (logged.data_folder / "npl.db").write_bytes(b"this is no database" * 100)
-    assert [one["success"] for one in calls(logged, LOAD * 2)] == [True] * 2
+    assert [answer["success"] for answer in calls(logged, LOAD * 2)] == [True] * 2
     left_out = re.findall(r"(\d+) calls are left out of the log", caplog.text)
     assert sum(map(int, left_out)) == 2  # in one batch or in two
 
@@ -57,7 +57,7 @@ def test_no_call_fails_because_of_the_database(logged: Settings, caplog: pytest.
 def test_calls_that_are_too_many_are_left_out(logged: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_log, "MAX_QUEUE", 2)
     monkeypatch.setattr(call_log, "PAUSE_SECONDS", 60.0)
-    assert [one["success"] for one in calls(logged, LOAD * 5)] == [True] * 5
+    assert [answer["success"] for answer in calls(logged, LOAD * 5)] == [True] * 5
     assert len(rows(logged)) == 2
 
 

@@ -250,7 +250,7 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
     put(kept.roots[0] / "parts.md", part.format("a", "A") + part.format("b", "B"))
     app = App(kept)
     collection = app.gather(DocumentRef(file=".")).collection
-    counts = [one.headings for one in collection.summaries(NO_TRAITS, app.counter)]
+    counts = [summary.headings for summary in collection.summaries(NO_TRAITS, app.counter)]
     assert counts == [collection.headings(number) for number in range(FILES + 1)]
     assert 4 in counts
     app.close()

@@ -36,7 +36,8 @@ def scores(app: App, file: str) -> list[object]:
         for question, topics in asked
     ]
     return [
-        [(row.file, row.selector, row.score, row.content) for row in one.value.ranking] for one in answers
+        [(row.file, row.selector, row.score, row.content) for row in answer.value.ranking]
+        for answer in answers
     ]
 
 
@@ -101,9 +102,9 @@ def test_the_past_changes_no_score(kept: Settings, seed: int) -> None:
 def test_more_documents_than_candidates(kept: Settings) -> None:
     """The choice of candidates depends neither on other documents nor on the order of indexing."""
     root, number = kept.roots[0], MAX_CANDIDATES + 100
-    for one in reversed(range(number)):
-        put(page(root, one), "# Page\n\nThe valve turns.\n")
-        if one % 100 == 0:
+    for place in reversed(range(number)):
+        put(page(root, place), "# Page\n\nThe valve turns.\n")
+        if place % 100 == 0:
             app = App(kept)
             scores(app, ".")
             app.close()

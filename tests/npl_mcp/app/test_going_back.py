@@ -110,7 +110,9 @@ def test_each_selector_of_each_answer_goes_back(places: Settings, case: str) -> 
     with closing(App(places)) as first:
         answers = [load(first, **question, **where) for question in QUESTIONS]
         answers.append(as_dict(npl_section_index(first, **where)))
-        expected = {one: selected(first, one, **where) for one in dict.fromkeys(selectors(answers))}
+        expected = {
+            selector: selected(first, selector, **where) for selector in dict.fromkeys(selectors(answers))
+        }
     assert len(expected) > 1
     with closing(App(places)) as second:
         for selector, sections in expected.items():

@@ -58,7 +58,7 @@ def edit(root: Path, chance: Random) -> None:
         path.write_text(page(chance), encoding="utf-8")
 
 
-def held(settings: Settings) -> dict[str, list[Any]]:
+def contents(settings: Settings) -> dict[str, list[Any]]:
     """Return an index's contents by paths and texts, since its numbers are its own."""
     with closing(driver().connect(str(index_file(settings)))) as connection:
         states = {name: connection.execute(query).fetchall() for name, query in STATES.items()}
@@ -88,8 +88,8 @@ def test_an_edited_index_is_one_made_afresh(settings: Settings, tmp_path: Path) 
         tokens = npl_section_index(app, file=".")
     afresh = replace(kept, data_dir=tmp_path / "afresh")
     with closing(App(afresh)) as app:
-        assert answers == [npl_load_tailored(app, file=".", context=one).value for one in QUESTIONS]
+        assert answers == [npl_load_tailored(app, file=".", context=question).value for question in QUESTIONS]
         assert tokens == npl_section_index(app, file=".")
-    one, other = held(kept), held(afresh)
-    assert all(one[name] for name in STATES)
-    assert one == other
+    edited, other = contents(kept), contents(afresh)
+    assert all(edited[name] for name in STATES)
+    assert edited == other

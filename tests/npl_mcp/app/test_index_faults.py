@@ -152,7 +152,7 @@ def test_a_kill_at_any_step_leaves_one_state_or_the_other(tmp_path: Path, action
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     reports = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(reports) > 5
-    assert [one for one in reports if not one[2] or one[3]] == []
+    assert [report for report in reports if not report[2] or report[3]] == []
     assert {indexed for _, indexed, _, _ in reports} == KILLS[action]
     assert done.stderr == ""
 

@@ -126,7 +126,9 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda sign: sign.name
+)
 def test_no_worker_outlives_its_server(large: Settings, tmp_path: Path, number: signal.Signals) -> None:
     """The workers end with their server, however it ends in the middle of an index."""
     script = tmp_path / "serve.py"

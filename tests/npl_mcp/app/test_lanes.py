@@ -46,10 +46,10 @@ class Gates:
         self._let_go.release(10_000)
 
 
-async def queue(group: Any, one: WorkerLane, gates: Gates, caller: Hashable, count: int) -> None:
+async def queue(group: Any, lane: WorkerLane, gates: Gates, caller: Hashable, count: int) -> None:
     async def call() -> None:
         CALLER.set(Caller(key=caller))
-        await one.run(gates.of(caller))
+        await lane.run(gates.of(caller))
 
     for _ in range(count):
         group.start_soon(call)

@@ -86,14 +86,14 @@ def pieces(answer: str) -> Iterator[tuple[str, str | None]]:
         lines = (line for line in note["lines"].splitlines() if line.startswith('"'))
         yield from ((json.JSONDecoder().raw_decode(line)[0], None) for line in lines)
         answer = answer[: note.start()] + answer[note.end() :]
-    marks = [found for found in re.finditer(r"^<!-- .*\n", answer, re.MULTILINE) if found[0].endswith(tail)]
-    for number, found in enumerate(marks):
+    marks = [mark for mark in re.finditer(r"^<!-- .*\n", answer, re.MULTILINE) if mark[0].endswith(tail)]
+    for number, mark in enumerate(marks):
         end = marks[number + 1].start() if number + 1 < len(marks) else len(answer)
-        if found[0].startswith(HIT):
+        if mark[0].startswith(HIT):
             continue
-        mark = MARK.fullmatch(found[0])
-        assert mark, found[0]
-        yield mark["selector"], answer[found.end() : end]
+        parts = MARK.fullmatch(mark[0])
+        assert parts, mark[0]
+        yield parts["selector"], answer[mark.end() : end]
 
 
 def marked(answer: Any) -> Iterator[tuple[str, str | None]]:
@@ -146,9 +146,10 @@ def test_what_marks_say_goes_back(places: Settings, case: str) -> None:
             files = as_dict(npl_section_index(first, **where))["sections"]
             names = [node["name"] for node in files] if files[0]["level"] == 0 else [None]
             for name in names:
-                one = {"file": name} if name else where
+                file = {"file": name} if name else where
                 pairs += [
-                    (line, None) for line in outlined(npl_section_index(first, format="markdown", **one).text)
+                    (line, None)
+                    for line in outlined(npl_section_index(first, format="markdown", **file).text)
                 ]
         asked = {line: content(first, line, **where) for line, _ in pairs}
     assert len(asked) > 1

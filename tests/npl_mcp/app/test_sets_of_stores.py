@@ -26,16 +26,16 @@ Names = dict[str, str]
 
 def texts(count: int, mark: str = "") -> Names:
     """Return texts that are change requests as well as pages."""
-    found = {}
+    made = {}
     for number in range(1, count + 1):
         word, other = WORDS[number % 5], WORDS[number * 7 % 3]
         key = f"TST-{number:03}"
-        found[key] = (
+        made[key] = (
             f"---\ncode: {key}\nstatus: Proposed\ntype: Bug Fix\npriority: Low\n---\n\n"
             f"# Page {number}\n\nThe {word} of number{number} turns {other}s.{mark}\n\n"
             f"## 1. Care of page {number}\n\nOil the {word}.\n"
         )
-    return found
+    return made
 
 
 def write(folder: Path, pages: Names) -> None:
@@ -85,12 +85,12 @@ def ranking(app: App, name: str) -> list[Any]:
     ranks: list[Any] = []
     for question in QUESTIONS:
         answer = npl_load_tailored(app, context=question, file=name, explain=True).value
-        ranks += [(one.title, one.relevance_score, one.start_line) for one in answer.sections]
-        ranks += [(one.title, one.start_line, one.score) for one in answer.ranking or ()]
+        ranks += [(section.title, section.relevance_score, section.start_line) for section in answer.sections]
+        ranks += [(row.title, row.start_line, row.score) for row in answer.ranking or ()]
     return ranks
 
 
-def one(settings: Settings, place: Path, kind: Kind, pages: Names) -> App:
+def store_of(settings: Settings, place: Path, kind: Kind, pages: Names) -> App:
     """Return an application whose store has some pages."""
     made = kind(settings, place)
     app = App(made.settings)
@@ -139,8 +139,8 @@ def test_a_set_is_kept_across_starts(filled: Any) -> None:
 
 def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_path: Path) -> None:
     """Their change requests are different sets, in any order of calls."""
-    app = one(settings, tmp_path / "one", Requests, texts(FEW))
-    other = one(settings, tmp_path / "other", Requests, texts(FEW, " Mind the ladle."))
+    app = store_of(settings, tmp_path / "one", Requests, texts(FEW))
+    other = store_of(settings, tmp_path / "other", Requests, texts(FEW, " Mind the ladle."))
     other.close()
     other = app.at(other.settings.cwd)
     first, second = ranking(app, "cr:*"), ranking(other, "cr:*")
@@ -155,7 +155,7 @@ def test_a_backup_that_was_put_back_beside_the_index(settings: Settings, tmp_pat
     """Its artifacts have the numbers of other indexed ones, and are not taken for them."""
     data = {name: replace(settings, data_dir=tmp_path / name) for name in ("data", "backup")}
     for name, mark in (("data", ""), ("backup", " Mind the ladle.")):
-        app = one(data[name], tmp_path, Artifacts, texts(FEW, mark))
+        app = store_of(data[name], tmp_path, Artifacts, texts(FEW, mark))
         ranking(app, "artifact:*")
         app.close()
     expected = npl_load_tailored(app, context="ladle of number7", file="artifact:*").value.content

@@ -85,16 +85,16 @@ def test_a_call_has_one_counter(settings: Settings) -> None:
     assert names == ["estimate:o200k_base", "estimate:o200k_base", "tiktoken:o200k_base"]
 
 
-def found(settings: Settings) -> tuple[str, str, str | None]:
+def vocabulary(settings: Settings) -> tuple[str, str, str | None]:
     """Return the doctor's finding about the vocabulary."""
-    (finding,) = (one for one in examine(settings) if one.name == "vocabulary")
+    (finding,) = (finding for finding in examine(settings) if finding.name == "vocabulary")
     return finding.state, finding.text, finding.fix
 
 
 def test_the_doctor_names_the_counter(settings: Settings, tmp_path: Path) -> None:
     """The doctor says how to get the exact counter, with and without a network, and names a damaged file."""
     folder = settings.data_folder / "vocabularies"
-    state, text, fix = found(settings)
+    state, text, fix = vocabulary(settings)
     assert (state, text) == ("ok", "estimate:o200k_base: tokens are estimated")
     assert fix is not None
     assert " install " in fix
@@ -103,9 +103,9 @@ def test_the_doctor_names_the_counter(settings: Settings, tmp_path: Path) -> Non
     assert NAMES[0] in fix
     damaged = put(tmp_path / "cache", content=PUBLISHED[:-5])
     wrong = replace(settings, vocabulary_folders=(tmp_path / "cache",))
-    state, text, _ = found(wrong)
+    state, text, _ = vocabulary(wrong)
     assert state == "warning"
     assert str(damaged) in text
     assert App(wrong).counter.name == "estimate:o200k_base"
     put(folder)
-    assert found(wrong) == ("ok", "tiktoken:o200k_base: tokens are counted exactly", None)
+    assert vocabulary(wrong) == ("ok", "tiktoken:o200k_base: tokens are counted exactly", None)

@@ -22,8 +22,8 @@ def stage() -> Iterator[Callable[[Play], Stage]]:
         return made[-1]
 
     yield start
-    for one in made:
-        one.close()
+    for stage in made:
+        stage.close()
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,9 @@ def heard(line: socket.socket) -> bytes:
     while b"\r\n\r\n" not in data:
         data += line.recv(65536)
     head, _, body = data.partition(b"\r\n\r\n")
-    length = next((int(one[15:]) for one in head.split(b"\r\n") if one.startswith(b"Content-Length:")), 0)
+    length = next(
+        (int(header[15:]) for header in head.split(b"\r\n") if header.startswith(b"Content-Length:")), 0
+    )
     while len(body) < length:
         body += line.recv(65536)
     return head + b"\r\n\r\n" + body

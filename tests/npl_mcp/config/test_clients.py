@@ -56,10 +56,10 @@ def test_each_form_is_the_one_the_client_asks_for(client: Client) -> None:
 
 def test_a_short_list_is_loaded_at_once() -> None:
     """Only a client that would otherwise wait for a search loads it; all tools would cost every session."""
-    entries = {one.name: one.program([*COMMAND, *clients.READING]) for one in CLIENTS}
+    entries = {client.name: client.program([*COMMAND, *clients.READING]) for client in CLIENTS}
     assert {name for name, entry in entries.items() if "alwaysLoad" in entry} == {"Claude Code"}
     assert entries["Claude Code"]["alwaysLoad"] is True
-    assert not any("alwaysLoad" in entry for one in CLIENTS for entry in entries_of(one))
+    assert not any("alwaysLoad" in entry for client in CLIENTS for entry in entries_of(client))
 
 
 def test_each_client_has_a_form_and_each_form_a_source() -> None:
@@ -68,14 +68,14 @@ def test_each_client_has_a_form_and_each_form_a_source() -> None:
 
 
 def test_commands_give_every_word_back() -> None:
-    adding = {one.name: one.adding(COMMAND) for one in CLIENTS if one.add}
+    adding = {client.name: client.adding(COMMAND) for client in CLIENTS if client.add}
     program, *arguments = COMMAND
     assert {name: shlex.split(text) for name, text in adding.items() if text} == {
         "Claude Code": ["claude", "mcp", "add", "npl", "--", *COMMAND],
         "Codex": ["codex", "mcp", "add", "npl", "--", *COMMAND],
         "Gemini CLI": ["gemini", "mcp", "add", "npl", program, "--", *arguments],
     }
-    listening = {one.name: one.connecting(URL, HEADERS) for one in CLIENTS if one.connect}
+    listening = {client.name: client.connecting(URL, HEADERS) for client in CLIENTS if client.connect}
     header = ["--header", "Authorization: Bearer secret"]
     assert {name: text and shlex.split(text) for name, text in listening.items()} == {
         "Claude Code": ["claude", "mcp", "add", "--transport", "http", "npl", URL, *header],
@@ -95,7 +95,7 @@ def decoded(link: str) -> dict[str, Any]:
     return {"name": given["name"][0], "entry": json.loads(b64decode(given["config"][0], validate=True))}
 
 
-@pytest.mark.parametrize("client", [one for one in CLIENTS if one.name in connecting.LINKS])
+@pytest.mark.parametrize("client", [client for client in CLIENTS if client.name in connecting.LINKS])
 def test_a_link_says_what_the_file_says(client: Client) -> None:
     """A link works for any path, and none of its characters ends it in Markdown."""
     for entry in entries_of(client):

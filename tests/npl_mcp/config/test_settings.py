@@ -31,12 +31,16 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
 def test_without_variables_the_defaults_hold(read: Callable[..., Settings]) -> None:
     """Unset and empty variables mean the same."""
     for env in ({}, {"NPL_ROOTS": "", "NPL_CACHE_MODE": "", "NPL_STRUCTURED": ""}):
-        found = read(env)
-        assert found.roots == ()
-        assert (found.cache_mode, found.structured, found.vocabulary) == ("disk", False, "o200k_base")
-        assert found.weights == Weights(0.4, 0.3, 0.3)
-        assert found.token_budget == DEFAULT_BUDGET
-        assert found.cwd == Path.cwd()
+        settings = read(env)
+        assert settings.roots == ()
+        assert (settings.cache_mode, settings.structured, settings.vocabulary) == (
+            "disk",
+            False,
+            "o200k_base",
+        )
+        assert settings.weights == Weights(0.4, 0.3, 0.3)
+        assert settings.token_budget == DEFAULT_BUDGET
+        assert settings.cwd == Path.cwd()
 
 
 def test_every_variable_arrives(read: Callable[..., Settings], tmp_path: Path) -> None:
@@ -59,15 +63,15 @@ def test_every_variable_arrives(read: Callable[..., Settings], tmp_path: Path) -
         "NPL_THEME": "terse",
         "TIKTOKEN_CACHE_DIR": "/vocabularies",
     }
-    found = read(env)
-    assert found.roots == (tmp_path / "a", tmp_path / "b")
-    assert (found.cache_mode, found.cache_bytes, found.data_dir) == ("sqlite", 1000, tmp_path)
-    assert (found.structured, found.vocabulary) == (True, "cl100k_base")
-    assert (found.format, found.token_budget, found.search_cwd) == ("markdown", 0, True)
-    assert found.weights == Weights(name=1, content=2, topic=0)
-    assert (found.limits.max_bytes, found.time_limit, found.log_level) == (77, 3.0, "DEBUG")
-    assert (found.environment, found.theme) == ({"NPL_HOME": Path("/npl")}, "terse")
-    assert found.vocabulary_folders[0] == Path("/vocabularies")
+    settings = read(env)
+    assert settings.roots == (tmp_path / "a", tmp_path / "b")
+    assert (settings.cache_mode, settings.cache_bytes, settings.data_dir) == ("sqlite", 1000, tmp_path)
+    assert (settings.structured, settings.vocabulary) == (True, "cl100k_base")
+    assert (settings.format, settings.token_budget, settings.search_cwd) == ("markdown", 0, True)
+    assert settings.weights == Weights(name=1, content=2, topic=0)
+    assert (settings.limits.max_bytes, settings.time_limit, settings.log_level) == (77, 3.0, "DEBUG")
+    assert (settings.environment, settings.theme) == ({"NPL_HOME": Path("/npl")}, "terse")
+    assert settings.vocabulary_folders[0] == Path("/vocabularies")
 
 
 @pytest.mark.parametrize(
@@ -93,9 +97,9 @@ def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path / here)
-    found = read({"NPL_SEARCH_CWD": said})
-    assert found.search_cwd is searched
-    assert found.serves.startswith("serves the working" if searched else "no --root")
+    settings = read({"NPL_SEARCH_CWD": said})
+    assert settings.search_cwd is searched
+    assert settings.serves.startswith("serves the working" if searched else "no --root")
 
 
 @pytest.mark.parametrize(

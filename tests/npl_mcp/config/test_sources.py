@@ -22,8 +22,8 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.project, self.user = folder / "project", folder / "config" / "npl-mcp"
         self.work = self.project / "src" / "deep"
-        for one in (self.work, self.project / "docs", self.project / ".git", self.user, folder / "other"):
-            one.mkdir(parents=True)
+        for place in (self.work, self.project / "docs", self.project / ".git", self.user, folder / "other"):
+            place.mkdir(parents=True)
 
     def write(self, project: str | None = None, user: str | None = None) -> None:
         for folder, text in ((self.project, project), (self.user, user)):

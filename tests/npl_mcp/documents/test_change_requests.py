@@ -197,12 +197,12 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     secret = tmp_path / "secret.md"
     secret.write_text(SECOND.replace("TST-002", "TST-009"), encoding="utf-8")
     (file.parent / "TST-009-x.md").symlink_to(secret)
-    found = changes_in(tmp_path / "proj")
+    changes = changes_in(tmp_path / "proj")
     with pytest.raises(NPLError, match="TST-009"):
-        found.get(None, "9", "full")
-    assert found.list(None, None, None, None).total == 1
+        changes.get(None, "9", "full")
+    assert changes.list(None, None, None, None).total == 1
     (file.parent / f".{NAME}.tmp").symlink_to(secret)
-    found.sections(None, "2", "append", "Rationale", "x")
+    changes.sections(None, "2", "append", "Rationale", "x")
     assert "TST-009" in secret.read_text(encoding="utf-8")
     assert (file.parent / f".{NAME}.tmp").is_symlink()
     assert file.read_text(encoding="utf-8").count("\nx\n") == 1
@@ -242,13 +242,13 @@ def test_nothing_is_written_into_a_hidden_folder(tmp_path: Path, key: str, place
     for folder in (hidden, tmp_path / ".git", tmp_path / ".git" / "hooks"):
         (folder / NAME).write_bytes(file.read_bytes())
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
-    found = changes_in(tmp_path)
+    changes = changes_in(tmp_path)
     calls: list[Callable[[], object]] = [
-        lambda: found.create(None, "Bug Fix", {"title": "Hidden"}),
-        lambda: found.update_status(None, "2", "In Progress"),
-        lambda: found.update_attributes(None, "2", {"priority": "High"}),
-        lambda: found.sections(None, "2", "append", "Rationale", "x"),
-        lambda: found.delete(None, "2"),
+        lambda: changes.create(None, "Bug Fix", {"title": "Hidden"}),
+        lambda: changes.update_status(None, "2", "In Progress"),
+        lambda: changes.update_attributes(None, "2", {"priority": "High"}),
+        lambda: changes.sections(None, "2", "append", "Rationale", "x"),
+        lambda: changes.delete(None, "2"),
     ]
     for call in calls:
         with pytest.raises(NPLError):

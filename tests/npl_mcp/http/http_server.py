@@ -147,7 +147,7 @@ def read(line: socket.socket) -> Answer:
         data += _more(line)
     head, _, body = data.partition(b"\r\n\r\n")
     first, *rest = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in rest)}
+    headers = {name.lower(): value.strip() for name, _, value in (header.partition(":") for header in rest)}
     length = int(headers.get("content-length", "-1"))
     while len(body) != length:
         part = line.recv(65536)

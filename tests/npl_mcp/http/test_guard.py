@@ -303,8 +303,8 @@ def test_a_socket_replaces_only_what_nobody_listens_on(tmp_path: Path) -> None:
 
 def test_answers_do_not_wait_for_the_clients_system() -> None:
     """A connection sends small packets at once; otherwise each takes 40 ms."""
-    with bind_port("127.0.0.1", 0) as one, socket.create_connection(one.getsockname()):
-        line, _ = one.accept()
+    with bind_port("127.0.0.1", 0) as port, socket.create_connection(port.getsockname()):
+        line, _ = port.accept()
         with line:
             assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
@@ -312,8 +312,8 @@ def test_answers_do_not_wait_for_the_clients_system() -> None:
 def test_the_system_ends_a_connection_whose_caller_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answer would otherwise stay in memory."""
     monkeypatch.setattr(listening, "READ_SECONDS", 1)
-    with bind_port("127.0.0.1", 0) as one, socket.create_connection(one.getsockname()):
-        line, _ = one.accept()
+    with bind_port("127.0.0.1", 0) as port, socket.create_connection(port.getsockname()):
+        line, _ = port.accept()
         line.settimeout(60)
         with line, pytest.raises(TimeoutError) as raised:
             line.sendall(bytes(100_000_000))
@@ -326,7 +326,7 @@ def policy_of(body_limit: int, max_calls: int) -> Policy:
 
 
 def statuses(sent: list[Any]) -> list[int]:
-    return [one["status"] for one in sent if one["type"].endswith("start")]
+    return [message["status"] for message in sent if message["type"].endswith("start")]
 
 
 def test_calls_beyond_the_cap_are_sent_away() -> None:
@@ -476,7 +476,10 @@ def test_a_long_answer_is_sent_whole_and_waited_for() -> None:
     guard = Guard(answer(LONG), policy_of(10, 1))
     anyio.run(partial(post, guard, sent))
     assert statuses(sent) == [200]
-    assert [(one["body"], one.get("more_body", False)) for one in sent[1:]] == [(LONG, True), (b"", False)]
+    assert [(message["body"], message.get("more_body", False)) for message in sent[1:]] == [
+        (LONG, True),
+        (b"", False),
+    ]
 
 
 def test_long_answers_in_memory_are_bounded() -> None:
@@ -540,7 +543,7 @@ def test_bodies_in_memory_are_bounded() -> None:
             await post(guard, sent)
             group.cancel_scope.cancel()
         await post(guard, sent)
-        return [one["status"] for one in sent if one["type"].endswith("start")]
+        return [message["status"] for message in sent if message["type"].endswith("start")]
 
     assert anyio.run(run) == [503, 200]
 

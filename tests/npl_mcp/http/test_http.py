@@ -243,7 +243,9 @@ def test_sessions_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> None:
                 assert old(server, hello()).status == 200
                 if number % 500 == 0:
                     assert old(server, ping, Mcp_Session_Id=used).status == 200
-            statuses = [old(server, ping, Mcp_Session_Id=one).status for one in (used, streamed, left)]
+            statuses = [
+                old(server, ping, Mcp_Session_Id=session).status for session in (used, streamed, left)
+            ]
             assert statuses == [200, 200, 404]
 
 
@@ -303,7 +305,7 @@ def test_calls_are_counted(server: Running) -> None:
     served = [answer.data["data"]["total_tokens"] for answer in (first, second)]
     assert more("npl_tokens_served_total") == sum(served)
     assert more("npl_suggestions_total") == sum(
-        len(one.data["data"]["suggestions"]) for one in (first, second)
+        len(answer.data["data"]["suggestions"]) for answer in (first, second)
     )
     assert more("npl_suggestions_followed_total") == 1
     assert more('npl_cache_total{source="memory"}') >= 1
@@ -314,7 +316,7 @@ def test_the_figures_are_read_by_prometheus(server: Running) -> None:
     """The text declares its format and the kind of each figure."""
     answer = request(server, "GET", "/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
-    kinds = {one.name: one.type for one in text_string_to_metric_families(answer.body.decode())}
+    kinds = {family.name: family.type for family in text_string_to_metric_families(answer.body.decode())}
     assert kinds["npl_calls"] == kinds["npl_tokens_served"] == "counter"
     assert kinds["npl_call_seconds"] == "histogram"
     assert kinds["npl_calls_in_flight"] == "gauge"

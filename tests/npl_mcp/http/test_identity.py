@@ -158,8 +158,10 @@ def test_a_tool_of_a_hidden_domain_is_unknown(site: Site, domain: str) -> None:
         assert (plain.status, plain.data["error_code"]) == (404, "NOT_FOUND")
         assert plain.data["error"].startswith(f"there is no tool {name!r}")
         proposed = plain.data["error"].partition(";")[2]
-        hidden = {one for one, (_, mine) in tools_of(site, "alice").items() if mine in gone(domain)}
-        assert not any(one in proposed.replace(",", " ").split() for one in hidden)
+        hidden = {
+            tool_name for tool_name, (_, mine) in tools_of(site, "alice").items() if mine in gone(domain)
+        }
+        assert not any(tool_name in proposed.replace(",", " ").split() for tool_name in hidden)
         result = site.ask(blind, "tools/call", name=name, arguments=arguments)["result"]
         assert result["content"][0]["text"] == plain.body.decode()
 
@@ -186,12 +188,12 @@ def test_the_list_has_the_tools_of_the_domains_a_caller_sees(site: Site, domain:
     assert domain in {mine for _, mine in every.values()}
 
 
-def found(site: Site, who: str, **arguments: Any) -> str:
+def index_of(site: Site, who: str, **arguments: Any) -> str:
     return site.call(who, "npl_section_index", **arguments).body.decode()
 
 
 def titles(answer: dict[str, Any], kind: str) -> list[str]:
-    return [one.get("uri") or one.get("uriTemplate") or one["name"] for one in answer["result"][kind]]
+    return [item.get("uri") or item.get("uriTemplate") or item["name"] for item in answer["result"][kind]]
 
 
 def read(site: Site, who: str, path: str) -> str:
@@ -204,8 +206,8 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "templates of documents": (
         "no-npl",
         lambda s, w: any(
-            one.startswith("npl:")
-            for one in titles(s.ask(w, "resources/templates/list"), "resourceTemplates")
+            title.startswith("npl:")
+            for title in titles(s.ask(w, "resources/templates/list"), "resourceTemplates")
         ),
     ),
     "document": ("no-npl", lambda s, w: "siphon" in read(s, w, "docs.md")),
@@ -231,11 +233,11 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     },
     "metrics": ("no-chat", lambda s, w: b"chat_create_room" in figures(s, w)),
     "sums of metrics": ("no-npl", lambda s, w: b"npl_tokens_served" in figures(s, w)),
-    "artifact": ("no-artifact", lambda s, w: "siphon" in found(s, w, file="artifact:1").lower()),
-    "artifacts": ("no-artifact", lambda s, w: "artifact:1@0" in found(s, w, file="artifact:*")),
+    "artifact": ("no-artifact", lambda s, w: "siphon" in index_of(s, w, file="artifact:1").lower()),
+    "artifacts": ("no-artifact", lambda s, w: "artifact:1@0" in index_of(s, w, file="artifact:*")),
     "list with an artifact": (
         "no-artifact",
-        lambda s, w: "artifact:1@0" in found(s, w, file="docs.md, artifact:1"),
+        lambda s, w: "artifact:1@0" in index_of(s, w, file="docs.md, artifact:1"),
     ),
     "artifact by selector": (
         "no-artifact",
@@ -249,9 +251,9 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
         "no-artifact",
         lambda s, w: "lifts" in load(s, w, file="artifact:1", context="siphon"),
     ),
-    "change request": ("no-cr", lambda s, w: "Siphon" in found(s, w, file="cr:DOC-001")),
-    "change request of a root": ("docs", lambda s, w: "Siphon" in found(s, w, file="cr:OTH-001")),
-    "change requests of a root": ("docs", lambda s, w: "OTH-001" in found(s, w, file="cr:*")),
+    "change request": ("no-cr", lambda s, w: "Siphon" in index_of(s, w, file="cr:DOC-001")),
+    "change request of a root": ("docs", lambda s, w: "Siphon" in index_of(s, w, file="cr:OTH-001")),
+    "change requests of a root": ("docs", lambda s, w: "OTH-001" in index_of(s, w, file="cr:*")),
     "projects": ("docs", lambda s, w: s.data(w, "list_projects")["total"] == 2),
     "project": ("docs", lambda s, w: s.code(w, "get_cr", key="OTH-001") == "OK"),
     "root in instructions": (
@@ -262,15 +264,15 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
         "docs",
         lambda s, w: "other" in json.dumps(s.ask(w, "resources/read", uri="npl://map")),
     ),
-    "file": ("docs", lambda s, w: "Water" in found(s, w, file="other.md")),
-    "file by its path": ("docs", lambda s, w: "Water" in found(s, w, file=str(s.other / "other.md"))),
+    "file": ("docs", lambda s, w: "Water" in index_of(s, w, file="other.md")),
+    "file by its path": ("docs", lambda s, w: "Water" in index_of(s, w, file=str(s.other / "other.md"))),
     "folder": ("docs", lambda s, w: '"success":true' in load(s, w, file=str(s.other), context="siphon")),
-    "label": ("docs", lambda s, w: "Water" in found(s, w, file="other:other.md")),
+    "label": ("docs", lambda s, w: "Water" in index_of(s, w, file="other:other.md")),
     "pattern": ("docs", lambda s, w: "siphon of" in load(s, w, file="oth*.md", context="siphon")),
     "selector": ("docs", lambda s, w: "siphon of other" in load(s, w, selectors=["other > ## Water"])),
     "all": ("docs", lambda s, w: "siphon of other" in load(s, w, context="siphon water")),
-    "near names": ("docs", lambda s, w: "other.md" in found(s, w, file="othe.md")),
-    "file of a root": ("guides", lambda s, w: "Water" in found(s, w, file="docs.md")),
+    "near names": ("docs", lambda s, w: "other.md" in index_of(s, w, file="othe.md")),
+    "file of a root": ("guides", lambda s, w: "Water" in index_of(s, w, file="docs.md")),
     "all for a library": ("guides", lambda s, w: "siphon of" in load(s, w, context="siphon water")),
     "item of the user": ("docs", lambda s, w: s.code(w, "npl_load_components", items="homely") == "OK"),
     "item of the project": ("docs", lambda s, w: s.code(w, "npl_load_components", items="here") == "OK"),
@@ -278,8 +280,8 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "items": ("docs", lambda s, w: "homely" in s.call(w, "npl_load_components", items="hom*").body.decode()),
     "working directory": ("docs", lambda s, w: s.code(w, "npl_section_index", file="lying.md") == "OK"),
     "tree": ("docs", lambda s, w: s.code(w, "git_tree", path=str(s.other)) != "NOT_FOUND"),
-    "root above": ("deep", lambda s, w: "Water" in found(s, w, file="docs.md")),
-    "root above by its path": ("deep", lambda s, w: "Water" in found(s, w, file=str(s.docs / "docs.md"))),
+    "root above": ("deep", lambda s, w: "Water" in index_of(s, w, file="docs.md")),
+    "root above by its path": ("deep", lambda s, w: "Water" in index_of(s, w, file=str(s.docs / "docs.md"))),
     "dump": (
         "docs",
         lambda s, w: s.call(w, "dump_files", path=str(s.other)).data["error_code"] != "NOT_FOUND",
@@ -342,15 +344,15 @@ def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
         ("no-npl", lambda n: site.ask("no-npl", "resources/read", uri=n), "npl://file/a", "nosuch://thing"),
         ("docs", lambda n: resource(site, "docs", n), "other.md", "othar.md"),
         ("no-artifact", lambda n: resource(site, "no-artifact", n), "artifact:1", "artifact:9"),
-        ("no-artifact", lambda n: found(site, "no-artifact", file=n), "artifact:1", "artifact:9"),
-        ("no-cr", lambda n: found(site, "no-cr", file=n), "cr:DOC-001", "cr:DOC-009"),
+        ("no-artifact", lambda n: index_of(site, "no-artifact", file=n), "artifact:1", "artifact:9"),
+        ("no-cr", lambda n: index_of(site, "no-cr", file=n), "cr:DOC-001", "cr:DOC-009"),
         (
             "docs",
-            lambda n: found(site, "docs", file=n),
+            lambda n: index_of(site, "docs", file=n),
             str(site.other / "other.md"),
             str(site.other / "no.md"),
         ),
-        ("docs", lambda n: found(site, "docs", file=n), str(site.other), str(site.other / "none")),
+        ("docs", lambda n: index_of(site, "docs", file=n), str(site.other), str(site.other / "none")),
         ("docs", lambda n: site.call("docs", "get_cr", key=n).body.decode(), "OTH-001", "XXX-001"),
         ("docs", lambda n: folder(site, "docs", n), str(site.other), str(site.other / "none")),
     ]
@@ -379,11 +381,11 @@ def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain
     every = {name for name, _, mine in map(_row, LISTED) if mine != domain}
     for who, shown in (("alice", True), (blind, False)):
         listed = small.ask(who, "tools/list")["result"]["tools"]
-        about = next(one["description"] for one in listed if one["name"] == "search_tools")
+        about = next(row["description"] for row in listed if row["name"] == "search_tools")
         assert (domain in about.partition("domains:")[2].rstrip(".").replace(",", "").split()) is shown
         answer = small.data(who, "search_tools", query=tool.replace("_", " "))
         always = domain in ("search", "npl")
-        assert always or (tool in {one["name"] for one in answer["tools"]}) is shown
+        assert always or (tool in {row["name"] for row in answer["tools"]}) is shown
         names = small.data(who, "search_tools", query="qqqq")["names"]
         assert (tool in names) is shown
         inner = small.call(who, "call_tool", name=tool, arguments=arguments).body.decode()
@@ -514,7 +516,7 @@ def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: S
         assert site.code(limited, "npl_section_index", file="docs.md") == "NOT_FOUND"
         assert site.code(limited, "npl_load_components", items="syntax") == "OK"
         assert site.code(limited, "list_crs", project="DOC") == "NOT_FOUND"
-    assert "Siphon" in found(site, "deep", file="DOC-001-siphon.md")
+    assert "Siphon" in index_of(site, "deep", file="DOC-001-siphon.md")
     assert site.data("deep", "list_projects")["total"] == 0
 
 
@@ -567,12 +569,12 @@ def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -
     """Expiry is exact despite the cache; a revoked token ends within the stated time."""
     site.tokens["brief"] = site.database.writing(add_token, "brief", lifetime=timedelta(seconds=SECONDS + 2))
     site.tokens["gone"] = site.database.writing(add_token, "gone")
-    ends = next(one.expires_at for one in site.database.reading(tokens) if one.name == "brief")
+    ends = next(row.expires_at for row in site.database.reading(tokens) if row.name == "brief")
     until(lambda: site.call("brief", "session_list").status == 200 or now() >= ends)
     until(lambda: site.call("gone", "session_list").status == 200)
     site.database.writing(revoke_token, "gone")
     until(lambda: site.call("brief", "session_list").status == 401)
-    entry = next(one for one in site.database.reading(tokens) if one.name == "brief")
+    entry = next(row for row in site.database.reading(tokens) if row.name == "brief")
     assert (entry.state, entry.expires_at) == ("expired", ends)
     until(lambda: site.call("gone", "session_list").status == 401)
 
@@ -596,19 +598,19 @@ def test_callers_at_the_same_time_keep_their_names(site: Site) -> None:
         answers = list(pool.map(send, range(120)))
     assert all(got == wanted for got, wanted in answers)
     events = site.data("alice", "chat_get_feed", room_id=room, limit=200)["items"]
-    messages = [one for one in events if one["event_type"] == "message"]
+    messages = [event for event in events if event["event_type"] == "message"]
     assert len(messages) == 80
-    assert all(one["persona"] == one["data"]["message"] for one in messages)
+    assert all(message["persona"] == message["data"]["message"] for message in messages)
 
 
 def test_who_waits_waits_under_the_name_of_the_token(site: Site) -> None:
     """The caller gives no persona, and gets its own notifications."""
     before = site.data("bob", "chat_get_notifications")
-    since = max((one["id"] for one in before["items"]), default=0)
+    since = max((item["id"] for item in before["items"]), default=0)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(site.data, "bob", "chat_get_notifications", since=since, wait=30)
         sent = site.data("alice", "chat_send_message", room_id=1, message="wake up, @bob")
-        assert [one["event_id"] for one in waiting.result(30)["items"]] == [sent["event_id"]]
+        assert [item["event_id"] for item in waiting.result(30)["items"]] == [sent["event_id"]]
 
 
 def test_what_one_named_shows_in_no_answer_to_another(site: Site) -> None:

@@ -28,7 +28,7 @@ class Slow:
 async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
     parts: list[Any] = []
 
-    async def one() -> None:
+    async def ask() -> None:
         try:
             parts.append(await kept.get())
         except OSError as error:
@@ -36,7 +36,7 @@ async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
 
     async with anyio.create_task_group() as group:
         for _ in range(many):
-            group.start_soon(one)
+            group.start_soon(ask)
         await anyio.wait_all_tasks_blocked()
         slow.may_answer.set()
     return parts

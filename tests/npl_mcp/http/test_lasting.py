@@ -182,7 +182,7 @@ def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: 
             assert (refused.status, refused.data["error_code"]) == (503, "DATABASE_ERROR")
             browser = {"Accept": "text/html", "Cookie": f"{TOKEN_COOKIE}={as_cookie(token)}"}
             pages = [request(site.server, "GET", path, headers=browser) for path in ("/", "/sign-in")]
-            assert [(one.status, "location" in one.headers) for one in pages] == [(503, False)] * 2
+            assert [(page.status, "location" in page.headers) for page in pages] == [(503, False)] * 2
             with site.stores.database.write() as tx:
                 send(tx, 1, "owner", "told meanwhile", None)
             came = b""

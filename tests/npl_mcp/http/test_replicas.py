@@ -91,9 +91,9 @@ READS: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/http/replicas")
 def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:
     """Ask all servers at one moment; return the one answer they all give."""
     with ThreadPoolExecutor(len(servers)) as pool:
-        answers = list(pool.map(lambda one: (one, call(one, tool, arguments)), servers))
+        answers = list(pool.map(lambda server: (server, call(server, tool, arguments)), servers))
     # Files of artifacts are copies, in a folder of each server.
-    replies = {(one.status, one.body.decode().replace(str(at.folder), "")) for at, one in answers}
+    replies = {(reply.status, reply.body.decode().replace(str(at.folder), "")) for at, reply in answers}
     assert len(replies) == 1, replies
     return replies.pop()[1]
 
@@ -174,7 +174,7 @@ def test_documents_of_a_shared_folder_are_the_same_everywhere(place: Path, serve
     """All servers are asked at once before any has the index; the next call sees an edit."""
     write(place / "many", 48)
     first = [same(servers, tool, arguments) for tool, arguments in QUESTIONS]
-    assert all('"success":false' not in one for one in first)
+    assert all('"success":false' not in body for body in first)
     put(place / "many" / "part2" / "page007.md", f"# Page 7\n\n{text(7)}\n\nThe valve of a whale.\n")
     changed = {"file": "many:", "context": "whale", "token_budget": 200}
     assert "valve of a whale" in same(servers, "npl_load_tailored", changed)
@@ -206,7 +206,7 @@ def test_a_client_may_reach_another_server_each_time(
     """A client with a handshake may too: no server keeps its session."""
 
     def factory(**options: Any) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(**{**options, "transport": Turns([one.port for one in servers])})
+        return httpx2.AsyncClient(**{**options, "transport": Turns([server.port for server in servers])})
 
     async def run() -> None:
         transport = StreamableHttpTransport("http://127.0.0.1/mcp", httpx_client_factory=factory)
@@ -253,7 +253,7 @@ def test_calls_that_are_repeated_while_servers_are_killed_are_made_once(tmp_path
             over.set()
         events, cursor = [], 0
         while page := team.do("chat_get_feed", room_id=1, since=cursor, limit=1_000)["items"]:
-            events += [one["data"]["message"] for one in page if one["event_type"] == "message"]
+            events += [event["data"]["message"] for event in page if event["event_type"] == "message"]
             cursor = page[-1]["id"]
     for name, written in zip("abcd", writing, strict=True):
         assert [message for message in events if message.startswith(name)] == written.result()
@@ -277,21 +277,25 @@ def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
     """All servers know a new or revoked token within the stated time, and its name."""
     address = engines.address(tmp_path) or ""
     with replicas(tmp_path, address, number=2) as servers:
-        assert [call(one, "session_list", {}).status for one in servers] == [200] * 2
+        assert [call(server, "session_list", {}).status for server in servers] == [200] * 2
         token = command(tmp_path, "token", "add", "ann").split()[-1]
         named = {"Authorization": f"Bearer {token}"}
-        until(lambda: [call(one, "session_list", {}).status for one in servers] == [401] * 2)
-        assert [call(one, "session_list", {}, **named).status for one in servers] == [200] * 2
+        until(lambda: [call(server, "session_list", {}).status for server in servers] == [401] * 2)
+        assert [call(server, "session_list", {}, **named).status for server in servers] == [200] * 2
         team = Balancer(servers, **named)
         team.do("chat_create_room", name="den", members=["ann", "bo"])
         for server in servers:
             assert call(server, "chat_send_message", {"room_id": 1, "message": "m"}, **named).status == 200
             other = {"room_id": 1, "message": "m", "persona": "bo"}
             assert call(server, "chat_send_message", other, **named).status == 403
-        said = [one for one in team.do("chat_get_feed", room_id=1)["items"] if one["event_type"] == "message"]
-        assert [one["persona"] for one in said] == ["ann"] * 2
+        said = [
+            event
+            for event in team.do("chat_get_feed", room_id=1)["items"]
+            if event["event_type"] == "message"
+        ]
+        assert [message["persona"] for message in said] == ["ann"] * 2
         command(tmp_path, "token", "revoke", "ann")
-        until(lambda: [call(one, "session_list", {}, **named).status for one in servers] == [401] * 2)
+        until(lambda: [call(server, "session_list", {}, **named).status for server in servers] == [401] * 2)
 
 
 UNUSABLE = (500, 503)
@@ -313,7 +317,7 @@ def database(postgres: Server, name: str) -> str:
 
 
 def ready(servers: list[Running]) -> list[int]:
-    return [request(one, "GET", "/readyz").status for one in servers]
+    return [request(server, "GET", "/readyz").status for server in servers]
 
 
 def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, postgres: Server) -> None:
@@ -328,27 +332,30 @@ def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, 
         wait = {"room_id": 1, "since": since, "wait": 60}
 
         def all_wait() -> list[Future[Answer]]:
-            begun = [pool.submit(call, one, "chat_get_feed", wait) for one in servers]
-            until(lambda: all(in_flight(one) == 1 for one in servers))
+            begun = [pool.submit(call, server, "chat_get_feed", wait) for server in servers]
+            until(lambda: all(in_flight(server) == 1 for server in servers))
             return begun
 
         waited = all_wait()
         postgres.ask("stop")
-        refused = [one.result() for one in waited]
-        refused += [call(one, "session_list", {}) for one in servers]
+        refused = [answer.result() for answer in waited]
+        refused += [call(server, "session_list", {}) for server in servers]
         refused += [
-            call(one, "chat_send_message", {"room_id": 1, "persona": "bo", "message": "m"}) for one in servers
+            call(server, "chat_send_message", {"room_id": 1, "persona": "bo", "message": "m"})
+            for server in servers
         ]
-        assert {one.data["error_code"] for one in refused} == {"DATABASE_ERROR"}
-        assert all(one.status in UNUSABLE and "try again" in one.data["error"] for one in refused)
+        assert {answer.data["error_code"] for answer in refused} == {"DATABASE_ERROR"}
+        assert all(answer.status in UNUSABLE and "try again" in answer.data["error"] for answer in refused)
         assert ready(servers) == [503] * 3
-        assert [request(one, "GET", "/healthz").status for one in servers] == [200] * 3
+        assert [request(server, "GET", "/healthz").status for server in servers] == [200] * 3
 
         postgres.ask("start")
         until(lambda: ready(servers) == [200] * 3)
         waited = all_wait()
         team.do("chat_send_message", room_id=1, persona="bo", message="after")
-        said = [[item["data"]["message"] for item in one.result().data["data"]["items"]] for one in waited]
+        said = [
+            [item["data"]["message"] for item in answer.result().data["data"]["items"]] for answer in waited
+        ]
         assert said == [["after"]] * 3
 
 
@@ -379,8 +386,8 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
             until(lambda: in_flight(server) == 4)
             time.sleep(SECONDS)  # the tokens that the server knows are old
             postgres.ask("stop")
-            for one in waited:
-                assert b"DATABASE_ERROR" in one.result().body, one.result()
+            for answer in waited:
+                assert b"DATABASE_ERROR" in answer.result().body, answer.result()
             for way in ways:
                 answer = way()
                 assert (answer.status, answer.data["error_code"]) == (503, "DATABASE_ERROR")
@@ -442,7 +449,7 @@ def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: 
             connection.execute(f"ALTER {limit} CONNECTION LIMIT 4")
             asked = [("session_list", {}), ("chat_send_message", SAY), ("chat_get_feed", {"room_id": 1})]
             answers = list(pool.map(lambda at: team.answer(asked[at % 3][0], **asked[at % 3][1]), range(66)))
-            assert {one.status for one in answers} == {200}, [one.data for one in answers]
+            assert {answer.status for answer in answers} == {200}, [answer.data for answer in answers]
             connection.execute(f"ALTER {limit} CONNECTION LIMIT 0")
             connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({THEIRS}) AS theirs")
             refused = call(servers[0], *asked[0]).data
@@ -480,7 +487,7 @@ def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
     with replica(tmp_path, address, 0) as right, replica(tmp_path, address, 1, **wrong) as ahead:
         token = command(tmp_path, "token", "add", "ann", "--expires", "10m").split()[-1]
         other = command(tmp_path, "token", "add", "bo", "--expires", "10m", **wrong).split()[-1]
-        ann, bo = ({"Authorization": f"Bearer {one}"} for one in (token, other))
+        ann, bo = ({"Authorization": f"Bearer {own}"} for own in (token, other))
         for server, named in ((right, ann), (ahead, bo)):
             until(partial(admits, server, named))
         assert call(right, "chat_create_room", {"name": "den", "members": ["ann", "bo"]}, **ann).status == 200
@@ -494,7 +501,7 @@ def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
         second = call(ahead, "chat_claim_todo", {"room_id": 1}, **bo).data["data"]["todo"]
         for server in (right, ahead):
             listed = call(server, "chat_list_todos", {"room_id": 1}, **bo).data["data"]["items"]
-            assert {one["event_id"]: one["assigned_to"] for one in listed} == {
+            assert {todo["event_id"]: todo["assigned_to"] for todo in listed} == {
                 claimed["event_id"]: "ann",
                 second["event_id"]: "bo",
             }

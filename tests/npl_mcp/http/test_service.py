@@ -436,7 +436,7 @@ def test_pages_that_only_show_change_nothing(tmp_path: Path) -> None:
         call(server, "chat_create_room", {"name": "Harbour", "members": ["ann"]})
         visitor = Visitor(server)
         page = visitor.open("/rooms/1")
-        assert [one for one in page.all("form") if one.get("method") == "post"] == []
+        assert [form for form in page.all("form") if form.get("method") == "post"] == []
         sent = visitor.post("/rooms/1/messages", {"persona": "ann", "message": "x"})
         assert (sent.status, "only show" in sent.text) == (403, True)
         assert call(server, "chat_get_feed", {"room_id": 1}).data["data"]["total"] == 1

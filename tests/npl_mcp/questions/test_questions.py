@@ -94,7 +94,7 @@ This is no list.
 """
     read = read_questions(text.encode())
     assert read.questions == (Question("Good?", ("limits > ## Upload size", "## Requests"), 1),)
-    assert [(one.line, one.column) for one in read.problems] == [
+    assert [(problem.line, problem.column) for problem in read.problems] == [
         (7, 1), (11, 1), (15, 12), (17, 4), (23, 3), (26, 1),
     ]  # fmt: skip
     assert "expected a list item" in read.problems[0].message
@@ -111,8 +111,8 @@ def test_reading_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Selectors, problems and time are bounded; what can be read until then is a question."""
     items = "- a\n" * (MAX_ANSWERS + 1)
     read = read_questions(f"## Many?\n\n{items}\n## Few?\n\n- a\n".encode())
-    assert [one.text for one in read.questions] == ["Few?"]
-    assert [(one.line, one.message) for one in read.problems] == [
+    assert [question.text for question in read.questions] == ["Few?"]
+    assert [(problem.line, problem.message) for problem in read.problems] == [
         (MAX_ANSWERS + 3, f"expected at most {MAX_ANSWERS} selectors below a question")
     ]
     read = read_questions(b"## A?\n\n- a\n\n" + b"### Deep\n" * 200)
@@ -157,7 +157,7 @@ def test_an_edit_changes_only_its_question(end: str) -> None:
     changed = with_question(data, replace(first, answers=("limits",)), first.line)
     assert changed == data.replace(b"limits > ## Upload size", b"limits")
     removed = with_question(data, None, second.line)
-    assert [one.text for one in read_questions(removed).questions] == [first.text]
+    assert [question.text for question in read_questions(removed).questions] == [first.text]
 
 
 @pytest.mark.parametrize("text", ["", "How large may an upload be?", "two\n\n## lines"])
@@ -172,11 +172,11 @@ def test_question_files_are_no_documents(app: App, call: Call) -> None:
     root = app.settings.roots[0]
     (root / "faq.questions.md").write_text(QUESTIONS, encoding="utf-8")
     (root / "openquestions.md").write_text("# Open\n\nWho brews coffee?\n", encoding="utf-8")
-    paths = [one.path for one in app.documents.find(DocumentRef())]
+    paths = [file.path for file in app.documents.find(DocumentRef())]
     assert "openquestions.md" in paths
     assert not {"Questions.md", "faq.questions.md"} & set(paths)
     (root / "link.md").symlink_to(root / "Questions.md")
-    assert "Questions.md" not in [one.path for one in app.documents.find(DocumentRef(file="*.md"))]
+    assert "Questions.md" not in [file.path for file in app.documents.find(DocumentRef(file="*.md"))]
     for name in ("Questions.md", "Questions", "faq.questions.md"):
         with pytest.raises(UnreadableDocumentError, match="npl-load test"):
             npl_load_tailored(app, context="upload", file=name)
@@ -194,7 +194,7 @@ def test_stored_question_files_are_no_documents(call: Call) -> None:
 
 def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
     """It names the section's rank, the sections above, missing words, and wrong selectors."""
-    first, nowhere = (ask_one(app, one) for one in question_files(app)[0].questions)
+    first, nowhere = (ask_one(app, question) for question in question_files(app)[0].questions)
     assert (first.passed, first.rank, first.verdict, first.wrong) == (True, 1, "held", ())
     assert 50 < first.tokens <= 450
     assert (nowhere.passed, nowhere.rank) == (True, None)
@@ -213,7 +213,7 @@ def test_an_outcome_is_that_of_the_tool(app: App) -> None:
     """The first answer is the one that an agent gets."""
     text = "How large may an upload be?"
     answer = npl_load_tailored(app, context=text)
-    outcome = ask_one(app, Question(text, tuple(one.selector for one in answer.value.sections)))
+    outcome = ask_one(app, Question(text, tuple(section.selector for section in answer.value.sections)))
     assert (outcome.held, outcome.tokens) == (True, app.counter.count(answer.text))
 
 
@@ -223,14 +223,14 @@ def test_two_runs_differ_in_what_got_worse(app: App) -> None:
         *question_files(app)[0].questions,
         Question("How long is the warranty?", ("limits > ## Warranty",)),
     ]
-    before = [ask_one(app, one) for one in questions]
+    before = [ask_one(app, question) for question in questions]
     assert not Difference(before[0], before[0]).worse
     text = LIMITS.replace("## Upload size", "## Size of files") + "\n## Warranty\n\nIt is two years long.\n"
     (app.settings.roots[0] / "limits.md").write_text(text, encoding="utf-8")
-    after = [ask_one(app, one) for one in questions]
+    after = [ask_one(app, question) for question in questions]
     differences = [Difference(*pair) for pair in zip(before, after, strict=True)]
-    changed = [one for one in differences if one.worse or one.better]
-    assert [(one.worse, one.better) for one in changed] == [(True, False), (False, True)]
+    changed = [difference for difference in differences if difference.worse or difference.better]
+    assert [(difference.worse, difference.better) for difference in changed] == [(True, False), (False, True)]
     assert "limits > ## Upload size" in changed[0].after.wrong[0]
     assert changed[0].as_dict()["worse"] is True
 
@@ -241,7 +241,7 @@ def test_questions_are_saved_in_the_data_folder(app: App) -> None:
     assert question_files(app)[-1] == first
     changed = replace(first.questions[0], text="What are roses?")
     second = save_question(app, DEFAULT_NAME, changed, changed.line, first.digest)
-    assert [one.text for one in second.questions] == ["What are roses?"]
+    assert [question.text for question in second.questions] == ["What are roses?"]
     with pytest.raises(ConflictError):
         save_question(app, DEFAULT_NAME, None, 1, first.digest)
     for name in ("data folder:../questions.md", "data folder:b.questions.md", "other.questions.md", "a\0b"):
@@ -268,6 +268,6 @@ def test_a_file_that_cannot_be_read_is_listed_with_its_problem(app: App) -> None
     path = app.settings.roots[0] / "big.questions.md"
     with path.open("wb") as file:
         file.truncate(app.settings.limits.max_bytes + 1)
-    read = {one.name: one for one in question_files(app)}
+    read = {file.name: file for file in question_files(app)}
     assert read["big.questions.md"].problems[0].line == 1
     assert len(read["Questions.md"].questions) == 2

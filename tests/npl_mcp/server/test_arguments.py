@@ -183,7 +183,7 @@ def test_lists_and_objects_may_be_json_in_a_text(call: Call) -> None:
     (read,) = call("worklog_read", agent_id="a")["data"]["items"]
     assert (read["tags"], read["refs"], read["data"]) == (["t"], {"files": ["a.py:3"]}, "[1]")
     index = call("npl_section_index", file='["guide.md", "plants"]', filter='{"has_tables": true}')["data"]
-    assert [one["name"] for one in index["sections"]] == ["guide.md"]
+    assert [section["name"] for section in index["sections"]] == ["guide.md"]
     for items in (["syntax", "fences"], '["syntax", "fences"]'):
         loaded = call("npl_load_components", items=items, skip=["syntax"])["data"]
         assert (loaded["loaded_items"], loaded["skipped"]) == (["fences"], ["syntax"])

@@ -85,10 +85,10 @@ def test_a_backup_is_a_data_folder(run: Run, settings: Settings, plan: int, tmp_
     requests = [("artifact_get", {"artifact_id": plan}), ("chat_get_feed", {"room_id": 1})]
     copied = calls(replace(settings, data_dir=tmp_path / "copy", database_url=None), requests)
     original = calls(settings, requests)
-    for one, other in zip(copied, original, strict=True):
-        one["data"].pop("file_path", None)
+    for copy, other in zip(copied, original, strict=True):
+        copy["data"].pop("file_path", None)
         other["data"].pop("file_path", None)
-        assert one == other
+        assert copy == other
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".copy")] == []
 
 

@@ -107,7 +107,7 @@ def fits(expected: Any, value: Any) -> bool:
     if isinstance(expected, dict):
         return isinstance(value, dict) and all(fits(part, value.get(key)) for key, part in expected.items())
     if isinstance(expected, list):
-        return isinstance(value, list) and all(any(fits(part, one) for one in value) for part in expected)
+        return isinstance(value, list) and all(any(fits(part, entry) for entry in value) for part in expected)
     return bool(value == expected)
 
 
@@ -155,8 +155,8 @@ def judged(world: World, tool: str, call: dict[str, Any]) -> list[str]:
     first, *later = world.ask((tool, said), *looks)
     rest = iter(later)
     answers = [next(rest) if "after" in effect else first for effect in effects]
-    found = [problems(effect, text, said) for effect, text in zip(effects, answers, strict=True)]
-    return [*([] if read(first)["success"] else [first]), *chain.from_iterable(found)]
+    misses = [problems(effect, text, said) for effect, text in zip(effects, answers, strict=True)]
+    return [*([] if read(first)["success"] else [first]), *chain.from_iterable(misses)]
 
 
 @pytest.mark.parametrize("tool", INTENTS)

@@ -30,16 +30,16 @@ def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
     async def ask(client: Client[Any]) -> dict[str, Told]:
         await client.call_tool("chat_create_room", ROOM)
         told: dict[str, Told] = {"chat_get_feed": [], "chat_send_message": []}
-        with ExitStack() as held:
+        with ExitStack() as writer:
             stores = engines.stores(settings.data_folder)
-            held.callback(stores.close)
-            held.enter_context(stores.database.write())
+            writer.callback(stores.close)
+            writer.enter_context(stores.database.write())
 
             async def call(tool: str, arguments: dict[str, Any]) -> None:
                 async def tell(*progress: Any) -> None:
                     told[tool].append(progress)
                     if all(told.values()):
-                        held.close()
+                        writer.close()
 
                 await client.call_tool(tool, arguments, progress_handler=tell)
 

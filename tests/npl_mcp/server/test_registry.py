@@ -242,7 +242,7 @@ def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.F
             for _ in range(2):
                 answer = await client.call_tool("fails", {}, raise_on_error=False)
                 assert "it took too long" in answer.content[0].text
-            return [one() for one in states]
+            return [state() for state in states]
 
     gc.disable()
     request.addfinalizer(gc.enable)

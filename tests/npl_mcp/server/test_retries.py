@@ -101,7 +101,7 @@ def test_equal_calls_at_once_change_a_file_once(project: Settings, case: str) ->
             for turn in range(1, 4):
                 sent = {**given, "request_id": f"r{turn}"}
                 answers = await asyncio.gather(
-                    *(one.call_tool(tool, sent) for _ in range(6) for one in (client, other))
+                    *(caller.call_tool(tool, sent) for _ in range(6) for caller in (client, other))
                 )
                 assert len({answer.content[0].text for answer in answers}) == 1
                 assert marked(project) == before + turn

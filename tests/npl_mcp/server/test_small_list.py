@@ -249,7 +249,7 @@ def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> Non
 
     async def ask(client: Client[Any]) -> list[int]:
         lists: list[Any] = [client.list_resources, client.list_resource_templates, client.list_prompts]
-        return [len(await one()) for one in lists]
+        return [len(await read()) for read in lists]
 
     bundled = replace(settings, roots=())
     assert with_client(bundled, ask) == [1, 2, PROMPTS]

@@ -207,8 +207,10 @@ def test_lines_of_standard_input_end_at_the_limit() -> None:
     assert list(map(len, lines)) == LENGTHS
     read, answers = through(b"\n".join(lines), 100)
     numbers = range(10, 10 + len(LENGTHS))
-    assert [one.id for one in read] == [at for at, size in zip(numbers, LENGTHS, strict=True) if size <= 100]
-    assert [one["id"] for one in answers] == [
+    assert [message.id for message in read] == [
+        at for at, size in zip(numbers, LENGTHS, strict=True) if size <= 100
+    ]
+    assert [answer["id"] for answer in answers] == [
         at for at, size in zip(numbers, LENGTHS, strict=True) if size > 100
     ]
     assert all("longer than 100 bytes" in answer["error"]["message"] for answer in answers)
@@ -260,7 +262,7 @@ def test_what_the_sdk_would_drop_is_answered(case: str) -> None:
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     line = line if isinstance(line, bytes) else line.encode()
     read, answers = through(ping + line + b"\n\n \n" + ping, 10_000_000)
-    assert [one.id for one in read] == [1, 1]
+    assert [message.id for message in read] == [1, 1]
     (answer,) = answers
     assert (answer["jsonrpc"], answer["id"], answer["error"]["code"]) == ("2.0", request, code), answer
     assert 20 < len(answer["error"]["message"]) < 300
@@ -312,7 +314,7 @@ def test_calls_at_the_end_of_the_input_are_answered(tmp_path: Path, frame: Calla
     lines = re.findall(rb'\{"jsonrpc".*?(?=\s*Content-Length|\n|$)', sent)
     answers = {answer["id"]: answer for answer in map(json.loads, lines) if "id" in answer}
     assert {0, "dén", 7} <= answers.keys()
-    assert all("result" in answers[one] for one in (0, "dén", 7))
+    assert all("result" in answers[number] for number in (0, "dén", 7))
 
 
 @contextmanager

@@ -221,9 +221,11 @@ def kill_writers(folder: Path, kills: int, seed: int = 0) -> Outcome:
         if number % ROUNDS == 0:
             said = []
         empty = number % (2 * ROUNDS) == 0
-        lives = [LIVES[engines.ENGINE](place, f"w{number}-{one}", empty=empty) for one in range(WRITERS)]
+        lives = [
+            LIVES[engines.ENGINE](place, f"w{number}-{writer}", empty=empty) for writer in range(WRITERS)
+        ]
         _live_and_die(lives, chance, outcome)
-        new = [one for life in lives for one in life.acknowledged()]
+        new = [line for life in lives for line in life.acknowledged()]
         said += new
         outcome.acknowledged += len(new)
         for promise, problems in examine(place, said).items():

@@ -112,7 +112,7 @@ class Worklogs(Rooms):
         log = self._chosen(session_id)
         log.status = "closed"
         if archive and log.archived_as is None:
-            taken = {one.archived_as for one in self.worklogs}
+            taken = {worklog.archived_as for worklog in self.worklogs}
             names = [log.id, *(f"{log.id}-{copy}" for copy in range(2, len(taken) + 3))]
             log.archived_as = next(name for name in names if name not in taken)
         self.current = None if self.current is log else self.current
@@ -134,13 +134,15 @@ class Worklogs(Rooms):
         )
 
     def _live(self, session_id: str) -> Worklog | None:
-        matches = (one for one in self.worklogs if one.id == session_id and one.archived_as is None)
+        matches = (
+            worklog for worklog in self.worklogs if worklog.id == session_id and worklog.archived_as is None
+        )
         return next(matches, None)
 
     def _chosen(self, session_id: str | None) -> Worklog:
         worklog = self.current
         if session_id is not None:
-            archived = (one for one in self.worklogs if one.archived_as == session_id)
+            archived = (worklog for worklog in self.worklogs if worklog.archived_as == session_id)
             worklog = self._live(session_id) or next(archived, None)
         if worklog is None:
             raise Refused("SESSION_NOT_FOUND")
@@ -195,11 +197,11 @@ class Model(Worklogs):
         if artifact_id is not None:
             self._artifact(artifact_id)
         shown = [
-            self._listed_review(number, one)
-            for number, one in reversed(list(enumerate(self.reviews, 1)))
-            if artifact_id in (None, one.artifact)
-            and reviewer_persona in (None, one.reviewer)
-            and status in (None, one.status)
+            self._listed_review(number, review)
+            for number, review in reversed(list(enumerate(self.reviews, 1)))
+            if artifact_id in (None, review.artifact)
+            and reviewer_persona in (None, review.reviewer)
+            and status in (None, review.status)
         ]
         return paged(shown, *part)
 
@@ -214,11 +216,11 @@ class Model(Worklogs):
     def session_get(self, session_id: str) -> Answer:
         linked = self._session(session_id).artifacts
         reviews = [
-            self._listed_review(number, one)
-            for number, one in reversed(list(enumerate(self.reviews, 1)))
-            if one.artifact in linked
+            self._listed_review(number, review)
+            for number, review in reversed(list(enumerate(self.reviews, 1)))
+            if review.artifact in linked
         ]
-        named = [one for one in self.worklogs if one.id == session_id]
+        named = [worklog for worklog in self.worklogs if worklog.id == session_id]
         worklog = self.described(named[-1]) if named else None
         return given(**super().session_get(session_id), reviews=reviews, worklog=worklog)
 
@@ -253,15 +255,15 @@ class Model(Worklogs):
                 break
         else:
             raise Refused("NOT_FOUND")
-        reviews = [one for one in self.reviews if one.revision is revision]
+        reviews = [review for review in self.reviews if review.revision is revision]
         return {
             "artifact_id": artifact_id,
             "artifact_name": self.artifacts[artifact_id - 1].name,
             "artifact_type": self.artifacts[artifact_id - 1].kind,
             "revision_id": revision_id,
             "revision_num": revision["revision_num"],
-            "total_comments": sum(len(one.comments) for one in reviews),
-            "reviewers": list(dict.fromkeys(one.reviewer for one in reviews)),
+            "total_comments": sum(len(review.comments) for review in reviews),
+            "reviewers": list(dict.fromkeys(review.reviewer for review in reviews)),
         }
 
     def _review(self, number: int) -> Review:

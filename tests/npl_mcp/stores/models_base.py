@@ -102,7 +102,7 @@ class Sessions:
         chosen(status, "active", "completed", "archived")
         part = cut(limit, offset, 20)
         newest = reversed(self.sessions.values())
-        return paged([self._listed(one) for one in newest if status in (None, one.status)], *part)
+        return paged([self._listed(session) for session in newest if status in (None, session.status)], *part)
 
     def session_get(self, session_id: str) -> Answer:
         session = self._session(session_id)
@@ -237,7 +237,7 @@ class Artifacts(Sessions):
     ) -> Answer:
         part = cut(limit, offset, 50)
         newest = reversed(self._artifact(artifact_id).revisions)
-        shown = [{key: value for key, value in one.items() if key != "file_content"} for one in newest]
+        shown = [{key: value for key, value in row.items() if key != "file_content"} for row in newest]
         return paged(shown, *part)
 
     def _add(

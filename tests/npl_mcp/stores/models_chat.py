@@ -172,18 +172,18 @@ class Rooms(Artifacts):
     ) -> Answer:
         part = cut(limit, offset, 50)
         shown = [
-            {name: value for name, value in one.items() if name != "persona"}
-            for one in self.notifications
-            if one["persona"] == persona and one["id"] > (since or 0)
-            if unread_only is False or "read_at" not in one
+            {name: value for name, value in note.items() if name != "persona"}
+            for note in self.notifications
+            if note["persona"] == persona and note["id"] > (since or 0)
+            if unread_only is False or "read_at" not in note
         ]
-        told = {one["persona"] for one in self.notifications}
+        told = {note["persona"] for note in self.notifications}
         if persona not in told.union(*(room.members for room in self.rooms)):
             raise Refused("NOT_FOUND")
-        if (since or 0) > max((one["id"] for one in self.notifications), default=0):
+        if (since or 0) > max((note["id"] for note in self.notifications), default=0):
             raise Refused("INVALID_PARAMETER")
         page = paged(shown if since is not None else shown[::-1], *part)
-        cursor = max((one["id"] for one in page["items"]), default=since or 0)
+        cursor = max((note["id"] for note in page["items"]), default=since or 0)
         return {**page, "cursor": cursor}
 
     def chat_mark_read(self, notification_id: int) -> Answer:

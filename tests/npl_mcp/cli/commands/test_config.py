@@ -60,7 +60,7 @@ def test_options_of_the_program_may_stand_behind_a_command(
         shown.append({row["name"]: row["value"] for row in rows})
     first, *same, last = shown
     assert (first["format"], first["cache"], first["write"]) == ("markdown", "memory", True)
-    assert all(one == first for one in same)
+    assert all(output == first for output in same)
     assert last == {**first, "format": "json", "root": [str(work)]}
 
 

@@ -40,7 +40,7 @@ def run(tmp_path: Path) -> Run:
 
 def findings(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
     """Return the findings by name."""
-    return {one["name"]: one for one in json.loads(done.stdout)["findings"]}
+    return {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
 
 
 def test_a_new_user_is_told_what_is_left_to_do(run: Run, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
     done = run("--root", "nowhere", "doctor", "--json")
     assert done.returncode == 1
     by_name = findings(done)
-    wrong = {name: one["state"] for name, one in by_name.items() if one["state"] != "ok"}
+    wrong = {name: finding["state"] for name, finding in by_name.items() if finding["state"] != "ok"}
     wrong.pop("SQLite", None)  # as it is on this machine
     assert wrong == {
         "root": "problem",
@@ -107,7 +107,7 @@ def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> 
     for everywhere, here in ((other, own), (own, other), (own, {}), ({}, own)):
         said = {**everywhere, "projects": {str(tmp_path / "project"): here}}
         path.write_text(json.dumps(said), encoding="utf-8")
-        texts = [one["text"] for one in json.loads(run("doctor", "--json").stdout)["findings"]]
+        texts = [finding["text"] for finding in json.loads(run("doctor", "--json").stdout)["findings"]]
         assert [text for text in texts if str(path) in text] == [f"{path} names npl: env"]
 
 

@@ -136,7 +136,7 @@ def test_a_long_worklog_is_read_page_by_page(
     assert run("read", "--agent", "r", *peek).out == lines
     assert run("read", "--agent", "r", *peek).out == (lines if peek else "")
     page = json.loads(run("read", "--agent", "q", "--since", "0", "--json", *peek).out)
-    assert [one["seq"] for one in page] == [1, 2, 3, 4, 5]
+    assert [entry["seq"] for entry in page] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
@@ -228,7 +228,7 @@ def test_what_was_read_before_a_failure_is_printed(
     monkeypatch.setenv("NPL_MCP_URL", f"http://127.0.0.1:{stage(play).port}")
     assert main(["read", "--agent", "r", "--json"]) == 76
     shown = capsys.readouterr()
-    assert [one["seq"] for one in json.loads(shown.out)] == [1]
+    assert [entry["seq"] for entry in json.loads(shown.out)] == [1]
     assert "check before you retry" in shown.err
 
 

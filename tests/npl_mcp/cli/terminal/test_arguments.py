@@ -12,14 +12,14 @@ from npl_mcp.tools.domains import tool_named
 PROGRAMS = (load.PROGRAM, worklog.PROGRAM, __main__.PROGRAM)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_every_option_says_what_it_is(program: Program) -> None:
     """An option is described by its own help or by the tool's parameter."""
     for words, parser in parsers_of(program.parser()).items():
         assert isinstance(parser, ProgramParser)
         parser.describe()
-        options = [one for one in parser._actions if one.option_strings]
-        assert [one.option_strings for one in options if not one.help] == [], words
+        options = [action for action in parser._actions if action.option_strings]
+        assert [option.option_strings for option in options if not option.help] == [], words
 
 
 def test_an_option_has_the_text_of_the_parameter() -> None:
@@ -49,6 +49,6 @@ def test_a_message_names_the_option(problem: str, parameter: str | None, said: s
 
 def test_settings_have_a_meaning() -> None:
     """The meaning of ``domains`` lists all domains and groups."""
-    assert all(one.meaning for one in SETTINGS.values())
+    assert all(setting.meaning for setting in SETTINGS.values())
     text = SETTINGS["domains"].meaning
     assert all(f"`{name}`" in text for name in (*LISTED, *PRESETS))

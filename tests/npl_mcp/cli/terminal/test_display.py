@@ -28,7 +28,7 @@ UNSEEN = (
 SEEN = "café Ελλάδα नमस्ते می\u200cخواهم 中文 👩\u200d💻 ✔\ufe0f a\u0301 \u00a0\u3000 \\x1b"
 
 
-@pytest.mark.parametrize("character", UNSEEN, ids=lambda one: f"U+{ord(one):04X}")
+@pytest.mark.parametrize("character", UNSEEN, ids=lambda sign: f"U+{ord(sign):04X}")
 def test_what_nobody_can_see_is_escaped(character: str) -> None:
     """Characters that hide, reverse or break the text around them are escaped."""
     for lines in (True, False):

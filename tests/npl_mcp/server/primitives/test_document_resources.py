@@ -28,8 +28,8 @@ def read(settings: Settings, *paths: str, **changes: Any) -> list[str]:
             texts.append(content.text)
         return texts
 
-    found: list[str] = with_client(settings, ask, **changes)
-    return found
+    texts: list[str] = with_client(settings, ask, **changes)
+    return texts
 
 
 def test_whole_documents(settings: Settings, docs: Path) -> None:

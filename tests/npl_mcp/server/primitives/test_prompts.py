@@ -32,8 +32,8 @@ def listed(settings: Settings, **changes: Any) -> dict[str, Any]:
     async def ask(client: Client[Any]) -> dict[str, Any]:
         return {prompt.name: prompt for prompt in await client.list_prompts()}
 
-    found: dict[str, Any] = with_client(settings, ask, **changes)
-    return found
+    prompts: dict[str, Any] = with_client(settings, ask, **changes)
+    return prompts
 
 
 def asked(settings: Settings, name: str, **arguments: str) -> str:
@@ -56,9 +56,10 @@ def test_what_comes_with_the_program(settings: Settings) -> None:
     assert list(prompts) == [path.stem for path in files]
     assert prompts["npl-worklog"].description
     assert prompts["code-reviewer"].description.startswith("Reviews a code change")
-    assert {tuple((one.name, one.required) for one in prompt.arguments) for prompt in prompts.values()} == {
-        (("task", False),)
-    }
+    assert {
+        tuple((argument.name, argument.required) for argument in prompt.arguments)
+        for prompt in prompts.values()
+    } == {(("task", False),)}
 
 
 def test_a_prompt_and_what_it_is_about(settings: Settings) -> None:
@@ -75,7 +76,9 @@ def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None
     write(docs / "prompts", "npl-worklog.md", "Mine.\n")
     prompts = listed(settings)
     assert prompts["bed"].description == "Plan a bed"
-    assert [(one.name, one.description, one.required) for one in prompts["bed"].arguments] == [
+    assert [
+        (argument.name, argument.description, argument.required) for argument in prompts["bed"].arguments
+    ] == [
         ("plant", "What will grow there", True),
         ("place", "Where it lies", True),
     ]
@@ -106,7 +109,7 @@ def test_forms_of_declared_arguments(
     """Arguments are declared in the protocol's form or as names alone."""
     write(docs / "prompts", "short.md", f"---\narguments: {fields}\n---\n{{a}} and {{b}}\n")
     arguments = listed(settings)["short"].arguments
-    assert [(one.name, one.description, one.required) for one in arguments] == expected
+    assert [(argument.name, argument.description, argument.required) for argument in arguments] == expected
 
 
 def test_an_argument_that_is_not_required_may_be_left_out(settings: Settings, docs: Path) -> None:

@@ -324,6 +324,6 @@ def test_a_server_warns_of_an_old_sqlite_once(
                 await client.call_tool("chat_create_room", {"name": f"room{number}", "members": ["a"]})
 
     anyio.run(run)
-    assert [one.message for one in caplog.records if "can damage" in one.message] == [
+    assert [record.message for record in caplog.records if "can damage" in record.message] == [
         f"{sqlite.weakness()}; {sqlite.REMEDY}"
     ]

@@ -130,7 +130,7 @@ def say(app: App, text: str) -> dict[str, Any]:
 
 def said(app: App) -> list[str]:
     feed = ask(app, "chat_get_feed", room_id=1, limit=1_000)["data"]["items"]
-    return [one["data"]["message"] for one in feed if one["event_type"] == "message"]
+    return [event["data"]["message"] for event in feed if event["event_type"] == "message"]
 
 
 # Which request of a call is where the network stands still; the last one commits.
@@ -153,12 +153,12 @@ def test_a_network_that_stands_still_ends_a_call_and_nothing_is_done_later(
     assert body["error_code"] == "DATABASE_ERROR"
     assert "try again" in body["error"]
     assert (UNKNOWN in body["error"]) is commits
-    found = [*["before"] * 6, "counted", *(["lost"] if commits and done else [])]
-    assert said(other) == found
+    expected = [*["before"] * 6, "counted", *(["lost"] if commits and done else [])]
+    assert said(other) == expected
     assert say(other, "meanwhile")["success"]
     net.resume()
     assert say(app, "after")["success"]
-    assert said(app) == said(other) == [*found, "meanwhile", "after"]
+    assert said(app) == said(other) == [*expected, "meanwhile", "after"]
     assert app.stores.database.check() == []
 
 
@@ -218,7 +218,7 @@ def test_a_waiting_reader_survives(
     harm(net)
     assert say(other, "news")["success"]
     body = future.result(SOON)
-    assert [one["data"]["message"] for one in body["data"]["items"]] == ["news"]
+    assert [event["data"]["message"] for event in body["data"]["items"]] == ["news"]
 
 
 @pytest.mark.usefixtures("impatient")

@@ -66,7 +66,7 @@ def say(app: App, text: str) -> dict[str, Any]:
 
 def messages(app: App) -> list[str]:
     feed = ask(app, "chat_get_feed", room_id=1, limit=1_000)["data"]["items"]
-    return [one["data"]["message"] for one in feed if one["event_type"] == "message"]
+    return [event["data"]["message"] for event in feed if event["event_type"] == "message"]
 
 
 def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: Server) -> None:
@@ -87,8 +87,8 @@ def test_a_server_that_is_killed_costs_calls_and_nothing_else(app: App, server: 
     stop.set()
     writer.join()
     refused = [say(app, "lost"), ask(app, "chat_get_feed", room_id=1)]
-    assert [one["error_code"] for one in refused] == ["DATABASE_ERROR"] * 2
-    assert all("try again" in one["error"] for one in refused)
+    assert [answer["error_code"] for answer in refused] == ["DATABASE_ERROR"] * 2
+    assert all("try again" in answer["error"] for answer in refused)
     server.ask("start")
     assert say(app, "after")["success"]
     stored = messages(app)
@@ -125,16 +125,16 @@ def test_a_full_disk_refuses_what_finds_no_room(app: App, server: Server, case: 
     try:
         answers = [store(app, number) for number in range(5)]
         assert say(app, "short")["success"]
-        kept = [one["data"]["artifact_id"] for one in answers if one["success"]]
-        assert all(is_stored(app, one) for one in kept)
+        kept = [answer["data"]["artifact_id"] for answer in answers if answer["success"]]
+        assert all(is_stored(app, artifact) for artifact in kept)
     finally:
         server.ask("files -1")
-    refused = [one for one in answers if not one["success"]]
+    refused = [answer for answer in answers if not answer["success"]]
     assert len(kept) == ask(app, "artifact_list")["data"]["total"] == 5 - len(refused) < 5
-    assert {one["error_code"] for one in refused} == {"DATABASE_ERROR"}
-    assert all(reason in one["error"] and "try again" in one["error"] for one in refused)
+    assert {answer["error_code"] for answer in refused} == {"DATABASE_ERROR"}
+    assert all(reason in answer["error"] and "try again" in answer["error"] for answer in refused)
     new = store(app, 9)["data"]["artifact_id"]
-    assert all(is_stored(app, one) for one in [*kept, new])
+    assert all(is_stored(app, artifact) for artifact in [*kept, new])
     assert messages(app) == ["short"]
     assert app.stores.database.check() == []
 
@@ -147,14 +147,14 @@ def test_a_disk_without_room_for_the_log_costs_calls_and_nothing_else(app: App, 
         answers = [store(app, number) for number in range(3)]
     finally:
         server.ask("files -1")
-    assert {one["error_code"] for one in answers if not one["success"]} == {"DATABASE_ERROR"}
-    assert all("try again" in one["error"] for one in answers if not one["success"])
-    assert not all(one["success"] for one in answers)
+    assert {answer["error_code"] for answer in answers if not answer["success"]} == {"DATABASE_ERROR"}
+    assert all("try again" in answer["error"] for answer in answers if not answer["success"])
+    assert not all(answer["success"] for answer in answers)
     until_it_is_back(app, server)
     assert messages(app) == kept
-    stored = {one["id"] for one in ask(app, "artifact_list")["data"]["items"]}
-    assert stored >= {one["data"]["artifact_id"] for one in answers if one["success"]}
-    assert all(is_stored(app, one) for one in stored)
+    stored = {row["id"] for row in ask(app, "artifact_list")["data"]["items"]}
+    assert stored >= {answer["data"]["artifact_id"] for answer in answers if answer["success"]}
+    assert all(is_stored(app, artifact) for artifact in stored)
     assert say(app, "after")["success"]
     assert app.stores.database.check() == []
 

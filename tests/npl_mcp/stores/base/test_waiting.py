@@ -42,7 +42,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Databa
 
 
 @contextmanager
-def held(folder: Path, *, whole: bool) -> Iterator[None]:
+def locked(folder: Path, *, whole: bool) -> Iterator[None]:
     """Hold the lock of writers, or keep everybody out. The driver is the stores' own: the system's locks keep
     out other processes, not another library in this one.
     """
@@ -81,7 +81,7 @@ def test_reads_do_not_wait_for_writers_that_wait(
     database: Database, tmp_path: Path, calls: ThreadPoolExecutor
 ) -> None:
     """Fifty writers wait for another program, and still wait after later reads are done."""
-    with held(tmp_path, whole=False):
+    with locked(tmp_path, whole=False):
         writers = [calls.submit(write, database) for _ in range(WRITERS)]
         for reader in [calls.submit(read, database) for _ in range(5)]:
             reader.result()
@@ -94,7 +94,7 @@ def test_a_writer_has_its_time_from_its_call_on(
     database: Database, tmp_path: Path, calls: ThreadPoolExecutor
 ) -> None:
     """A hasty writer gives up behind fifty patient ones, which continue to wait."""
-    with held(tmp_path, whole=False):
+    with locked(tmp_path, whole=False):
         writers = [calls.submit(write, database) for _ in range(WRITERS)]
         with pytest.raises(DatabaseError, match="again"):
             write(database)
@@ -109,13 +109,13 @@ def test_opening_is_waited_for_no_longer_than_a_call_may(
 ) -> None:
     """While a program keeps everybody out, a hasty call gives up behind the patient one that opens."""
     database.close()
-    with held(tmp_path, whole=True):
-        opening = [calls.submit(one, database) for one in [write, read] * (WRITERS // 2)]
+    with locked(tmp_path, whole=True):
+        opening = [calls.submit(work, database) for work in [write, read] * (WRITERS // 2)]
         with pytest.raises(DatabaseError, match="again"):
             call(database)
-        assert not any(one.done() for one in opening)
-    for one in opening:
-        one.result()
+        assert not any(opener.done() for opener in opening)
+    for opener in opening:
+        opener.result()
 
 
 def test_a_refused_row_closes_no_connection(tmp_path: Path) -> None:
