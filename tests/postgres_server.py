@@ -139,7 +139,7 @@ class _Keeper:
 
     def _started(self) -> subprocess.Popen[bytes]:
         settings = ("listen_addresses=", f"unix_socket_directories={self._folder}", *self._settings)
-        options = [part for one in settings for part in ("-c", one)]
+        options = [part for setting in settings for part in ("-c", setting)]
         with (self._folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [self._programs / "postgres", "-D", self._folder / "data", *options],

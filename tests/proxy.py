@@ -152,9 +152,9 @@ class Network:
 
 
 def _end(*sockets: socket.socket) -> None:
-    for one in sockets:
+    for end in sockets:
         with suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
+            end.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -39,8 +39,8 @@ def replicas(
     """Run several servers, started at one moment and always ended; see :func:`replica`."""
     with ExitStack() as stack, ThreadPoolExecutor(number) as pool:
 
-        def start(one: int) -> Running:
-            return stack.enter_context(replica(folder, address, one, *flags, **variables))
+        def start(number: int) -> Running:
+            return stack.enter_context(replica(folder, address, number, *flags, **variables))
 
         yield list(pool.map(start, range(number)))
 

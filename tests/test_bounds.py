@@ -34,8 +34,8 @@ TOML = {
 }
 
 
-def fields(one: str, count: int) -> str:
-    return "---\n" + "".join(f"k{number}: {one}\n" for number in range(count)) + "---\n"
+def fields(value: str, count: int) -> str:
+    return "---\n" + "".join(f"k{number}: {value}\n" for number in range(count)) + "---\n"
 
 
 def with_pipe(folder: Path) -> None:

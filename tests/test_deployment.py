@@ -29,12 +29,12 @@ def compose() -> dict[str, Any]:
 
 def test_replicas_differ_in_their_data_alone(compose: dict[str, Any]) -> None:
     """They run as the image's user, search one folder, and write only to their own volume."""
-    replicas = {name: one for name, one in compose["services"].items() if name.startswith("npl")}
+    replicas = {name: service for name, service in compose["services"].items() if name.startswith("npl")}
     assert len(replicas) == REPLICAS
     docs = "${DOCS:-./docs}:/docs:ro"
-    assert all(one["volumes"] == [f"{name}:/data", docs] for name, one in replicas.items())
-    assert all(one["environment"]["NPL_ROOTS"] == "/docs" for one in replicas.values())
-    first, *others = ({**one, "volumes": []} for one in replicas.values())
+    assert all(service["volumes"] == [f"{name}:/data", docs] for name, service in replicas.items())
+    assert all(service["environment"]["NPL_ROOTS"] == "/docs" for service in replicas.values())
+    first, *others = ({**service, "volumes": []} for service in replicas.values())
     assert others == [first] * (REPLICAS - 1)
     assert first["read_only"] is True
     assert first["cap_drop"] == ["ALL"]
@@ -46,7 +46,7 @@ def test_replicas_differ_in_their_data_alone(compose: dict[str, Any]) -> None:
 
 def test_the_files_have_the_form_that_is_asked_for(compose: dict[str, Any]) -> None:
     """Names that the specification does not know are refused, and the linter reports nothing."""
-    said = {name: one for name, one in compose.items() if not name.startswith("x-")}
+    said = {name: value for name, value in compose.items() if not name.startswith("x-")}
     Compose.model_validate(said)
     service = {**said["services"]["npl1"], "readonly": True}
     with pytest.raises(ValidationError, match="readonly"):
@@ -62,9 +62,9 @@ def test_all_that_is_named_is_there(compose: dict[str, Any]) -> None:
     services = compose["services"]
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)
-        named = {one.partition(":")[0] for one in service["volumes"] if one[0] not in "./$"}
+        named = {volume.partition(":")[0] for volume in service["volumes"] if volume[0] not in "./$"}
         assert named <= set(compose["volumes"])
-        assert {one["source"] for one in service.get("configs", ())} <= set(compose["configs"])
+        assert {config["source"] for config in service.get("configs", ())} <= set(compose["configs"])
     assert re.findall(r"docker compose (?:build|run --rm) (\w+)", COMPOSE) == ["npl1", "npl1"]
 
 
@@ -85,7 +85,7 @@ def test_the_balancer_asks_each_replica_whether_it_is_ready(compose: dict[str, A
 
 def test_variables_and_commands_are_those_of_the_programs() -> None:
     """Every variable that is set has a meaning."""
-    known = {one.variable for one in settings.SETTINGS.values()}
+    known = {setting.variable for setting in settings.SETTINGS.values()}
     used = set(re.findall(r"\bNPL_\w+", COMPOSE + DOCKERFILE))
     assert used <= known
     assert 'CMD ["npl-mcp-server"]' in DOCKERFILE

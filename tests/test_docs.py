@@ -140,8 +140,8 @@ Prune fruit trees in late winter. Apples need a cut every year.
 
 def console_steps() -> list[tuple[str, str]]:
     """Return each command of the guide to the command lines, and what it prints."""
-    found = re.findall(r"^(`{3,})console\n(.*?)^\1\n", COMMANDS, re.MULTILINE | re.DOTALL)
-    steps = [step for _, block in found for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    blocks = re.findall(r"^(`{3,})console\n(.*?)^\1\n", COMMANDS, re.MULTILINE | re.DOTALL)
+    steps = [step for _, block in blocks for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
     return [(command, output) for command, _, output in (step.partition("\n") for step in steps)]
 
 
@@ -220,9 +220,9 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
 def test_the_documents_name_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
     """Every word behind a program's name, in code, is a command that its help lists."""
     code = "\n".join(
-        found
+        text
         for name in ("README", "GUIDE", "SETTINGS", "COMMANDS", "OPERATIONS", "MIGRATION", "CONTRIBUTING")
-        for found in re.findall(
+        for text in re.findall(
             r"`[^`\n]+`|^(?:\$ )?npl-.*$", (ROOT / f"{name}.md").read_text("utf-8"), re.MULTILINE
         )
     )

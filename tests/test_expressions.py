@@ -59,7 +59,7 @@ MADE = {
     "npl_mcp/app/searching.py": ("search", [re.compile(r"(?<!\w)a\ b(?!\w)")]),
     "npl_mcp/config/kinds.py": (
         "fullmatch",
-        [re.compile(one.pattern) for one in vars(kinds).values() if isinstance(one, kinds.ValueKind)],
+        [re.compile(kind.pattern) for kind in vars(kinds).values() if isinstance(kind, kinds.ValueKind)],
     ),
     "npl_mcp/documents/change_requests.py": ("match", [re.compile(r"AB-0*1(?![0-9])", re.IGNORECASE)]),
     "npl_mcp/stores/base/sqlite.py": ("search", [re.compile(r"IN :ab\b")]),
@@ -99,7 +99,7 @@ class Expression(NamedTuple):
 @cache
 def expressions(folder: Path) -> tuple[Expression, ...]:
     """Return every expression in the source files of a folder with each way it is used."""
-    found: dict[tuple[str, Any, int, str], Expression] = {}
+    unique: dict[tuple[str, Any, int, str], Expression] = {}
     for path in sources()[folder]:
         name = path.relative_to(ROOT).as_posix()
         module = importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
@@ -107,8 +107,10 @@ def expressions(folder: Path) -> tuple[Expression, ...]:
         for label, pattern, uses in (*kept(module, methods(nodes)), *written(module, nodes, name)):
             for use in sorted(uses):
                 where = f"{name}:{label}"
-                found.setdefault((name, pattern.pattern, pattern.flags, use), Expression(where, pattern, use))
-    return tuple(found.values())
+                unique.setdefault(
+                    (name, pattern.pattern, pattern.flags, use), Expression(where, pattern, use)
+                )
+    return tuple(unique.values())
 
 
 @cache
@@ -135,7 +137,7 @@ def methods(nodes: Collection[ast.AST]) -> dict[str, set[str]]:
 
 def kept(module: Any, called: dict[str, set[str]]) -> Iterator[tuple[str, re.Pattern[Any], set[str]]]:
     """Return the compiled expressions a module or its classes keep, its own and those it imports."""
-    holders = [module, *(one for one in vars(module).values() if isinstance(one, type))]
+    holders = [module, *(value for value in vars(module).values() if isinstance(value, type))]
     for name, value in [pair for holder in holders for pair in vars(holder).items()]:
         parts = value.values() if isinstance(value, dict) else value
         for part in parts if isinstance(parts, Collection) and not isinstance(parts, str) else [value]:
@@ -160,11 +162,11 @@ def written(
             continue
         if node.func.attr not in SEARCHING | ANCHORED | {"compile"}:
             continue
-        flags = [one for one in (*node.args[1:], *(key.value for key in node.keywords)) if is_flag(one)]
+        flags = [part for part in (*node.args[1:], *(key.value for key in node.keywords)) if is_flag(part)]
         try:
             space = {**vars(module), "re": re}
             source = eval(compile(ast.Expression(node.args[0]), name, "eval"), space)
-            given = sum(eval(compile(ast.Expression(one), name, "eval"), space) for one in flags)
+            given = sum(eval(compile(ast.Expression(part), name, "eval"), space) for part in flags)
             patterns = [re.compile(source, given)]
             use = node.func.attr if node.func.attr in ANCHORED else "search"
         except NameError:  # a local variable: put together when it runs
@@ -175,12 +177,12 @@ def written(
 
 
 def is_flag(node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Attribute) and one.attr.isupper() for one in ast.walk(node))
+    return any(isinstance(part, ast.Attribute) and part.attr.isupper() for part in ast.walk(node))
 
 
 def slow_text(*expressions: tuple[str | bytes, int, str]) -> str | None:
     """Return the first expression with a text that takes it too long, if there is one."""
-    lines = "".join(f"{one!r}\n" for one in expressions)
+    lines = "".join(f"{expression!r}\n" for expression in expressions)
     command = [sys.executable, "-m", "tests.expressions"]
     done = subprocess.run(command, cwd=ROOT, input=lines, stdout=subprocess.PIPE, text=True, check=False)
     assert done.returncode in (0, -signal.SIGVTALRM)
@@ -197,13 +199,18 @@ def test_a_slow_expression_is_found(name: str) -> None:
 @pytest.mark.parametrize("folder", sources(), ids=lambda folder: folder.relative_to(ROOT).as_posix())
 def test_time_grows_with_the_text_and_no_faster(folder: Path) -> None:
     assert (
-        slow_text(*((one.pattern.pattern, int(one.pattern.flags), one.use) for one in expressions(folder)))
+        slow_text(
+            *(
+                (expression.pattern.pattern, int(expression.pattern.flags), expression.use)
+                for expression in expressions(folder)
+            )
+        )
         is None
     )
 
 
 def test_all_expressions_are_looked_at() -> None:
-    places = {one.where for folder in sources() for one in expressions(folder)}
+    places = {expression.where for folder in sources() for expression in expressions(folder)}
     for name in ("annotation.py:_FOOTNOTE", "paths.py:_NUMBERING"):
         assert any(name in where for where in places), name
     assert len(places) > 60

@@ -60,9 +60,9 @@ def test_the_minimum_version_of_a_package_is_the_oldest_pinned_version() -> None
     extras = PROJECT["optional-dependencies"]
     texts = (*PROJECT["dependencies"], *extras["postgres"])
     minimums: dict[str, list[Version]] = {}
-    for one in map(Requirement, texts):
-        minimum = [Version(part.version) for part in one.specifier if part.operator == ">="]
-        minimums.setdefault(one.name.lower(), []).extend(minimum)
+    for requirement in map(Requirement, texts):
+        minimum = [Version(part.version) for part in requirement.specifier if part.operator == ">="]
+        minimums.setdefault(requirement.name.lower(), []).extend(minimum)
     assert {name: min(versions) for name, versions in minimums.items()} == {
         name: min(pinned[name]) for name in minimums
     }
@@ -95,10 +95,14 @@ def test_the_registry_entry_is_about_this_package() -> None:
     (package,) = entry["packages"]
     assert entry["name"].partition("/")[2] == package["identifier"] == PROJECT["name"]
     assert entry["version"] == package["version"] == PROJECT["version"]
-    given = [text for one in package["packageArguments"] for text in (one["name"], one.get("value", "x"))]
+    given = [
+        text
+        for argument in package["packageArguments"]
+        for text in (argument["name"], argument.get("value", "x"))
+    ]
     parser().parse_args(given)
     known = {setting.variable for setting in SETTINGS.values()}
-    assert {one["name"] for one in package["environmentVariables"]} <= known
+    assert {variable["name"] for variable in package["environmentVariables"]} <= known
 
 
 def test_a_bundle_starts_the_server_in_the_folder_that_was_chosen(tmp_path: Path) -> None:
@@ -151,8 +155,11 @@ def test_the_calls_the_skill_teaches_are_answered(tmp_path: Path, settings: Sett
     assert set(re.findall(r"\bnpl_\w+", text)) <= {spec.name for spec in listed_tools()}
     examples = ast.parse("".join(re.findall(r"^```python\n([^`]*)```$", text, re.MULTILINE))).body
     requests = [
-        (one.value.func.id, {given.arg: ast.literal_eval(given.value) for given in one.value.keywords})
-        for one in examples
+        (
+            example.value.func.id,
+            {given.arg: ast.literal_eval(given.value) for given in example.value.keywords},
+        )
+        for example in examples
     ]
     answers = calls(replace(settings, roots=(tmp_path / "project",)), requests)
     assert len(answers) == 3
@@ -173,7 +180,9 @@ def test_the_source_archive_is_told_of_every_file_that_is_published() -> None:
     always = ["pyproject.toml"]
     listed = [*always, *SDIST["include"]]
     left_out = [
-        name for name in contents.SOURCES if not any(fnmatch(name.split("/")[0], one) for one in listed)
+        name
+        for name in contents.SOURCES
+        if not any(fnmatch(name.split("/")[0], pattern) for pattern in listed)
     ]
     assert left_out == []
     assert all((ROOT / name).exists() for name in contents.SOURCES)

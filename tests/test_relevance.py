@@ -30,9 +30,9 @@ def answers() -> list[tuple[int, int]]:
         ranking = rank(collection, query)
         hits = ranking.hits
         places = [
-            (one.document.path, one.tree.sections[hit.section].name)
+            (document.document.path, document.tree.sections[hit.section].name)
             for hit in hits
-            for one in [collection.documents[hit.document]]
+            for document in [collection.documents[hit.document]]
         ]
         wanted = (label["file"], label["heading"])
         kept = cut(ranking)

@@ -57,20 +57,20 @@ def check_contents(wheel: Path, sdist: Path, folder: Path) -> None:
     same("what is installed from the source archive", contents.installed(folder), contents.in_wheel(wheel))
 
 
-def same(what: str, found: set[str], expected: set[str]) -> None:
+def same(what: str, actual: set[str], expected: set[str]) -> None:
     """Stop with the missing or superfluous names."""
-    if found != expected:
-        missing, more = sorted(expected - found), sorted(found - expected)
+    if actual != expected:
+        missing, more = sorted(expected - actual), sorted(actual - expected)
         raise SystemExit(f"{what} lacks {missing} and has {more} beside what it should")
 
 
 def try_with(version: str, wheel: Path, folder: Path) -> str:
     """Try the wheel in a new environment, alone and then with all extras; return a summary."""
-    found = pythons.find(version)
-    if found is None:
+    base = pythons.find(version)
+    if base is None:
         return "not here, not tried"
     environment = folder / "env"
-    run(found, "-m", "venv", "--without-pip", str(environment))
+    run(base, "-m", "venv", "--without-pip", str(environment))
     python, program = (str(environment / "bin" / name) for name in ("python", PROJECT["name"]))
     install(python, str(wheel))
     tools = first_answer(lambda notes: [program, "--root", str(notes)], folder / "base")

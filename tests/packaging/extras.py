@@ -19,7 +19,9 @@ def check(program: str, folder: Path, *, complete: bool) -> None:
     """
     folder.mkdir(parents=True)
     base = [program, "--data-dir", str(folder / "data")]
-    findings = {one["name"]: one for one in json.loads(said(base, "doctor", "--json"))["findings"]}
+    findings = {
+        finding["name"]: finding for finding in json.loads(said(base, "doctor", "--json"))["findings"]
+    }
     assert findings["vocabulary"]["text"].endswith("exactly" if complete else "estimated"), findings
     assert ("install npl-mcp[postgres]" in said(base, "check", NPL_DATABASE_URL=NOWHERE)) != complete
 

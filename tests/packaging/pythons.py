@@ -15,7 +15,7 @@ SAY_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 def supported() -> list[str]:
     """Return the versions that the project file names, as ``3.10``."""
-    return [one.removeprefix(CLASSIFIER) for one in PROJECT["classifiers"] if one.startswith(CLASSIFIER)]
+    return [line.removeprefix(CLASSIFIER) for line in PROJECT["classifiers"] if line.startswith(CLASSIFIER)]
 
 
 def find(version: str) -> str | None:

@@ -61,19 +61,20 @@ def main() -> None:
         subprocess.run(pip, check=True)
         (packages,) = python.parents[1].glob("lib/python*/site-packages")
         installed = {
-            canonicalize_name(one.metadata["Name"]): one for one in distributions(path=[str(packages)])
+            canonicalize_name(package.metadata["Name"]): package
+            for package in distributions(path=[str(packages)])
         }
         rows = table(installed)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
     PAGE.write_text(before + MARKS[0] + rows + MARKS[1] + rest.partition(MARKS[1])[2], encoding="utf-8")
 
 
-def table(found: dict[str, Distribution]) -> str:
+def table(installed: dict[str, Distribution]) -> str:
     """Return the rows, heaviest first, and their sum."""
-    left = {name: size(one) for name, one in found.items()}
+    left = {name: size(package) for name, package in installed.items()}
     rows = []
     for roots, why in ROWS:
-        names = [name for name in closure(found, roots) if name in left]
+        names = [name for name in closure(installed, roots) if name in left]
         sizes = {name: left.pop(name) for name in names}
         heavy = sorted((name for name in names if sizes[name] >= HEAVY), key=sizes.__getitem__, reverse=True)
         rows.append((sum(sizes.values()), len(names), dict.fromkeys((*roots, *heavy)), why))
@@ -87,9 +88,9 @@ def table(found: dict[str, Distribution]) -> str:
     return "\n".join([*lines, f"| all | {megabytes(total[0])} | {total[1]} | |", ""])
 
 
-def size(one: Distribution) -> int:
+def size(package: Distribution) -> int:
     """Return how many bytes a package takes on the disk, compiled modules included."""
-    paths = {Path(str(one.locate_file(file))) for file in one.files or ()}
+    paths = {Path(str(package.locate_file(file))) for file in package.files or ()}
     return sum(path.stat().st_blocks * 512 for path in paths if path.is_file())
 
 
@@ -97,16 +98,16 @@ def megabytes(count: int) -> str:
     return f"{count / 1e6:.0f}"
 
 
-def closure(found: dict[str, Distribution], roots: tuple[str, ...]) -> Iterable[str]:
+def closure(installed: dict[str, Distribution], roots: tuple[str, ...]) -> Iterable[str]:
     """Return installed packages and all they need."""
     seen: set[tuple[str, str]] = set()
     waiting = [(root, "") for root in roots]
     while waiting:
         name, extra = waiting.pop()
-        if (name, extra) in seen or name not in found:
+        if (name, extra) in seen or name not in installed:
             continue
         seen.add((name, extra))
-        for text in found[name].requires or ():
+        for text in installed[name].requires or ():
             needed = Requirement(text)
             if needed.marker is None or needed.marker.evaluate({"extra": extra}):
                 other = canonicalize_name(needed.name)

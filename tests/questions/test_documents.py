@@ -27,8 +27,8 @@ def test_strangers_get_an_answer(
     main(["test", "--json"])
     report = json.loads(capsys.readouterr().out)
     outcomes = report["outcomes"][QUESTIONS]
-    assert [one["wrong"] for one in outcomes if one["wrong"]] == []
+    assert [row["wrong"] for row in outcomes if row["wrong"]] == []
     assert report["problems"] == []
-    missed = [one["question"]["text"] for one in outcomes if not one["held"]]
+    missed = [row["question"]["text"] for row in outcomes if not row["held"]]
     assert report["asked"] >= 60
     assert report["held"] >= FLOOR, missed

@@ -21,9 +21,9 @@ from tests import engines
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    found = engines.database(tmp_path / "data")
-    yield found
-    found.close()
+    made = engines.database(tmp_path / "data")
+    yield made
+    made.close()
 
 
 @pytest.mark.engine("sqlite")
@@ -122,7 +122,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert alice == ["alice", "valid", "never", "read", "artifact,chat,npl,review,session,worklog", "all"]
     assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}"]
     read = json.loads(run(capsys, folder, "list", "--json")[1])
-    assert [(one["name"], one["read_only"], one["roots"]) for one in read] == [
+    assert [(row["name"], row["read_only"], row["roots"]) for row in read] == [
         ("alice", True, None),
         ("bob", False, [str(Path("docs").absolute())]),
     ]

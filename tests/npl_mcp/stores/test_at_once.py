@@ -95,7 +95,7 @@ def test_appends_are_numbered_without_gap_and_none_is_lost(
         lambda number: {"room_id": room, "persona": "ann", "message": f"@ben {number}"},
     )
     feed = balancer.do("chat_get_feed", room_id=room, limit=100)["items"]
-    said = [(one["id"], one["data"]["message"]) for one in feed if one["event_type"] == "message"]
+    said = [(event["id"], event["data"]["message"]) for event in feed if event["event_type"] == "message"]
     assert said == sorted((body["data"]["event_id"], f"@ben {at}") for at, body in enumerate(sent))
     inbox = balancer.do("chat_get_notifications", persona="ben", limit=100)
     assert inbox["total"] == len(sent)
@@ -123,8 +123,8 @@ def test_what_is_created_at_once_has_an_id_of_its_own(servers: Sequence[Running]
     )
     ids = [body["data"]["artifact_id"] for body in bodies]
     assert len(set(ids)) == len(ids)
-    for number, one in enumerate(ids):
-        created = balancer.do("artifact_get", artifact_id=one)
+    for number, made in enumerate(ids):
+        created = balancer.do("artifact_get", artifact_id=made)
         assert (created["artifact_name"], created["content"]) == (f"a{number}", f"content {number % 2}")
 
 

@@ -20,9 +20,9 @@ NOW = datetime.now(timezone.utc)
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    found = engines.database(tmp_path / "data")
-    yield found
-    found.close()
+    made = engines.database(tmp_path / "data")
+    yield made
+    made.close()
 
 
 def call(ago: timedelta = timedelta(), **given: object) -> LoggedCall:
@@ -51,7 +51,7 @@ def test_the_latest_calls_come_first(database: Database) -> None:
         module.add, [replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)]
     )
     page = database.reading(module.latest, CallFilter(), 3)
-    assert [(one.who, one.tool) for one in page[1:]] == [("ben", "z"), ("ben", "y")]
+    assert [(row.who, row.tool) for row in page[1:]] == [("ben", "z"), ("ben", "y")]
     (only,) = database.reading(module.latest, CallFilter(owner="cleo"), ALL)
     assert only == replace(failed, id=7, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)
 
@@ -61,9 +61,9 @@ def test_old_calls_and_those_that_are_too_many_are_removed(
 ) -> None:
     monkeypatch.setattr(module, "MAX_CALLS", 3)
     database.writing(module.add, [call(ago=timedelta(days=KEPT_DAYS + 1)), call()])
-    assert [one.id for one in database.reading(module.latest, CallFilter(), ALL)] == [2]
+    assert [row.id for row in database.reading(module.latest, CallFilter(), ALL)] == [2]
     database.writing(module.add, [call(tool=str(at)) for at in range(4)])
-    assert [one.tool for one in database.reading(module.latest, CallFilter(), ALL)] == ["3", "2", "1"]
+    assert [row.tool for row in database.reading(module.latest, CallFilter(), ALL)] == ["3", "2", "1"]
 
 
 def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> None:
@@ -89,8 +89,8 @@ def test_calls_of_a_kind(database: Database, chosen: Chosen, ids: list[int]) -> 
         {"outcome": "weak", "taken": ("## A",)},
         {"error": "NOT_FOUND", "context": "how"},
     ]
-    database.writing(module.add, [call(**one) for one in kinds])
-    assert [one.id for one in database.reading(module.latest, CallFilter(chosen=chosen), ALL)] == ids
+    database.writing(module.add, [call(**kind) for kind in kinds])
+    assert [row.id for row in database.reading(module.latest, CallFilter(chosen=chosen), ALL)] == ids
 
 
 def test_a_log_can_be_checked(database: Database, tmp_path: Path) -> None:
@@ -114,10 +114,11 @@ def test_a_call_is_seen_by_who_sees_all_that_it_needs(
     database: Database, domains: set[str] | None, expected: list[str]
 ) -> None:
     database.writing(
-        module.add, [call(domains=one, tool=one) for one in ("", "npl", "chat", "review artifact")]
+        module.add,
+        [call(domains=domains, tool=domains) for domains in ("", "npl", "chat", "review artifact")],
     )
     seen = CallFilter(domains=None if domains is None else frozenset(domains))
-    assert [one.tool for one in database.reading(module.latest, seen, ALL)][::-1] == expected
+    assert [row.tool for row in database.reading(module.latest, seen, ALL)][::-1] == expected
 
 
 def test_where_nobody_called_nothing_is_seen(database: Database) -> None:

@@ -52,7 +52,7 @@ DAMAGE = [
     ("session", "title", NO_TEXT, False),
 ]
 if engines.ENGINE == "postgres":  # which stores no invalid text
-    DAMAGE = [one for one in DAMAGE if not one[2].startswith("CAST")]
+    DAMAGE = [row for row in DAMAGE if not row[2].startswith("CAST")]
 
 
 @pytest.fixture

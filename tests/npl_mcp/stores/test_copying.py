@@ -40,15 +40,15 @@ def test_everything_is_copied_and_goes_on(place: Path) -> None:
     source, target = engines.stores(place / "data"), engines.stores(place / "other")
     copied, revisions = copy_stores(source, target)
     assert check(target).problems == ()
-    found = rows(place / "data")
-    assert rows(place / "other") == found
-    assert copied == sum(map(len, found.values()))
-    assert revisions == len(found["revision"])
+    before = rows(place / "data")
+    assert rows(place / "other") == before
+    assert copied == sum(map(len, before.values()))
+    assert revisions == len(before["revision"])
     with source.database.read() as tx:
         artifacts = listed(tx, Slice(1_000, 0)).items
     for artifact in artifacts:
-        one, other = (stores.database.reading(content, artifact.id) for stores in (source, target))
-        assert one == other
+        first, other = (stores.database.reading(content, artifact.id) for stores in (source, target))
+        assert first == other
     given = ("next", "t", b"x", {"filename": "x.txt"})
     made = [stores.database.writing(create, *given) for stores in (source, target)]
     assert made[0]["artifact_id"] == made[1]["artifact_id"]

@@ -110,12 +110,12 @@ def test_older_rows_are_searched(place: Path) -> None:
 
 def test_an_older_project_folder_is_taken_in(place: Path) -> None:
     """If the database does not know the project, its worklogs are imported from its files."""
-    recorded = [one for one in ANSWERS if one["tool"] == "worklog_read"]
+    recorded = [answer for answer in ANSWERS if answer["tool"] == "worklog_read"]
     assert len(recorded) == 3
     with opened(place, data="empty") as app:
         assert import_folder(app.database, app.project).sessions > 0
-        for one in recorded:
-            assert kept(one["data"], ask(app, one["tool"], one["arguments"]))
+        for answer in recorded:
+            assert kept(answer["data"], ask(app, answer["tool"], answer["arguments"]))
 
 
 def test_a_newer_data_folder_is_refused_and_not_touched(place: Path) -> None:

@@ -55,9 +55,9 @@ def statements() -> Iterator[str]:
     """Write the libraries as earlier versions did."""
     for (number, name, newest), files in LIBRARIES.items():
         yield f"INSERT INTO library VALUES ({number}, '{name}', '{NOW}', {newest})"
-        for one in range(1, newest + 1):
-            present = sum(first <= one <= last for *_, first, last in files)
-            row = f"{number}, {one}, '{NOW}', 'ann', NULL, '', {present}, 0, 0, 0, 0"
+        for revision in range(1, newest + 1):
+            present = sum(first <= revision <= last for *_, first, last in files)
+            row = f"{number}, {revision}, '{NOW}', 'ann', NULL, '', {present}, 0, 0, 0, 0"
             yield f"INSERT INTO library_revision VALUES ({row})"
         for path, data, first, last in files:
             digest = blake2b(data, digest_size=16).hexdigest()
@@ -100,7 +100,7 @@ def lines(problems: str) -> list[str]:
     return [line.removeprefix("npl-mcp: ") for line in problems.splitlines()]
 
 
-def found(place: Path) -> dict[str, bytes]:
+def contents(place: Path) -> dict[str, bytes]:
     paths = (path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
     return {path.relative_to(place).as_posix(): path.read_bytes() for path in paths}
 
@@ -109,7 +109,7 @@ def test_the_newest_state_is_written_byte_for_byte(run: Run) -> None:
     """A second export finds it done."""
     for _ in range(2):
         assert run("library", "export", "new/out") == (0, "4 of 4 files of libraries are in new/out\n", "")
-        assert found(Path("new/out")) == EXPORTED
+        assert contents(Path("new/out")) == EXPORTED
 
 
 def test_nothing_is_replaced_and_no_link_is_followed(run: Run) -> None:
@@ -124,8 +124,8 @@ def test_nothing_is_replaced_and_no_link_is_followed(run: Run) -> None:
     first, second, third = lines(problems)
     assert first == "docs/guide.md: a different file, a folder or a link has this name"
     assert (second.partition(": ")[0], third.partition(": ")[0]) == ("docs/x@12:y{a,b}*.md", "notes/guide.md")
-    assert found(Path("elsewhere")) == {}
-    assert found(Path("out")) == {"docs/guide.md": b"# Mine\n", "docs/deep/er/\u5806 %.md": b""}
+    assert contents(Path("elsewhere")) == {}
+    assert contents(Path("out")) == {"docs/guide.md": b"# Mine\n", "docs/deep/er/\u5806 %.md": b""}
 
 
 @pytest.mark.parametrize("path", ["../../x.md", "/x.md", "a//x.md", "./x.md", "", "..", "a/", "a\nb.md"])
@@ -134,7 +134,7 @@ def test_a_damaged_path_leads_nowhere(run: Run, folder: Path, path: str) -> None
     code, text, problems = run("library", "export", "in/out")
     assert (code, text) == (1, "3 of 4 files of libraries are in in/out\n")
     assert "this is not the path of a file of a library" in problems
-    written = {name: data for name, data in found(Path()).items() if name.startswith("in")}
+    written = {name: data for name, data in contents(Path()).items() if name.startswith("in")}
     assert written == {f"in/out/{name}": data for name, data in EXPORTED.items() if "@" not in name}
 
 
@@ -162,7 +162,7 @@ def test_copies_have_them(run: Run, folder: Path, way: str, capsys: pytest.Captu
     os.environ.pop("NPL_DATABASE_URL", None)
     assert main(["--data-dir", "copied", "check"]) == 0
     assert main(["--data-dir", "copied", "library", "export", "out"]) == 0
-    assert found(Path("out")) == EXPORTED
+    assert contents(Path("out")) == EXPORTED
 
 
 def test_servers_say_once_that_libraries_are_not_served(folder: Path, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_token_for_libraries_sees_no_more_than_before(
 ) -> None:
     """Its row, which an earlier version wrote, has the right to push."""
     columns = "name, digest, read_only, created_at, roots, libraries, pushes"
-    limits = ", ".join("NULL" if one is None else f"'{one}'" for one in (roots, libraries, '["docs"]'))
+    limits = ", ".join("NULL" if limit is None else f"'{limit}'" for limit in (roots, libraries, '["docs"]'))
     values = f"'kim', '{'0' * 64}', 0, '{NOW}', {limits}"
     engines.execute(folder, f"INSERT INTO access_token ({columns}) VALUES ({values})")
     line = run("token", "list")[1].splitlines()[1]

@@ -48,10 +48,10 @@ def test_a_feed_goes_on_after_its_cursor(app: App) -> None:
         ask(app, "chat_send_message", room_id=1, persona="alice", message=text(number))
     first = read(app, "chat_get_feed", room_id=1, since=0)
     rest = read(app, "chat_get_feed", room_id=1, since=first["cursor"])
-    ids = [one["id"] for one in (*first["items"], *rest["items"])]
+    ids = [row["id"] for row in (*first["items"], *rest["items"])]
     assert ids == list(range(1, first["total"] + 1))
     latest = read(app, "chat_get_feed", room_id=1)
-    assert [one["id"] for one in latest["items"]] == ids[-len(latest["items"]) :]
+    assert [row["id"] for row in latest["items"]] == ids[-len(latest["items"]) :]
     newest = read(app, "chat_get_notifications", persona="bob")["items"]
     assert newest[0]["event_id"] == ids[-1]
 
@@ -62,7 +62,7 @@ def test_entries_that_remain_are_read_next(app: App) -> None:
         ask(app, "worklog_log", agent_id="a", action="did", summary=text(number))
     first = read(app, "worklog_read", agent_id="r")
     rest = read(app, "worklog_read", agent_id="r")
-    assert [one["seq"] for one in (*first["items"], *rest["items"])] == list(range(1, LONG + 1))
+    assert [row["seq"] for row in (*first["items"], *rest["items"])] == list(range(1, LONG + 1))
     assert first["remaining"] == len(rest["items"])
     with app.database.read() as tx:
         log = export(tx, app.project, None, None) / "worklog.jsonl"
@@ -75,8 +75,8 @@ def test_comments_and_revisions_are_read_by_offset(app: App) -> None:
         ask(app, "review_add_comment", review_id=1, location="line:1", comment=text(number), persona="bob")
     first = read(app, "review_get", review_id=1)
     rest = read(app, "review_get", review_id=1, offset=len(first["items"]))
-    assert [one["id"] for one in (*first["items"], *rest["items"])] == list(range(1, LONG + 1))
+    assert [row["id"] for row in (*first["items"], *rest["items"])] == list(range(1, LONG + 1))
     for number in range(LONG):
         ask(app, "artifact_add_revision", artifact_id=1, notes=text(number), **file())
     history = read(app, "artifact_history", artifact_id=1)
-    assert [one["revision_num"] for one in history["items"]][:2] == [LONG, LONG - 1]
+    assert [row["revision_num"] for row in history["items"]][:2] == [LONG, LONG - 1]

@@ -59,7 +59,7 @@ def test_a_server_of_the_version_before_works_on(app: App) -> None:
             tx.run(statement, now="2026-01-31T12:00:00.000000Z")
     assert ask(app, "session_get", session_id="old")["session"]["status"] == "active"
     room = ask(app, "chat_list_rooms", persona="ann")["items"]
-    newest = max((one["id"] for one in room), default=ask(app, "chat_list_rooms")["items"][0]["id"])
+    newest = max((event["id"] for event in room), default=ask(app, "chat_list_rooms")["items"][0]["id"])
     made = ask(app, "chat_claim_todo", persona="ann", room_id=newest)
     assert (made["claimed"], made["todo"]["description"]) == (True, "x")
     review = ask(app, "review_list", reviewer_persona="ann")["items"][0]

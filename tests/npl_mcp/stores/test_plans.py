@@ -53,8 +53,8 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 READS: list[tuple[str, dict[str, Any]]] = [
     ("session_list", {}),
     ("session_get", {"session_id": "s"}),
-    *(("chat_list_todos", {"persona": "ann", "filter": one}) for one in FILTERS),
-    *(("chat_list_todos", {"room_id": 1, "persona": "ann", "filter": one}) for one in FILTERS),
+    *(("chat_list_todos", {"persona": "ann", "filter": chosen}) for chosen in FILTERS),
+    *(("chat_list_todos", {"room_id": 1, "persona": "ann", "filter": chosen}) for chosen in FILTERS),
     *(("chat_get_feed", {"room_id": 1, **more}) for more in ({}, {"since": 3}, {"since": "2030-01-01"})),
     *(
         ("chat_get_notifications", {"persona": "bo", **more})

@@ -358,9 +358,11 @@ class Everything(RuleBasedStateMachine):
         for number in range(1, len(model.reviews) + 1):
             self.check("review_get", review_id=number)
         for archived in (False, True):
-            found = worklog_sessions(self.app, archived)
-            shown = [one for one in reversed(model.worklogs) if archived or one.archived_as is None]
-            assert masked(as_dict(found)) == [model.described(one) for one in shown]
+            listed = worklog_sessions(self.app, archived)
+            shown = [
+                worklog for worklog in reversed(model.worklogs) if archived or worklog.archived_as is None
+            ]
+            assert masked(as_dict(listed)) == [model.described(worklog) for worklog in shown]
 
     def pages(self, tool: str, total: int, **arguments: Any) -> None:
         for offset in range(0, total + 1, 3):

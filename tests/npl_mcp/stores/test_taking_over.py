@@ -140,7 +140,9 @@ def is_whole(data: Path) -> bool:
     assert ("content" in tables) == taken
     if taken:
         kept = engines.query(data, "SELECT data FROM content ORDER BY data")
-        assert [bytes(one) for (one,) in kept] == sorted({content_of(number) for number in range(REVISIONS)})
+        assert [bytes(content) for (content,) in kept] == sorted(
+            {content_of(number) for number in range(REVISIONS)}
+        )
     return taken
 
 

@@ -185,13 +185,13 @@ def examine(place: Path, acknowledged: Iterable[Acknowledged] = ()) -> Examinati
     app = App(settings_in(place))
     try:
         database = app.stores.database
-        found = {"damaged": database.check(), "miscounted": miscounted(database)}
+        problems = {"damaged": database.check(), "miscounted": miscounted(database)}
         with database.read() as tx:
-            found["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
-            found["stray or changed contents"] = _odd_contents(tx)
+            problems["lost"] = [json.dumps(said) for said in acknowledged if not _is_there(tx, said)]
+            problems["stray or changed contents"] = _odd_contents(tx)
     finally:
         app.close()
-    return found
+    return problems
 
 
 def _is_there(tx: Transaction, said: Acknowledged) -> bool:
@@ -215,7 +215,7 @@ def miscounted(database: Database) -> list[str]:
 
 
 def _odd_contents(tx: Transaction) -> list[str]:
-    found = [
+    problems = [
         f"changed: {row['digest']}"
         for row in tx.all("SELECT digest, data FROM content")
         if digest(row["data"]) != row["digest"]
@@ -223,4 +223,4 @@ def _odd_contents(tx: Transaction) -> list[str]:
     stray = (
         "SELECT digest FROM content WHERE NOT EXISTS (SELECT 1 FROM revision WHERE digest = content.digest)"
     )
-    return [*found, *(f"no row: {row['digest']}" for row in tx.all(stray))]
+    return [*problems, *(f"no row: {row['digest']}" for row in tx.all(stray))]

@@ -46,7 +46,9 @@ def garden(settings: Settings, docs: Path) -> Settings:
 
 def asked(garden: Settings, *calls: dict[str, Any]) -> list[str]:
     async def ask(client: Client[Any]) -> list[str]:
-        answers = [await client.call_tool("npl_load_tailored", {"file": "docs/", **one}) for one in calls]
+        answers = [
+            await client.call_tool("npl_load_tailored", {"file": "docs/", **arguments}) for arguments in calls
+        ]
         return [str(answer.content[0].text) for answer in answers]
 
     texts: list[str] = with_client(garden, ask)
@@ -153,8 +155,7 @@ SUBJECTS = [
 def test_several_subjects_share_the_answer(
     garden: Settings, arguments: dict[str, Any], titles: tuple[str, ...]
 ) -> None:
-    found = {row["title"] for row in data(garden, **arguments)["sections"]}
-    assert set(titles) <= found
+    assert set(titles) <= {row["title"] for row in data(garden, **arguments)["sections"]}
 
 
 def test_the_best_passage_comes_first(garden: Settings) -> None:

@@ -374,13 +374,13 @@ def test_an_archived_artifact_is_read_and_takes_nothing(settings: Settings) -> N
     assert archived["data"] == again["data"]
     assert archived["data"]["artifact_name"] == "one"
     assert [
-        (one["id"], page["data"]["total"]) for page in (listed, apart) for one in page["data"]["items"]
+        (row["id"], page["data"]["total"]) for page in (listed, apart) for row in page["data"]["items"]
     ] == [
         (2, 1),
         (1, 1),
     ]
-    assert [one["name"] for one in both["data"]["sections"]] == ["artifact:1@0", "artifact:2@0"]
-    assert [one["name"] for one in alone["data"]["sections"]] == ["artifact:2@0"]
+    assert [row["name"] for row in both["data"]["sections"]] == ["artifact:1@0", "artifact:2@0"]
+    assert [row["name"] for row in alone["data"]["sections"]] == ["artifact:2@0"]
     for answer in (revised, reviewed):
         assert (answer["error_code"], "artifact_archive" in answer["error"]) == ("OPERATION_FAILED", True)
     assert taken["error_code"] == "ALREADY_EXISTS"

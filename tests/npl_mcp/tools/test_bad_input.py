@@ -130,14 +130,14 @@ def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Setting
     async def work(client: Client[Any]) -> None:
         await client.call_tool("npl_section_index", {"file": "guide.md"})
 
-        async def one(name: str, file: str) -> None:
+        async def ask(name: str, file: str) -> None:
             await client.call_tool("npl_section_index", {"file": file}, raise_on_error=False)
             order.append(name)
 
         async with anyio.create_task_group() as group:
-            group.start_soon(one, "hostile", "hostile.md")
+            group.start_soon(ask, "hostile", "hostile.md")
             await anyio.wait_all_tasks_blocked()
-            group.start_soon(one, "small", "guide.md")
+            group.start_soon(ask, "small", "guide.md")
 
     with_client(settings, work)
     assert order == ["small", "hostile"]

@@ -302,11 +302,11 @@ def test_a_poller_sees_every_event_once(desk: Desk) -> None:
         writing = [pool.submit(write, number) for number in range(8)]
         over = False
         while not over:
-            over = all(one.done() for one in writing)
+            over = all(task.done() for task in writing)
             while (page := desk.do("get_feed", room_id=room, since=cursor, limit=3))["items"]:
                 seen.extend(event["id"] for event in page["items"])
                 cursor = page["cursor"]
-    assert seen == sorted(event for one in writing for event in one.result())
+    assert seen == sorted(event for task in writing for event in task.result())
 
 
 def test_nothing_is_waited_for_by_an_unknown_persona(desk: Desk) -> None:

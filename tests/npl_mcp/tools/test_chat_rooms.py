@@ -52,7 +52,7 @@ def test_everybody_is_mentioned_and_nobody_is_named(den: Call, text: str) -> Non
     mentions, unknown = MENTIONS[text]
     sent = say(den, text)
     assert (sent["mentions"], sent.get("unknown_mentions", [])) == (mentions, unknown)
-    assert [note["persona"] for note in sent["notifications"]] == [one for one in mentions if one != "ann"]
+    assert [note["persona"] for note in sent["notifications"]] == [name for name in mentions if name != "ann"]
 
 
 def test_a_member_of_that_name_is_not_everybody(den: Call) -> None:

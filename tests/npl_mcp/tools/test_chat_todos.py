@@ -60,10 +60,10 @@ def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
 
 def test_who_has_claimed_something_gets_it_again(den: Call, settings: Settings) -> None:
     """A claim whose answer was lost is repeated; after its end the next todo comes."""
-    one, two = todo(den), todo(den)
-    assert [claim(den, room_id=1)["todo"]["event_id"] for _ in range(2)] == [one, one]
+    first, two = todo(den), todo(den)
+    assert [claim(den, room_id=1)["todo"]["event_id"] for _ in range(2)] == [first, first]
     assert claim(den, "cy", room_id=1)["todo"]["event_id"] == two
-    den("chat_update_todo", event_id=one, persona="bo", status="done")
+    den("chat_update_todo", event_id=first, persona="bo", status="done")
     assert not claim(den, room_id=1)["claimed"]
     end_leases(settings)
     assert claim(den, room_id=1)["todo"]["event_id"] == two
@@ -113,7 +113,7 @@ def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(partial(wait, "chat_get_notifications", persona="bo"))
                 group.start_soon(partial(wait, "chat_claim_todo", persona="cy", **where))
-            claimed = next(one["todo"] for one in told if "todo" in one)
+            claimed = next(answer["todo"] for answer in told if "todo" in answer)
             assert (claimed["event_id"], claimed["assigned_to"]) == (event, "cy")
             await do("chat_update_todo", event_id=event, persona="cy", status="done")
             for note in (await do("chat_get_notifications", persona="bo"))["items"]:
@@ -132,10 +132,10 @@ def test_who_waits_for_one_todo_gets_it_when_it_is_free(settings: Settings) -> N
 
         await ask("chat_create_room", name="den", members=TEAM)
         given = {"room_id": 1, "persona": "ann", "description": "x"}
-        one = (await ask("chat_create_todo", **given))["data"]["event_id"]
-        two = (await ask("chat_create_todo", **given, blocked_by=[one]))["data"]["event_id"]
-        await ask("chat_claim_todo", persona="bo", event_id=one)
-        for event, status in ((one, "pending"), (two, "done")):
+        first = (await ask("chat_create_todo", **given))["data"]["event_id"]
+        second = (await ask("chat_create_todo", **given, blocked_by=[first]))["data"]["event_id"]
+        await ask("chat_claim_todo", persona="bo", event_id=first)
+        for event, status in ((first, "pending"), (second, "done")):
             answers = []
 
             async def wait(event: int = event, answers: list[Any] = answers) -> None:
@@ -145,12 +145,12 @@ def test_who_waits_for_one_todo_gets_it_when_it_is_free(settings: Settings) -> N
                 group.start_soon(wait)
                 await anyio.wait_all_tasks_blocked()
                 assert answers == []
-                who = "bo" if event == one else "cy"
-                await ask("chat_update_todo", event_id=one, persona=who, status=status)
+                who = "bo" if event == first else "cy"
+                await ask("chat_update_todo", event_id=first, persona=who, status=status)
             assert answers[0]["data"]["todo"]["event_id"] == event
-        done = await ask("chat_claim_todo", persona="bo", event_id=one, wait=LONG)
+        done = await ask("chat_claim_todo", persona="bo", event_id=first, wait=LONG)
         assert "is done" in done["error"]
-        late = await ask("chat_claim_todo", persona="bo", event_id=two, wait=0.05)
+        late = await ask("chat_claim_todo", persona="bo", event_id=second, wait=0.05)
         assert "is cy's until" in late["error"]
 
     with_client(settings, script)
@@ -175,62 +175,64 @@ def test_what_cannot_be_claimed(den: Call) -> None:
 def test_a_todo_waits_for_others_of_its_room_and_never_for_itself(den: Call) -> None:
     """Blockers may form no circle. A change without blockers keeps them; an empty list removes them."""
     den("chat_create_room", name="other", members=TEAM)
-    one, elsewhere = todo(den), todo(den, room_id=2)
-    two = todo(den, blocked_by=[one])
+    first, elsewhere = todo(den), todo(den, room_id=2)
+    two = todo(den, blocked_by=[first])
     three = todo(den, blocked_by=[two])
     before = den("chat_list_todos", room_id=1)
-    for blocker in (one, three, elsewhere, 1, 999):
-        answer = den("chat_update_todo", event_id=one, persona="ann", status="pending", blocked_by=[blocker])
+    for blocker in (first, three, elsewhere, 1, 999):
+        answer = den(
+            "chat_update_todo", event_id=first, persona="ann", status="pending", blocked_by=[blocker]
+        )
         assert (answer.get("error_code"), answer.get("parameter")) == ("INVALID_PARAMETER", "blocked_by")
     assert den("chat_list_todos", room_id=1) == before
-    assert listed(den, filter="ready") == [one]
-    den("chat_update_todo", event_id=one, persona="ann", status="done")
+    assert listed(den, filter="ready") == [first]
+    den("chat_update_todo", event_id=first, persona="ann", status="done")
     den("chat_update_todo", event_id=three, persona="ann", status="pending")
     assert listed(den, filter="ready") == [two]
     den("chat_update_todo", event_id=three, persona="ann", status="pending", blocked_by=[])
     assert listed(den, filter="ready") == [two, three]
-    assert listed(den, filter="done") == [one]
+    assert listed(den, filter="done") == [first]
 
 
 def test_after_its_time_a_claim_is_as_if_it_had_never_been(den: Call, settings: Settings) -> None:
     """It shows in no list or feed; another may claim the todo, and then the first is too late."""
-    one = todo(den)
-    claim(den, event_id=one)
+    event = todo(den)
+    claim(den, event_id=event)
     end_leases(settings)
-    assert listed(den, filter="ready") == [one]
+    assert listed(den, filter="ready") == [event]
     assert listed(den, filter="mine", persona="bo") == []
     shown = den("chat_list_todos", room_id=1)["data"]["items"][0]
     assert (shown["status"], "assigned_to" in shown, "lease_until" in shown) == ("pending", False, False)
-    event = den("chat_get_feed", room_id=1, since=one - 1, limit=1)["data"]["items"][0]
-    assert (event["data"]["status"], event["data"]["assigned_to"]) == ("pending", None)
+    entry = den("chat_get_feed", room_id=1, since=event - 1, limit=1)["data"]["items"][0]
+    assert (entry["data"]["status"], entry["data"]["assigned_to"]) == ("pending", None)
     assert claim(den, "cy", room_id=1)["todo"]["assigned_to"] == "cy"
     told = den("chat_get_notifications", persona="bo")["data"]["items"][0]
     assert (told["notification_type"], told["event_persona"]) == ("todo_update", "cy")
-    late = den("chat_update_todo", event_id=one, persona="bo", status="done")
+    late = den("chat_update_todo", event_id=event, persona="bo", status="done")
     assert late["error_code"] == "OPERATION_FAILED"
 
 
 @pytest.mark.parametrize("renewed", [False, True])
 def test_an_assignment_outlives_the_claim(den: Call, settings: Settings, renewed: bool) -> None:
     """After its time the todo is its assignee's alone, who may claim it again; another may be assigned."""
-    one = todo(den, assigned_to="bo")
+    event = todo(den, assigned_to="bo")
     for _ in range(1 + renewed):
-        assert claim(den, event_id=one)["todo"]["status"] == "in_progress"
+        assert claim(den, event_id=event)["todo"]["status"] == "in_progress"
     assert den("chat_list_todos", room_id=1)["data"]["items"][0]["status"] == "in_progress"
     assert listed(den, filter="ready", persona="bo") == []
     end_leases(settings)
     shown = den("chat_list_todos", room_id=1)["data"]["items"][0]
     assert (shown["status"], shown["assigned_to"], "lease_until" in shown) == ("pending", "bo", False)
-    event = den("chat_get_feed", room_id=1, since=one - 1, limit=1)["data"]["items"][0]
-    assert (event["data"]["status"], event["data"]["assigned_to"]) == ("pending", "bo")
+    entry = den("chat_get_feed", room_id=1, since=event - 1, limit=1)["data"]["items"][0]
+    assert (entry["data"]["status"], entry["data"]["assigned_to"]) == ("pending", "bo")
     assert not claim(den, "cy", room_id=1)["claimed"]
-    assert den("chat_claim_todo", persona="cy", event_id=one)["error_code"] == "OPERATION_FAILED"
-    for persona, ready in (("bo", [one]), ("cy", [])):
+    assert den("chat_claim_todo", persona="cy", event_id=event)["error_code"] == "OPERATION_FAILED"
+    for persona, ready in (("bo", [event]), ("cy", [])):
         assert listed(den, filter="mine", persona=persona) == ready
         assert listed(den, filter="ready", persona=persona) == ready
     assert claim(den, room_id=1)["todo"]["status"] == "in_progress"
     end_leases(settings)
-    den("chat_update_todo", event_id=one, persona="ann", status="pending", assigned_to="cy")
+    den("chat_update_todo", event_id=event, persona="ann", status="pending", assigned_to="cy")
     assert claim(den, "cy", room_id=1)["todo"]["assigned_to"] == "cy"
 
 

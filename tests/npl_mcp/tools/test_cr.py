@@ -725,7 +725,7 @@ def test_projects_are_listed_and_described(workspace: Workspace) -> None:
     assert (answer["total"], answer["offset"], "projects" in answer) == (1, 0, False)
     assert workspace.ask("list_projects", offset=1)["items"] == []
     assert workspace.fail("list_projects", limit=0)[0] == "INVALID_PARAMETER"
-    assert [(one["code"], one["name"], one["crs"]) for one in listed] == [("TST", "Test Project", 1)]
+    assert [(row["code"], row["name"], row["crs"]) for row in listed] == [("TST", "Test Project", 1)]
     info = workspace.ask("get_project_info", key="tst")
     assert info["ticketsPath"] == "docs/CRs"
     assert info["path"] == str(workspace.folder)

@@ -79,8 +79,7 @@ def test_all_files_are_listed(call: Call, work: Path) -> None:
     page = {"total": len(files), "limit": 1_000, "offset": 0}
     assert call("directive_files_list")["data"] == {"items": files, **page}
     part = {"total": len(files), "limit": 2, "offset": 1}
-    found = call("directive_files_list", limit=2, offset=1)["data"]
-    assert found == {"items": files[1:3], **part}
+    assert call("directive_files_list", limit=2, offset=1)["data"] == {"items": files[1:3], **part}
 
 
 def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path) -> None:
@@ -245,7 +244,7 @@ def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:
     """It has all three bundles, the three papers' headings, and the rule in the primer."""
     scaffold(settings.cwd)
     assert call("directive_files_list")["data"]["items"] == sorted(FILES)
-    for kind, headings in {
+    for kind, expected in {
         "spec": "Problem, Goal, Success criteria, User story, Flow and states, UX links, Requirements, "
         "Acceptance criteria, Non-goals",
         "impact": "Modules touched, Contracts, Risks, Observability",
@@ -255,8 +254,8 @@ def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:
     }.items():
         data = call(f"directive_{kind}_template")["data"]
         assert data["primer"].startswith("Do not write code before the TDR is approved.")
-        found = re.findall(r"^## (?:\d+\. )?(.*)$", data["template"]["content"], re.MULTILINE)
-        assert ", ".join(found) == headings
+        headings = re.findall(r"^## (?:\d+\. )?(.*)$", data["template"]["content"], re.MULTILINE)
+        assert ", ".join(headings) == expected
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

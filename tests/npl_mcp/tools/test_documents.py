@@ -21,22 +21,22 @@ def look(call: Call, file: str | None = None, **arguments: Any) -> dict[str, Any
 
 
 def test_folders_add_up(call: Call) -> None:
-    tops = {one["address"]: one for one in look(call)["folder"]["items"]}
+    tops = {row["address"]: row for row in look(call)["folder"]["items"]}
     assert {"docs:", "bundled:"} <= tops.keys()
     root = look(call, "docs:")["folder"]
-    assert [(one["kind"], one["name"], one["address"]) for one in root["items"]] == [
+    assert [(row["kind"], row["name"], row["address"]) for row in root["items"]] == [
         ("folder", "plants", "docs:plants"),
         ("file", "guide.md", "guide.md"),
     ]
     assert (root["files"], root["name"], root["crumbs"]) == (3, "docs", [])
-    assert root["tokens"] == tops["docs:"]["tokens"] == sum(one["tokens"] for one in root["items"])
+    assert root["tokens"] == tops["docs:"]["tokens"] == sum(row["tokens"] for row in root["items"])
     plants, _ = root["items"]
     below = look(call, plants["address"])["folder"]
-    assert sum(one["tokens"] for one in below["items"]) == plants["tokens"]
-    assert [one["name"] for one in below["crumbs"]] == ["docs"]
-    assert {one["name"] for one in below["items"]} == {"roses.md", "beans.md"}
+    assert sum(row["tokens"] for row in below["items"]) == plants["tokens"]
+    assert [row["name"] for row in below["crumbs"]] == ["docs"]
+    assert {row["name"] for row in below["items"]} == {"roses.md", "beans.md"}
     files = look(call, "docs:", whole=True)["folder"]["items"]
-    assert {one["name"] for one in files} == {"guide.md", "plants/roses.md", "plants/beans.md"}
+    assert {row["name"] for row in files} == {"guide.md", "plants/roses.md", "plants/beans.md"}
 
 
 def test_a_file_shows_its_sections(call: Call) -> None:
@@ -45,8 +45,8 @@ def test_a_file_shows_its_sections(call: Call) -> None:
     assert (file["tokens"], file["total"] - 1) == (index["total_tokens"], index["total_sections"])
     rows = {row["selector"]: row for row in file["outline"]}
     title = index["sections"][0]
-    for one in (title, *title["children"]):
-        assert rows[one["selector"]]["tokens"] == one["token_count"]
+    for section in (title, *title["children"]):
+        assert rows[section["selector"]]["tokens"] == section["token_count"]
     assert [row["anchor"] for row in file["outline"] if row["name"] == "See Also"] == [
         "see-also",
         "see-also-1",
@@ -78,7 +78,7 @@ def test_links_are_followed(docs: Path) -> None:
     app = App(Settings(cwd=docs, home=docs, roots=(docs,), cache_mode="memory"))
 
     def broken(file: str) -> list[Defect]:
-        return [one for one in examined(app, DocumentRef(file)).defects if one.check == "broken"]
+        return [defect for defect in examined(app, DocumentRef(file)).defects if defect.check == "broken"]
 
     (docs / ".hidden").mkdir()
     (docs / ".hidden" / "secret.md").write_text("# Secret\n", encoding="utf-8")
@@ -87,7 +87,7 @@ def test_links_are_followed(docs: Path) -> None:
     text = "".join(f"[x]({target})\n" for target, _ in LINKS)
     (docs / "links.md").write_text(f"# Own\n\n{text}", encoding="utf-8")
     rows = broken("links.md")
-    assert [one.note for one in rows] == [f"{target}: {why}" for target, why in LINKS if why]
+    assert [row.note for row in rows] == [f"{target}: {why}" for target, why in LINKS if why]
     assert rows[0].selector == "links > # Own"
     assert rows[0].line == 3 + [why is None for _, why in LINKS].index(False)
     assert broken("docs:") == rows

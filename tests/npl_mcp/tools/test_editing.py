@@ -571,7 +571,7 @@ def test_edits_stay_in_the_folders_of_the_setting(
         put(docs / name, "# A\n")
     (docs / "plants" / "to-guide.md").symlink_to(docs / "guide.md")
     (docs / "garden").symlink_to(docs / "plants")
-    folders = tuple(one.replace("DOCS", str(docs)) for one in folders)
+    folders = tuple(name.replace("DOCS", str(docs)) for name in folders)
 
     async def work(client: Client[Any], edit: Edit) -> tuple[dict[str, Any], dict[str, Any]]:
         before = envelope(await client.call_tool("npl_section_index", {"file": file}))
@@ -647,7 +647,7 @@ def test_without_the_setting_the_list_is_what_it_was(settings: Settings) -> None
         return [tool.model_dump_json(exclude_none=True) for tool in await client.list_tools()]
 
     without, with_it = with_client(settings, listed), with_client(settings, listed, write=True)
-    names = [json.loads(one)["name"] for one in with_it]
+    names = [json.loads(tool)["name"] for tool in with_it]
     place = names.index(TOOL)
     assert place == max(place for place, name in enumerate(names) if name.startswith("npl_"))
     assert [*with_it[:place], *with_it[place + 1 :]] == without

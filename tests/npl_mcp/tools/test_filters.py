@@ -47,9 +47,9 @@ def test_a_filter_is_exact_everywhere(filtered: Call, conditions: dict[str, Any]
     loaded = filtered("npl_load_tailored", context="margin", token_budget=4000, filter=conditions)
     searched = filtered("search", query="margin", filter=conditions)
     indexed = filtered("npl_section_index", filter=conditions)
-    assert {one["file"] for one in loaded["data"]["sections"]} == wanted
-    assert {one["file"] for one in searched["data"]["items"]} == wanted
-    assert {one["name"] for one in indexed["data"]["sections"]} == wanted
+    assert {row["file"] for row in loaded["data"]["sections"]} == wanted
+    assert {row["file"] for row in searched["data"]["items"]} == wanted
+    assert {row["name"] for row in indexed["data"]["sections"]} == wanted
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
@@ -69,7 +69,8 @@ def test_a_filter_for_one_file(filtered: Call, name: str) -> None:
 )
 def test_an_unknown_field_names_the_known_ones(filtered: Call, tool: str, asked: dict[str, Any]) -> None:
     near, other, wrong = (
-        filtered(tool, **asked, filter=one) for one in ({"has_cod": True}, {"zzzz": 1}, {"type": {"a": 1}})
+        filtered(tool, **asked, filter=given)
+        for given in ({"has_cod": True}, {"zzzz": 1}, {"type": {"a": 1}})
     )
     assert near["error_code"] == other["error_code"] == wrong["error_code"] == "INVALID_PARAMETER"
     assert "fields: has_code (1), tags (3)" in near["error"]
@@ -85,11 +86,11 @@ def test_a_field_follows_edits(filtered: Call, settings: Settings) -> None:
         answer = filtered(
             "npl_load_tailored", context="margin", token_budget=4000, filter={"status": "stable"}
         )
-        answers.append({one["file"] for one in answer["data"]["sections"]})
+        answers.append({row["file"] for row in answer["data"]["sections"]})
     assert answers == [{"rule.md"}, {"rule.md", "plan.md"}]
 
 
 def test_tags_are_searched(filtered: Call, settings: Settings) -> None:
     (settings.roots[0] / "tag.md").write_text("---\ntags: [zebrafish]\n---\n# Fish\n\nIt swims.\n")
     hits = filtered("search", query="zebrafish")
-    assert [one["file"] for one in hits["data"]["items"]] == ["tag.md"]
+    assert [row["file"] for row in hits["data"]["items"]] == ["tag.md"]

@@ -97,7 +97,7 @@ class Desk:
                 valid = self.valid(tool)
                 if parameter not in valid:
                     # Some parameters exclude each other.
-                    valid = {one: valid[one] for one in valid if one in schema.get("required", valid)}
+                    valid = {key: valid[key] for key in valid if key in schema.get("required", valid)}
                 yield parameter, name, {**valid, parameter: value}
 
     def try_out(self, tool: str, name: str, arguments: Arguments) -> dict[str, Any]:

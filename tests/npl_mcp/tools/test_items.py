@@ -47,7 +47,7 @@ def test_several_kinds_in_one_answer(files: Files) -> None:
     assert reply.flags == {"npl.def.loaded": "syntax", "npl.meta.loaded": "term-dictionary"}
     assert reply.header.count("@npl.") == 2
     assert reply.content.startswith("# syntax:\n")
-    assert [(one.kind, one.name) for one in reply.missing or ()] == [("component", "nosuch")]
+    assert [(item.kind, item.name) for item in reply.missing or ()] == [("component", "nosuch")]
     assert reply.skipped == ("fences",)
     assert reply.problems is None
 

@@ -49,7 +49,7 @@ def test_what_an_outline_shows_of_a_heading_is_bounded(settings: Settings, docs:
     ]
 
     async def ask(client: Client[Any]) -> list[str]:
-        return [(await client.call_tool(*one)).content[0].text for one in asked]
+        return [(await client.call_tool(*call)).content[0].text for call in asked]
 
     for text in with_client(settings, ask):
         assert len(text) < 12 * MAX_HEADING
@@ -61,12 +61,14 @@ def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_wo
     """The cut part counts as text."""
     (docs / "x.md").write_text("# Top\n\n## " + "pump " * 600 + "zyzzyva\n\nText.\n\n## Other\n\nText.\n")
     app = App(settings)
-    (node,) = (one for one in npl_section_index(app, file="x.md").sections[0].children if "pump" in one.name)
+    (node,) = (
+        child for child in npl_section_index(app, file="x.md").sections[0].children if "pump" in child.name
+    )
     assert len(node.name) <= MAX_HEADING
     (row,) = npl_load_tailored(app, selectors=[node.selector], file="x.md").value.sections
     assert row.start_line == node.start_line
     sections = npl_load_tailored(app, context="zyzzyva", file="x.md").value.sections
-    assert node.start_line in {one.start_line for one in sections}
+    assert node.start_line in {row.start_line for row in sections}
     app.close()
 
 

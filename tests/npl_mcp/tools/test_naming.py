@@ -15,8 +15,8 @@ NAMED = ["guide", "plants/roses"]
 
 def named(data: dict[str, Any]) -> list[str]:
     documents = data["documents"]
-    assert all(one["tokens"] > 5 for one in documents)
-    return [one["selector"] for one in documents]
+    assert all(row["tokens"] > 5 for row in documents)
+    return [row["selector"] for row in documents]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tests.conftest import GUIDE, Call, calls, envelope, with_client
 
 
 def nodes(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for node in tree for one in (node, *nodes(node["children"]))]
+    return [below for node in tree for below in (node, *nodes(node["children"]))]
 
 
 def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
@@ -412,7 +412,7 @@ def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
         if not data["sections"]:
             break
         seen += [row["selector"] for row in data["sections"]]
-        assert not set(seen) & {*data["request_more"], *(one["selector"] for one in data["suggestions"])}
+        assert not set(seen) & {*data["request_more"], *(row["selector"] for row in data["suggestions"])}
     assert data["content"] == ""
     assert data["truncated"] is False
     assert data["excluded_tokens"] > 50
@@ -447,7 +447,7 @@ def test_anchors_of_headings_cost_nothing(call: Call, docs: Path, anchor: str) -
     assert f"## Library Mode {anchor}\n" in data["content"]
     for selector in ("build > ## Library Mode", f"## Library Mode {anchor}"):
         again = call("npl_load_tailored", selectors=[selector], file="build.md")["data"]
-        assert [one["title"] for one in again["sections"]] == ["Library Mode"]
+        assert [row["title"] for row in again["sections"]] == ["Library Mode"]
 
 
 def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
@@ -457,8 +457,8 @@ def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
         context="sharpen shears, turn the heap every month, green and brown material",
         file="guide.md",
     )["data"]
-    words = {word for one in data["suggestions"] for word in one["reason"].removeprefix("adds ").split(", ")}
-    assert all(one["reason"].startswith("adds ") for one in data["suggestions"])
+    words = {word for row in data["suggestions"] for word in row["reason"].removeprefix("adds ").split(", ")}
+    assert all(row["reason"].startswith("adds ") for row in data["suggestions"])
     assert not any(word in data["content"].casefold() for word in words)
 
 

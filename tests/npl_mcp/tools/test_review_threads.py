@@ -16,7 +16,7 @@ def test_a_reply_joins_the_thread_from_another_review(call: Call) -> None:
     second = call("review_add_comment", **reply)["data"]["comment_id"]
     third = call("review_add_comment", **{**reply, "reply_to": second})["data"]["comment_id"]
     items = call("review_get", review_id=hers)["data"]["items"]
-    assert {one["id"]: one["reply_to"] for one in items} == {second: first, third: first}
+    assert {row["id"]: row["reply_to"] for row in items} == {second: first, third: first}
     elsewhere = stored(call, filename="other.md")
     refused = call("review_add_comment", **comment(elsewhere, reply_to=first))
     assert refused["error_code"] == "NOT_FOUND"
@@ -74,9 +74,9 @@ def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> No
     made = call("artifact_add_revision", artifact_id=ids["artifact_id"], **revision)["data"]
     where = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
     places = call("review_places", **where)["data"]
-    (one,) = places["carried"]
-    assert (one.get("first"), one.get("last"), one.get("outdated")) == expected
-    assert (one["location"], one["revision_num"], places["items"]) == (location, 0, [])
+    (earlier,) = places["carried"]
+    assert (earlier.get("first"), earlier.get("last"), earlier.get("outdated")) == expected
+    assert (earlier["location"], earlier["revision_num"], places["items"]) == (location, 0, [])
 
 
 def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
@@ -89,5 +89,5 @@ def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
         about = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
         ids |= call("review_create", **about, reviewer_persona="amy")["data"]
     places = call("review_places", artifact_id=ids["artifact_id"], revision_id=made["revision_id"])["data"]
-    placed = {one["revision_num"]: one.get("first") for one in places["carried"]}
+    placed = {row["revision_num"]: row.get("first") for row in places["carried"]}
     assert placed == {number: 1 if number > 1 else None for number in range(MAX_FOLLOWED + 2)}

@@ -49,7 +49,7 @@ def filled(call: Call, docs: Path) -> Call:
     return call
 
 
-def found(call: Call, query: str, **arguments: Any) -> dict[str, Any]:
+def searched(call: Call, query: str, **arguments: Any) -> dict[str, Any]:
     answer = call("search", query=query, **arguments)
     assert answer["success"], answer
     data: dict[str, Any] = answer["data"]
@@ -57,7 +57,7 @@ def found(call: Call, query: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_every_hit_has_an_address(filled: Call) -> None:
-    data = found(filled, "shears", limit=50)
+    data = searched(filled, "shears", limit=50)
     assert data["total"] == len(data["items"]) == sum(data["counts"].values())
     assert set(data["counts"]) == set(KINDS)
     kinds = [hit["kind"] for hit in data["items"]]
@@ -73,7 +73,7 @@ def test_every_hit_has_an_address(filled: Call) -> None:
     assert by_kind["artifact"]["artifact_id"] == 1
     assert by_kind["artifact"]["revision"] == 0
     todo, message = (hit for hit in data["items"] if hit["kind"] == "message")
-    feed = {one["id"]: one for one in filled("chat_get_feed", room_id=1)["data"]["items"]}
+    feed = {event["id"]: event for event in filled("chat_get_feed", room_id=1)["data"]["items"]}
     assert feed[todo["event_id"]]["event_type"] == "todo_create"
     assert message["text"] == "Where are the SHEARS, @ben?"
     assert any(hit.get("artifact_id") == 2 and "file" not in hit for hit in data["items"])
@@ -82,11 +82,11 @@ def test_every_hit_has_an_address(filled: Call) -> None:
 def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> None:
     """It is one hit although its folder is served as well."""
     (docs / "care.md").write_text("# Shears\n\nOil them.\n", encoding="utf-8")
-    assert {hit["file"] for hit in found(filled, "shears", kinds="document")["items"]} == {
+    assert {hit["file"] for hit in searched(filled, "shears", kinds="document")["items"]} == {
         "care.md",
         "guide.md",
     }
-    both = found(filled, "blunt", kinds="document,cr")
+    both = searched(filled, "blunt", kinds="document,cr")
     assert [hit["file"] for hit in both["items"]] == ["cr:GRD-001"]
 
 
@@ -109,7 +109,7 @@ def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> Non
     ],
 )
 def test_rows_are_found_by_their_words(filled: Call, query: str, kinds: str, texts: list[str]) -> None:
-    data = found(filled, query, kinds=kinds)
+    data = searched(filled, query, kinds=kinds)
     assert [hit["text"] for hit in data["items"]] == texts
     assert data["total"] == len(texts)
 
@@ -121,7 +121,7 @@ ROWS = cases("npl_mcp/tools/search")["rows"]
 def test_symbols_are_words(call: Call) -> None:
     call("chat_create_room", name="r", members=["ann"])
     call("chat_send_message", room_id=1, persona="ann", message="🎯 reached")
-    assert found(call, "🎯", kinds="message")["total"] == 1
+    assert searched(call, "🎯", kinds="message")["total"] == 1
 
 
 def test_words_are_found_as_in_documents(call: Call) -> None:
@@ -130,7 +130,7 @@ def test_words_are_found_as_in_documents(call: Call) -> None:
         call("chat_send_message", room_id=1, persona="ann", message=text)
     for text, queries in ROWS.items():
         for query in queries:
-            hits = found(call, query, kinds="message")["items"]
+            hits = searched(call, query, kinds="message")["items"]
             assert [hit["text"] for hit in hits] == [" ".join(text.split())], query
 
 
@@ -153,19 +153,19 @@ def test_identifiers_are_found_as_written(call: Call, query: str, number: int) -
     for text in SPELT:
         call("chat_send_message", room_id=1, persona="ann", message=text)
         call("worklog_log", agent_id="a", action="did", summary=text)
-    hits = found(call, query, kinds="message,worklog")["items"]
+    hits = searched(call, query, kinds="message,worklog")["items"]
     entries = [hit["seq"] for hit in hits if hit["kind"] == "worklog"]
     messages = [hit["text"] for hit in hits if hit["kind"] == "message"]
     assert (entries, messages) == ([number + 1], [" ".join(SPELT[number].split())])
 
 
 def test_pages(filled: Call) -> None:
-    whole = found(filled, "shears", limit=50)["items"]
-    paged = [found(filled, "shears", limit=2, offset=at)["items"] for at in range(0, len(whole), 2)]
+    whole = searched(filled, "shears", limit=50)["items"]
+    paged = [searched(filled, "shears", limit=2, offset=at)["items"] for at in range(0, len(whole), 2)]
     assert [hit for hit in whole if hit not in paged[0]] != whole
     assert sorted(map(repr, (hit for page in paged for hit in page))) == sorted(map(repr, whole))
     assert paged[0][0]["kind"] == "document"
-    assert found(filled, "shears", offset=1_000)["items"] == []
+    assert searched(filled, "shears", offset=1_000)["items"] == []
 
 
 def test_what_is_archived_is_not_found(filled: Call) -> None:
@@ -173,7 +173,7 @@ def test_what_is_archived_is_not_found(filled: Call) -> None:
     filled("artifact_archive", artifact_id=2)
     filled("artifact_archive", artifact_id=1)
     filled("worklog_close", session_id="spring", archive=True)
-    assert set(found(filled, "shears")["counts"]) == {"document", "cr"}
+    assert set(searched(filled, "shears")["counts"]) == {"document", "cr"}
     assert filled("search_newest")["data"]["items"] == []
 
 
@@ -284,7 +284,7 @@ def test_other_kinds_come_in_groups(lines: Callable[..., list[str]], settings: S
 
 
 def test_absent_words_have_fields(call: Call) -> None:
-    data = found(call, "kafka zookeeper rebalance terraform bluetooth prunning")
+    data = searched(call, "kafka zookeeper rebalance terraform bluetooth prunning")
     assert data["items"] == []
     assert set(data["absent"]) == {"kafka", "zookeeper", "rebalance", "terraform", "bluetooth", "prunning"}
     assert data["near"]["prunning"] == ["Pruning"]
@@ -294,7 +294,7 @@ def test_the_beginning_of_a_word_is_near_the_most_frequent_word(call: Call, tmp_
     """The word may be in a title of front matter alone, or a part of an identifier."""
     text = "---\ntitle: Zymurgy\n---\nWe quandle.\n\n# Quandle_usd\n\nQuandle.\n\n# Other\n\nQuanta.\n"
     (tmp_path / "docs" / "beer.md").write_text(text)
-    near = found(call, "zymu quan")["near"]
+    near = searched(call, "zymu quan")["near"]
     assert near == {"zymu": ["Zymurgy"], "quan": ["quandle", "Quanta"]}
 
 
@@ -316,16 +316,16 @@ def test_what_stands_in_a_section_is_not_absent(call: Call, docs: Path, query: s
         "# Runs\n\nUse --dry-run.\n\n> how to\n> end a page's\n> *run*\n\n## [Norm](https://examplehost)\n\n"
     )
     (docs / "runs.md").write_text(f"{text}numpy.linalg.norm on 10.0.0.7\n", encoding="utf-8")
-    assert found(call, query).get("absent") == absent
+    assert searched(call, query).get("absent") == absent
 
 
 def test_conditions_narrow_hits_and_their_number(filled: Call) -> None:
     """Parts of the path and excluded words narrow documents and records; records have no path."""
-    every = found(filled, "shears", limit=50)
-    only = found(filled, "shears", path=["grd-001"])
+    every = searched(filled, "shears", limit=50)
+    only = searched(filled, "shears", path=["grd-001"])
     assert only["counts"] == {"cr": every["counts"]["cr"]}
     assert only["total"] == len(only["items"]) < every["total"]
-    without = found(filled, "shears", without=["oiled", "blunt", "photo"], limit=50)
+    without = searched(filled, "shears", without=["oiled", "blunt", "photo"], limit=50)
     missing = {kind: every["counts"][kind] - without["counts"].get(kind, 0) for kind in every["counts"]}
     assert missing["worklog"] == missing["cr"] == missing["artifact"] == 1
     assert missing["message"] == 0

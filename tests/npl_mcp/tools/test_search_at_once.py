@@ -40,12 +40,12 @@ class Gate:
         self.open = threading.Event()
 
     def holding(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        def held(*given: Any, **named: Any) -> Any:
+        def wait(*given: Any, **named: Any) -> Any:
             self.reached.release()
             assert self.open.wait(SECONDS)
             return work(*given, **named)
 
-        return held
+        return wait
 
     async def waits_for(self, count: int) -> None:
         """Wait until the given number of callers is held."""
@@ -130,7 +130,7 @@ def test_searches_hold_up_no_other_call(
                 gate.open.set()
         return answers
 
-    assert [one["data"]["counts"] for one in anyio.run(run)] == [{"message": 1, "artifact": 1}] * 4
+    assert [answer["data"]["counts"] for answer in anyio.run(run)] == [{"message": 1, "artifact": 1}] * 4
 
 
 @pytest.mark.parametrize("way", ["mcp", "http"])

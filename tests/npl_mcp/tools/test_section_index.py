@@ -23,11 +23,11 @@ def texts(settings: Settings, *requests: dict[str, Any]) -> list[str]:
     """Return the answers to several calls as they are sent."""
 
     async def ask(client: Client[Any]) -> list[str]:
-        answers = [await client.call_tool("npl_section_index", one) for one in requests]
+        answers = [await client.call_tool("npl_section_index", request) for request in requests]
         return [block.text for answer in answers for block in answer.content]
 
-    found: list[str] = with_client(settings, ask)
-    return found
+    texts: list[str] = with_client(settings, ask)
+    return texts
 
 
 def text(settings: Settings, **arguments: Any) -> str:
@@ -57,7 +57,7 @@ def paths(outline: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 
 def flat(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for node in nodes for one in (node, *flat(node["children"]))]
+    return [below for node in nodes for below in (node, *flat(node["children"]))]
 
 
 def test_an_outline_has_a_line_for_each_heading(settings: Settings) -> None:
@@ -165,7 +165,7 @@ def test_the_budget_bounds_the_whole_answer(format: str, file: str, settings: Se
     for budget, answer in zip(budgets, answers, strict=False):
         assert cost(answer) <= max(budget, least)
     assert answers[-2] == answers[-1]
-    assert [len(one) for one in answers] == sorted(len(one) for one in answers)
+    assert [len(answer) for answer in answers] == sorted(len(answer) for answer in answers)
 
 
 def test_what_does_not_fit_is_folded_deepest_and_largest_first(settings: Settings, docs: Path) -> None:
@@ -218,7 +218,7 @@ def test_many_files_are_folders_with_counts(
     if format == "markdown":
         first = answer.splitlines()[0]
         alone = len(re.findall(r"\.md( |$)", answer, re.MULTILINE))
-        stated = [int(one) for one in re.findall(r" (\d+) files$", answer, re.MULTILINE)]
+        stated = [int(number) for number in re.findall(r" (\d+) files$", answer, re.MULTILINE)]
         assert first.startswith(f"{total} files ")
         assert sum(stated) + alone == total
         assert len(everything.splitlines()) > 1_200

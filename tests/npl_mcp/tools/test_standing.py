@@ -46,10 +46,10 @@ def test_a_text_comes_once(folder: Call) -> None:
     answer = folder("npl_load_tailored", **asked)["data"]
     assert answer["content"].count("up to port 80") == 1
     assert answer["content"].count("up to port 81") == 1
-    (copied,) = [one for one in answer["sections"] if "also in" in one.get("note", "")]
+    (copied,) = [row for row in answer["sections"] if "also in" in row.get("note", "")]
     assert "also in 3 files, " in copied["note"]
     hits = folder("search", query="keep mode upload cloud port")["data"]["items"]
-    assert len([one for one in hits if one["title"] == "Keep mode"]) == 2
+    assert len([row for row in hits if row["title"] == "Keep mode"]) == 2
 
 
 PAIRS = [
@@ -73,7 +73,7 @@ def test_texts_whose_difference_may_be_the_answer_both_come(
         page = f"# Run\n\n## Nightly\n\nOf the files on a node of the cluster,\n\n{text}\n"
         (settings.roots[0] / f"{name}.md").write_text(page)
     answer = folder("npl_load_tailored", context="nightly run keeps files of the cluster", token_budget=1000)
-    assert [one.get("note") for one in answer["data"]["sections"]] == [None, None]
+    assert [row.get("note") for row in answer["data"]["sections"]] == [None, None]
 
 
 def test_a_text_without_an_article_is_similar(folder: Call, settings: Settings) -> None:
@@ -91,15 +91,15 @@ def test_the_beginning_of_a_page_comes_once(folder: Call, settings: Settings) ->
     for name, title in {"one": "Badger", "two": "Badger", "three": "Mole"}.items():
         (settings.roots[0] / f"{name}.md").write_text(text.format(title))
     answer = folder("npl_load_tailored", context="badger digs a sett", token_budget=2000)["data"]
-    assert sorted(one.get("note", "") for one in answer["sections"]) == ["", "also in 1 file, two"]
+    assert sorted(row.get("note", "") for row in answer["sections"]) == ["", "also in 1 file, two"]
 
 
 def test_a_selector_brings_every_copy(folder: Call) -> None:
     named = [f"cmd/{name} ## Store > ### Keep mode" for name in ("copy", "move")]
     answer = folder("npl_load_tailored", selectors=named)["data"]
     assert answer["content"].count("up to port 80") == 2
-    one = folder("npl_load_tailored", context="keep mode upload", file="cmd/move.md")["data"]
-    assert "note" not in one["sections"][0]
+    answer = folder("npl_load_tailored", context="keep mode upload", file="cmd/move.md")["data"]
+    assert "note" not in answer["sections"][0]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_stands_behind_is_named(folder: Call, question: str, first: str, be
     assert behind in str(answer.get("notes", {}))
     hits = folder("search", query=question)["data"]["items"]
     assert hits[0]["file"] == first
-    assert behind in [one.get("note", "") for one in hits] or not behind
+    assert behind in [row.get("note", "") for row in hits] or not behind
 
 
 def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> None:
@@ -134,7 +134,9 @@ def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> Non
     ]
 
     async def ask(client: Client[Any]) -> list[str]:
-        return [(await client.call_tool("npl_load_tailored", one)).content[0].text for one in asked]
+        return [
+            (await client.call_tool("npl_load_tailored", arguments)).content[0].text for arguments in asked
+        ]
 
     retired, copied = with_client(settings, ask)
     assert retired.startswith("<!-- margin-old.md # Margin 1 (deprecated) -->")
@@ -153,7 +155,8 @@ def test_the_outline_names_the_status(folder: Call, settings: Settings) -> None:
     async def ask(client: Client[Any]) -> list[str]:
         asked: list[dict[str, Any]] = [{}, {"file": "margin-old.md"}]
         answers = [
-            await client.call_tool("npl_section_index", {**one, "format": "markdown"}) for one in asked
+            await client.call_tool("npl_section_index", {**arguments, "format": "markdown"})
+            for arguments in asked
         ]
         return [answer.content[0].text for answer in answers]
 
@@ -182,7 +185,7 @@ def test_front_matter_is_found_with_the_first_text(folder: Call, settings: Setti
     )
     (settings.roots[0] / "burrow.md").write_text(text)
     for word in ("nocturnal", "gravel"):
-        assert [one["line"] for one in folder("search", query=word)["data"]["items"]] == [8]
+        assert [row["line"] for row in folder("search", query=word)["data"]["items"]] == [8]
 
 
 def test_a_folder_is_found_by_the_name_of_its_version(folder: Call) -> None:

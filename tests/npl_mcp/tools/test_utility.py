@@ -159,7 +159,7 @@ def test_a_dump_says_what_it_leaves_out(here: Call, repository: Path, tmp_path: 
     data = here("dump_files", path=".")["data"]
     assert "secret text" not in data["content"]
     assert "src/main.py" not in data["content"]
-    assert {one["path"]: one["reason"] for one in data["left_out"]} == {
+    assert {row["path"]: row["reason"] for row in data["left_out"]} == {
         "image.png": "binary",
         "latin.txt": "not UTF-8",
         "secret": "'secret' is not a regular file",

@@ -126,7 +126,7 @@ def test_a_day_can_have_several_sessions(settings: Settings) -> None:
         settings, init, close, init, init, close, init, LOG, ("worklog_init", {"session_id": "other"}), init
     )
     today = first["session_id"]
-    made = [(one["session_id"], one["new"]) for one in (first, second, again, third, back)]
+    made = [(answer["session_id"], answer["new"]) for answer in (first, second, again, third, back)]
     assert made == [
         (today, True),
         (f"{today}-2", True),
@@ -145,7 +145,9 @@ def test_a_number_that_was_closed_before_is_not_used_again(settings: Settings) -
     today = first["session_id"]
     close = ("worklog_close", {})
     named = [("worklog_init", {"session_id": f"{today}-{end}"}) for end in ("2", "notes", "22")]
-    *_, made = data(settings, close, *(step for one in named for step in (one, close)), ("worklog_init", {}))
+    *_, made = data(
+        settings, close, *(step for init in named for step in (init, close)), ("worklog_init", {})
+    )
     assert made["session_id"] == f"{today}-3"
 
 

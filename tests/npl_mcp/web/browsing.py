@@ -42,14 +42,14 @@ class Shown:
 
     def fields(self, action: str) -> dict[str, str]:
         """Return what a form sends as it stands."""
-        form = next(one for one in self.all("form") if one.get("action") == action)
-        found = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
-        found |= {one.get("name", ""): "".join(one.itertext()) for one in form.iter("textarea")}
-        for one in form.iter("select"):
-            options = list(one.iter("option"))
+        form = next(node for node in self.all("form") if node.get("action") == action)
+        values = {node.get("name", ""): node.get("value", "") for node in form.iter("input")}
+        values |= {node.get("name", ""): "".join(node.itertext()) for node in form.iter("textarea")}
+        for node in form.iter("select"):
+            options = list(node.iter("option"))
             chosen = next((option for option in options if option.get("selected") is not None), options[0])
-            found[one.get("name", "")] = "".join(chosen.itertext())
-        return found
+            values[node.get("name", "")] = "".join(chosen.itertext())
+        return values
 
 
 @dataclass

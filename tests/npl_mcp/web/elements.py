@@ -42,18 +42,18 @@ _SCRIPTS = ([("/static/npl.js", None)], [("/static/npl.js", "")])
 
 def strange(tree: Element) -> Iterator[str]:
     """Yield the elements that none of our templates makes."""
-    for one in tree.iter():
-        if not isinstance(one.tag, str):  # a comment
+    for element in tree.iter():
+        if not isinstance(element.tag, str):  # a comment
             continue
-        tag = one.tag.removeprefix(_SVG_SPACE)
-        if tag not in (SVG if one.tag.startswith(_SVG_SPACE) else ELEMENTS):
-            yield f"<{one.tag}>"
-        for name, value in one.attrib.items():
+        tag = element.tag.removeprefix(_SVG_SPACE)
+        if tag not in (SVG if element.tag.startswith(_SVG_SPACE) else ELEMENTS):
+            yield f"<{element.tag}>"
+        for name, value in element.attrib.items():
             if name not in ATTRIBUTES | OF_SVG and not name.startswith("aria-"):
-                yield f"<{one.tag} {name}>"
+                yield f"<{element.tag} {name}>"
             if name in LEADING and not _leads_well(tag, name, value):
-                yield f"<{one.tag} {name}={value!r}>"
-    if [(one.get("src"), one.text) for one in tree.iter("script")] not in _SCRIPTS:
+                yield f"<{element.tag} {name}={value!r}>"
+    if [(element.get("src"), element.text) for element in tree.iter("script")] not in _SCRIPTS:
         yield "another script"
     if len(list(tree.iter("meta"))) != 2:
         yield "another meta"

@@ -30,7 +30,7 @@ QUERIES = {
 }
 """The parameters of a page besides its path."""
 
-DECLARED: list[Any] = [one for module in PAGES for one in module.DECLARED]
+DECLARED: list[Any] = [page for module in PAGES for page in module.DECLARED]
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
@@ -46,7 +46,7 @@ def filled(path: str, **other: str) -> str:
     :param other: values of some parameters.
     """
     values = {**PARAMETERS, **other}
-    return _PARAMETER.sub(lambda found: values[found[1]], path)
+    return _PARAMETER.sub(lambda match: values[match[1]], path)
 
 
 def with_query(path: str) -> str:

@@ -108,7 +108,7 @@ def fill_files(docs: Path) -> None:
     text = "# Hostile\n\n" + "\n".join(blocks).replace("\0", "")
     (docs / "hostile.md").write_text(text.encode("utf-8", "replace").decode(), encoding="utf-8")
     for number, name in enumerate(MARKED):
-        clean = "".join(one for one in name if one not in "/\0" and not 0xD800 <= ord(one) <= 0xDFFF)
+        clean = "".join(sign for sign in name if sign not in "/\0" and not 0xD800 <= ord(sign) <= 0xDFFF)
         (docs / f"{clean.encode()[:200].decode('utf-8', 'ignore')}.md").write_text(
             f"# {number}\n\nA siphon.\n", encoding="utf-8"
         )

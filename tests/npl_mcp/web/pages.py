@@ -77,7 +77,7 @@ def visited(folder: Path, *flags: str) -> Iterator[Pages]:
         "ann": (Permissions(), False),
         "ben": (Permissions(), False),
         "reader": (Permissions(), True),
-        **{f"no-{one}": (Permissions(frozenset(LISTED) - {one}), False) for one in LISTED},
+        **{f"no-{domain}": (Permissions(frozenset(LISTED) - {domain}), False) for domain in LISTED},
     }
     crs = folder / "work" / "crs"
     crs.mkdir(parents=True)

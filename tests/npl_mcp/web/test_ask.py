@@ -85,7 +85,7 @@ def test_what_is_missing_is_said(server: Running) -> None:
 def test_what_differs_between_two_requests(server: Running) -> None:
     query = {**QUESTION, "compare": "1", "b_context": "the secret", "b_budget": "400"}
     shown = page(server, "/ask.json", query).data["data"]
-    changed = {one["title"]: (one.get("before"), one.get("after")) for one in shown["changes"]}
+    changed = {row["title"]: (row.get("before"), row.get("after")) for row in shown["changes"]}
     assert changed["Pruning"][0]["taken_tokens"] > 0
     assert all(before != after for before, after in changed.values())
     same = page(server, "/ask.json", {**QUESTION, "compare": "1"}).data["data"]
@@ -95,7 +95,7 @@ def test_what_differs_between_two_requests(server: Running) -> None:
 def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
     """The page says so, and offers the search for the same words."""
     shown = Shown(page(server, "/ask", {"context": "zzz qqq", "budget": "400"}))
-    links = [one.get("href", "") for one in shown.all("a")]
+    links = [link.get("href", "") for link in shown.all("a")]
     assert "No section has a word of this question." in shown.text
     assert "/search?q=zzz+qqq" in links
     assert "0 parts" not in shown.text
@@ -124,7 +124,7 @@ def test_a_root_is_found_by_the_name_that_is_shown(server: Running) -> None:
 def test_every_place_that_is_served_has_a_page(server: Running) -> None:
     """A project folder with only exported worklogs is not a place."""
     (server.folder / "work" / ".npl" / "sessions").mkdir(parents=True)
-    links = [one.get("href", "") for one in Shown(request(server, "GET", "/")).all("a")]
+    links = [link.get("href", "") for link in Shown(request(server, "GET", "/")).all("a")]
     places = [link for link in links if link.startswith("/documents/")]
     assert {"/documents/open%3A", "/documents/shut%3A"} <= set(places)
     for place in places:
@@ -194,21 +194,20 @@ def test_ticks_are_kept(server: Running) -> None:
         assert request(server, "GET", address.replace("/ask?", "/ask.json?")).data["data"]["right"] == right
         later = request(server, "GET", address)
         assert b"Right, not in this list" in later.body
-        assert not set(right) - {one for one, ticked in ticks(later).items() if ticked}
-        found = re.findall(r'href="(/ask\?[^"]*)"', later.body.decode())
-        links = [parse_qs(urlsplit(html.unescape(link)).query) for link in found]
+        assert not set(right) - {section for section, ticked in ticks(later).items() if ticked}
+        links = re.findall(r'href="(/ask\?[^"]*)"', later.body.decode())
         assert len(links) > 3
-        assert all(link["right"] == right for link in links)
+        assert all(parse_qs(urlsplit(html.unescape(link)).query)["right"] == right for link in links)
         first = page(server, "/ask", {**query, "right": right})
         assert b"Right, not in this list" not in first.body
-        assert [one for one, ticked in ticks(first).items() if ticked] == right
+        assert [section for section, ticked in ticks(first).items() if ticked] == right
     finally:
         long.unlink()
 
 
 def test_a_right_section_is_ticked_however_its_selector_is_written(server: Running) -> None:
     shown = page(server, "/ask", {**QUESTION, "right": ["plums > ## Pruning", "plums > ## Nowhere"]})
-    assert [one for one, ticked in ticks(shown).items() if ticked] == [
+    assert [section for section, ticked in ticks(shown).items() if ticked] == [
         "plums.md > ## Pruning",
         "plums > ## Nowhere",
     ]

@@ -81,8 +81,8 @@ def test_filters_count_the_same_in_both(visitor: Visitor, query: str, total: int
 
 
 def test_what_is_long_in_a_column_leads_to_the_table(visitor: Visitor) -> None:
-    links = [one.get("href", "") for one in visitor.open("/changes").all("a")]
-    assert [one for one in links if "view=table" in one] == ["/changes?view=table&status=Proposed"]
+    links = [link.get("href", "") for link in visitor.open("/changes").all("a")]
+    assert [link for link in links if "view=table" in link] == ["/changes?view=table&status=Proposed"]
 
 
 def test_a_filter_or_project_that_is_not_there_is_told(visitor: Visitor) -> None:
@@ -96,7 +96,7 @@ def test_a_change_request_shows_its_text_and_what_it_is(visitor: Visitor) -> Non
     assert "Intro <b>text</b>." in shown.text
     assert not shown.all("b")
     assert "kept: yes" in shown.text
-    assert [one.text for one in shown.all("h2")][:2] == ["1. Description", "2. Rationale"]
+    assert [heading.text for heading in shown.all("h2")][:2] == ["1. Description", "2. Rationale"]
     assert visitor.json("/changes/TST-001")["attributes"]["code"] == "TST-001"
 
 
@@ -121,7 +121,7 @@ def test_what_changed_meanwhile_is_shown_and_nothing_is_lost(visitor: Visitor, s
     shown = visitor.post(action, {**fields, "text": "my reason"})
     assert shown.status == 409
     assert file.read_text(encoding="utf-8") == theirs
-    gone, new = ([one.text for one in shown.all(tag)] for tag in ("del", "ins"))
+    gone, new = ([node.text for node in shown.all(tag)] for tag in ("del", "ins"))
     assert {"− why"} <= set(gone)
     assert {"+ their reason", "+ my reason"} <= set(new)
     again = shown.fields(action)
@@ -166,7 +166,7 @@ def test_a_text_that_cannot_stand_there_is_kept_in_the_form(visitor: Visitor) ->
 def test_attributes_and_the_status_are_set(visitor: Visitor) -> None:
     action = "/changes/TST-011/attributes"
     page = visitor.open("/changes/TST-011")
-    forms = [one for one in page.all("form") if one.get("action") == action]
+    forms = [form for form in page.all("form") if form.get("action") == action]
     assert len(forms) == 2
     data = visitor.json("/changes/TST-011")["attributes"]
     sent = {**page.fields(action), "seen.status": data["status"], "status": "On Hold"}
@@ -177,8 +177,8 @@ def test_attributes_and_the_status_are_set(visitor: Visitor) -> None:
 def attributes(visitor: Visitor, key: str, **given: str) -> dict[str, str]:
     """Return the form of a change request's attributes with some changes."""
     page = visitor.open(f"/changes/{key}")
-    form = [one for one in page.all("form") if one.get("action") == f"/changes/{key}/attributes"][1]
-    values = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
+    form = [form for form in page.all("form") if form.get("action") == f"/changes/{key}/attributes"][1]
+    values = {field.get("name", ""): field.get("value", "") for field in form.iter("input")}
     values["priority"] = values["seen.priority"]
     return {**values, **given}
 
@@ -204,8 +204,8 @@ def test_attributes_changed_meanwhile_are_kept(visitor: Visitor, server: Running
     assert shown.status == 409
     assert file.read_text(encoding="utf-8") == theirs
     assert "assignee is now 'ben'" in shown.text
-    form = [one for one in shown.all("form") if one.get("action") == action][1]
-    again = {one.get("name", ""): one.get("value", "") for one in form.iter("input")}
+    form = [form for form in shown.all("form") if form.get("action") == action][1]
+    again = {field.get("name", ""): field.get("value", "") for field in form.iter("input")}
     assert (again["assignee"], again["seen.assignee"]) == ("ann", "ben")
     assert visitor.post(action, {**again, "priority": again["seen.priority"]}).status == 303
     data: dict[str, Any] = visitor.json("/changes/TST-013")["attributes"]
@@ -222,7 +222,7 @@ def test_a_value_that_cannot_be_is_kept_in_the_form(visitor: Visitor) -> None:
     shown = visitor.post(action, attributes(visitor, "TST-014", implementationDate="soon"))
     assert shown.status == 400
     assert "not a date" in shown.text
-    assert "soon" in [one.get("value") for one in shown.all("input")]
+    assert "soon" in [field.get("value") for field in shown.all("input")]
 
 
 def test_a_section_that_no_form_can_keep_is_not_edited(visitor: Visitor, server: Running) -> None:

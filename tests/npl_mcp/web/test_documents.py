@@ -37,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_roots_are_those_of_the_caller(site: Site) -> None:
     def tops(who: str) -> dict[str, int]:
         items = site.data(who, "/documents.json")["folder"]["items"]
-        return {one["address"]: one["files"] for one in items if one["address"] != "bundled:"}
+        return {row["address"]: row["files"] for row in items if row["address"] != "bundled:"}
 
     assert tops("all") == {"docs:": 1, "more:": 1}
     assert tops("docs") == {"docs:": 1}
@@ -49,9 +49,11 @@ def test_roots_are_those_of_the_caller(site: Site) -> None:
 def test_a_filter_sees_all_folders_of_the_caller(site: Site) -> None:
     def files(who: str, path: str) -> list[str]:
         folder = site.data(who, f"{path}.json?filter=.md&sort=name")["folder"]
-        return [one["address"] for one in folder["items"] if one["kind"] == "file"]
+        return [row["address"] for row in folder["items"] if row["kind"] == "file"]
 
-    assert {"docs.md", "more.md"} <= {one.partition(":")[2] or one for one in files("all", "/documents")}
+    assert {"docs.md", "more.md"} <= {
+        address.partition(":")[2] or address for address in files("all", "/documents")
+    }
     assert files("all", "/documents/more:") == ["more.md"]
     assert "more.md" not in files("docs", "/documents")
 
@@ -87,8 +89,10 @@ def test_links_lead_to_names_with_any_mark(tmp_path: Path) -> None:
             path = waiting.pop()
             answer = request(server, "GET", path)
             seen[path] = answer.status
-            links = (urljoin(path, one.get("href", "")) for one in Shown(answer).all("a"))
+            links = (urljoin(path, link.get("href", "")) for link in Shown(answer).all("a"))
             places = {urldefrag(link).url for link in links if link.startswith(("/documents", "/?"))}
-            waiting += [one for one in places - seen.keys() if "bundled" not in one and "sort=" not in one]
+            waiting += [
+                place for place in places - seen.keys() if "bundled" not in place and "sort=" not in place
+            ]
     assert [path for path, status in seen.items() if status != 200] == []
     assert any("view=source" in path for path in seen)

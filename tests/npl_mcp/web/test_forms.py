@@ -92,7 +92,7 @@ def test_a_form_that_is_sent_twice_changes_something_once(server: Running) -> No
     later = {**visitor.open(page).fields(action), "message": "hello", "to": ""}
     for sent in (fields, fields, {**fields, "message": "hi"}, later):
         assert visitor.post(action, sent).status == 303
-    said = [one["data"].get("message") for one in visitor.json("/rooms/1")["items"]]
+    said = [row["data"].get("message") for row in visitor.json("/rooms/1")["items"]]
     assert said[1:] == ["hello", "hi", "hello"]
 
 
@@ -103,5 +103,5 @@ def test_a_form_that_joins_may_be_sent_twice(server: Running) -> None:
     visitor.post("/name", {**visitor.open(page).fields("/name"), "name": "eve"})
     fields = {**visitor.open(page).fields(action), "message": "hello", "to": ""}
     assert [visitor.post(action, fields).status for _ in range(2)] == [303, 303]
-    kinds = [one["event_type"] for one in visitor.json(page)["items"]]
+    kinds = [row["event_type"] for row in visitor.json(page)["items"]]
     assert kinds.count("message") == 1

@@ -55,9 +55,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-def found(server: Running, check: str) -> list[tuple[str, int]]:
+def defects(server: Running, check: str) -> list[tuple[str, int]]:
     items = Visitor(server).json(f"/documents/health?file=docs:&check={check}")["items"]
-    return sorted((one["file"], one["line"]) for one in items)
+    return sorted((row["file"], row["line"]) for row in items)
 
 
 SEEDED: dict[str, list[tuple[str, int]]] = {
@@ -76,7 +76,7 @@ SEEDED: dict[str, list[tuple[str, int]]] = {
 @pytest.mark.parametrize("check", SEEDED)
 def test_each_defect_is_found_at_its_line(server: Running, check: str) -> None:
     expected = [*SEEDED[check], *([("front.md", 5)] if check == "orphaned" else [])]
-    assert found(server, check) == sorted(expected)
+    assert defects(server, check) == sorted(expected)
 
 
 def test_a_folder_too_large_for_one_call_is_checked_by_several(
@@ -97,7 +97,7 @@ def test_a_folder_too_large_for_one_call_is_checked_by_several(
 
 def test_a_similar_text_is_named_with_its_likeness(server: Running) -> None:
     rows = Visitor(server).json("/documents/health?file=docs:&check=same")["items"]
-    notes = {one["file"]: one["note"] for one in rows}
+    notes = {row["file"]: row["note"] for row in rows}
     assert "the same as" in notes["rules.md"]
     assert "%" in notes["near.md"]
 
@@ -105,16 +105,16 @@ def test_a_similar_text_is_named_with_its_likeness(server: Running) -> None:
 def test_a_row_opens_at_its_line(server: Running) -> None:
     visitor = Visitor(server)
     page = visitor.open("/documents/health?file=docs:&check=broken")
-    link = next(one.get("href", "") for one in page.all("a") if "line=3" in one.get("href", ""))
+    link = next(link.get("href", "") for link in page.all("a") if "line=3" in link.get("href", ""))
     marked = visitor.open(link.partition("#")[0]).all("mark")
-    assert [one.get("id") for one in marked] == ["line"]
+    assert [node.get("id") for node in marked] == ["line"]
     assert "gone.md" in "".join(marked[0].itertext())
 
 
 def test_front_matter_is_a_table(server: Running) -> None:
     page = Visitor(server).open("/documents/front.md")
-    assert [one.text for one in page.all("dt")] == ["name", "tags"]
-    assert [one.text for one in page.all("dd")] == ["keeper", "lamp, sea"]
+    assert [node.text for node in page.all("dt")] == ["name", "tags"]
+    assert [node.text for node in page.all("dd")] == ["keeper", "lamp, sea"]
 
 
 EDIT = "/documents/edit?file=front.md&selector=front+%3E+%23%23+Part"
@@ -128,7 +128,7 @@ def test_a_section_is_edited_without_its_subsections(server: Running) -> None:
     typed = {**visitor.open(EDIT).fields(SAVE), "text": "## Part\n\n*Mine.*"}
     shown = visitor.post(SAVE, {**typed, "action": "preview"})
     assert (shown.status, file.read_text(encoding="utf-8")) == (200, before)
-    assert ["".join(one.itertext()) for one in shown.all("em")] == ["Mine."]
+    assert ["".join(node.itertext()) for node in shown.all("em")] == ["Mine."]
     fields = shown.fields(SAVE)
     assert fields["text"].strip() == "## Part\n\n*Mine.*"
     file.write_text(before.replace("One.", "Theirs."), encoding="utf-8")

@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
 def said(server: Running, token: str) -> list[str]:
     answer = call(server, "chat_get_feed", {"room_id": 1}, Authorization=f"Bearer {token}")
     events: list[dict[str, Any]] = answer.data["data"]["items"]
-    return [one["data"]["message"] for one in events if one["event_type"] == "message"]
+    return [event["data"]["message"] for event in events if event["event_type"] == "message"]
 
 
 def written(visitor: Visitor) -> dict[str, str]:
@@ -106,7 +106,7 @@ def test_a_kept_form_shows_what_was_typed(server: tuple[Running, str]) -> None:
     form = {**visitor.open("/questions/edit").fields("/questions/save"), "text": "Why?", "others": "a"}
     del visitor.cookies[SESSION_COOKIE]
     shown = visitor.post("/questions/save", {**form, "file": "data folder:questions.md"}, **HTML)
-    assert [one.text for one in shown.all("pre")] == ["Why?\n\na"]
+    assert [node.text for node in shown.all("pre")] == ["Why?\n\na"]
 
 
 def test_a_program_without_a_token_gets_the_envelope(server: tuple[Running, str]) -> None:
@@ -118,7 +118,7 @@ def test_a_program_without_a_token_gets_the_envelope(server: tuple[Running, str]
     form = stranger.open("/sign-in").fields("/sign-in")
     odd = {**form, "token": "x", "next": "https://elsewhere.invalid/", "kept.message": "x"}
     shown = stranger.post("/sign-in", odd, **HTML)
-    assert [one.get("action") for one in shown.all("form") if one.get("class") == "form"] == ["/"]
+    assert [form.get("action") for form in shown.all("form") if form.get("class") == "form"] == ["/"]
 
 
 def test_differences_have_no_empty_lines_between_lines() -> None:

@@ -30,5 +30,5 @@ def test_a_folder_is_shown_while_it_is_read(tmp_path: Path) -> None:
         assert "Indexing" not in visitor.open("/documents/docs:").text
         # The first page came while files were read, and renewed itself.
         assert f"of {FILES:,} files." in first.text
-        renewed = {one.get("id") for one in first.tree.iter() if one.get("data-fresh") is not None}
+        renewed = {node.get("id") for node in first.tree.iter() if node.get("data-fresh") is not None}
         assert {"size", "here"} <= renewed

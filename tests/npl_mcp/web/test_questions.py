@@ -46,14 +46,14 @@ def server(tmp_path: Path, docs: Path) -> Iterator[Running]:
 
 def rows(visitor: Visitor, path: str = "/questions") -> dict[str, Any]:
     """Return the questions of a page in their order."""
-    return {one["question"]: one for one in visitor.json(path)["items"]}
+    return {row["question"]: row for row in visitor.json(path)["items"]}
 
 
 def test_questions_are_asked_in_the_request(server: Running) -> None:
     """All, or those of a file are asked; the page has their sum and the sections above a miss."""
     visitor = Visitor(server)
     asked = rows(visitor, "/questions/run")
-    assert [one["passed"] for one in asked.values()] == [True, False, True]
+    assert [row["passed"] for row in asked.values()] == [True, False, True]
     assert asked["When is fruit picked?"]["above"] == ["plums.md > ## Picking"]
     assert asked["When are plums pruned?"]["rank"] == 1
     shown = visitor.open("/questions/run?file=questions.md")
@@ -65,7 +65,7 @@ def test_questions_are_asked_in_the_request(server: Running) -> None:
 def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) -> None:
     """Its page names the right section and those above; a text is tried, saved, and asked again."""
     visitor = Visitor(server)
-    assert {one["result"] for one in rows(visitor).values()} == {"not asked"}
+    assert {row["result"] for row in rows(visitor).values()} == {"not asked"}
     rows(visitor, "/questions/run")
     listed = visitor.open("/questions")
     assert "1 of 3 fail" in listed.text
@@ -74,7 +74,7 @@ def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) 
     path = f"/questions/one?file=questions.md&line={line}"
     shown = visitor.json(path)
     assert shown["right"]["title"] == "Pruning"
-    assert [one["title"] for one in shown["above"]] == ["Picking"]
+    assert [row["title"] for row in shown["above"]] == ["Picking"]
     fields = visitor.open(path).fields("/documents/section")
     before = (docs / "plums.md").read_text("utf-8")
     text = fields["text"].rstrip() + " When fruit is picked, it is picked: fruit picked when ripe.\n"
@@ -120,7 +120,7 @@ def test_a_failure_ends_the_outcomes(server: Running, docs: Path) -> None:
     (docs / "broken.md").write_bytes(b"# \xff\xfe\0")
     visitor = Visitor(server)
     shown = visitor.open("/questions/run")
-    assert [one.get("role") for one in shown.all("p") if one.get("role") == "alert"]
+    assert [node.get("role") for node in shown.all("p") if node.get("role") == "alert"]
     assert "0 of 0 pass, and the others were not asked" in shown.text
     assert not visitor.send("GET", "/questions/run.json").data["success"]
 
@@ -187,11 +187,11 @@ def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) 
     (shut / "questions.md").write_text("## Secret?\n\n- nowhere\n", encoding="utf-8")
     stores = Stores(tmp_path / "data")
     whole = stores.database.writing(add_token, "all", Permissions())
-    some = stores.database.writing(add_token, "some", Permissions(roots=(str(docs),)), read_only=True)
+    token = stores.database.writing(add_token, "some", Permissions(roots=(str(docs),)), read_only=True)
     stores.close()
     with serving(tmp_path, "--root", str(docs), "--root", str(shut)) as running:
         assert "Secret?" in rows(Visitor(running, whole), "/questions/run")
-        visitor = Visitor(running, some)
+        visitor = Visitor(running, token)
         assert rows(visitor).keys() == rows(visitor, "/questions/run").keys()
         assert len(rows(visitor)) == 3
         assert "New question" not in visitor.open("/questions").text

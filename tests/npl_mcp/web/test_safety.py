@@ -70,14 +70,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
         yield running, tokens
 
 
-def method_of(one: Any) -> str:
-    return "POST" if isinstance(one, Action) else "GET"
+def method_of(page: Any) -> str:
+    return "POST" if isinstance(page, Action) else "GET"
 
 
 def routes() -> list[tuple[str, str]]:
     """Return the method and an address of every route there is."""
-    addresses = [(method_of(one), with_query(one.path)) for one in DECLARED]
-    addresses += [("GET", twin(with_query(one.path))) for one in DECLARED if isinstance(one, WebPage)]
+    addresses = [(method_of(page), with_query(page.path)) for page in DECLARED]
+    addresses += [("GET", twin(with_query(page.path))) for page in DECLARED if isinstance(page, WebPage)]
     return [*addresses, ("GET", "/static/npl.css"), ("GET", "/static/npl.js"), ("GET", "/nowhere")]
 
 
@@ -86,17 +86,17 @@ ROUTES = routes()
 
 def test_every_declared_page_has_an_example() -> None:
     """A new parameter of a path needs an example, so that the tests below try its page."""
-    assert {name for one in DECLARED for name in names(one.path)} <= PARAMETERS.keys()
+    assert {name for page in DECLARED for name in names(page.path)} <= PARAMETERS.keys()
 
 
 @pytest.mark.parametrize(
-    "one", [one for one in DECLARED if isinstance(one, WebPage)], ids=lambda one: one.path
+    "page", [page for page in DECLARED if isinstance(page, WebPage)], ids=lambda page: page.path
 )
-def test_every_page_can_be_opened(server: Running, one: WebPage) -> None:
+def test_every_page_can_be_opened(server: Running, page: WebPage) -> None:
     """Otherwise the tests of its safety would prove nothing."""
     visitor = Visitor(server)
-    assert visitor.open(with_query(one.path)).status == 200
-    assert visitor.send("GET", twin(with_query(one.path))).data["success"]
+    assert visitor.open(with_query(page.path)).status == 200
+    assert visitor.send("GET", twin(with_query(page.path))).data["success"]
 
 
 def ask(server: Running, method: str, address: str, **headers: str) -> Answer:
@@ -120,7 +120,9 @@ def begin_of(line: Any) -> Answer:
         assert part
         data += part
     head = data.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in head[1:])}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (header.partition(":") for header in head[1:])
+    }
     return Answer(int(head[0].split()[1]), headers, b"")
 
 
@@ -138,9 +140,9 @@ def test_what_others_send_is_refused_everywhere(server: Running, case: str) -> N
 
 def test_a_link_is_followed_and_a_form_of_others_is_not(server: Running) -> None:
     followed = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
-    for one in DECLARED:
-        status = ask(server, method_of(one), with_query(one.path), **followed).status
-        assert (status == 403) == isinstance(one, Action), one.path
+    for page in DECLARED:
+        status = ask(server, method_of(page), with_query(page.path), **followed).status
+        assert (status == 403) == isinstance(page, Action), page.path
 
 
 NOTHING = "default-src 'none'; sandbox"
@@ -194,7 +196,7 @@ def test_other_methods_are_refused(server: Running) -> None:
             assert ask(server, method, address).status in (403, 404, 405), (method, address)
 
 
-FORMS = [one for one in DECLARED if isinstance(one, Action)]
+FORMS = [form for form in DECLARED if isinstance(form, Action)]
 
 
 def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Path) -> None:
@@ -203,8 +205,8 @@ def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Pa
     token = owner.open("/sign-in").fields("/sign-in")["form_token"]
     theirs = other.open("/sign-in").fields("/sign-in")["form_token"]
     assert token != theirs
-    for turn, one in enumerate(FORMS):
-        path = filled(one.path)
+    for turn, form in enumerate(FORMS):
+        path = filled(form.path)
         strangers = (
             (owner, {}),
             (owner, {"form_token": ""}),
@@ -224,17 +226,17 @@ def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Pa
     with serving(tmp_path, "--web", "read") as reading:
         visitor = Visitor(reading)
         token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
-        for one in FORMS:
-            status = visitor.post(filled(one.path), {"form_token": token}).status
-            assert (status == 403) == one.writes, one.path
+        for form in FORMS:
+            status = visitor.post(filled(form.path), {"form_token": token}).status
+            assert (status == 403) == form.writes, form.path
 
 
 def test_a_token_that_only_reads_sends_no_form(guarded: tuple[Running, dict[str, str]]) -> None:
     visitor = Visitor(guarded[0], guarded[1]["reader"])
     token = visitor.open("/rooms").fields("/sign-out")["form_token"]
-    for one in FORMS:
-        if one.writes:
-            assert visitor.post(filled(one.path), {"form_token": token}).status == 403, one.path
+    for form in FORMS:
+        if form.writes:
+            assert visitor.post(filled(form.path), {"form_token": token}).status == 403, form.path
 
 
 @pytest.mark.parametrize("domain", LISTED)
@@ -242,13 +244,13 @@ def test_a_form_is_for_who_sees_its_domain(guarded: tuple[Running, dict[str, str
     """A token for one domain sends the forms of this domain, and finds no other; every form has one."""
     visitor = Visitor(guarded[0], guarded[1][f"only-{domain}"])
     token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
-    for one in FORMS:
-        if one.domain is None:
-            assert not one.writes, one.path
+    for form in FORMS:
+        if form.domain is None:
+            assert not form.writes, form.path
             continue
-        answer = visitor.post(filled(one.path), {"form_token": token}).answer
+        answer = visitor.post(filled(form.path), {"form_token": token}).answer
         is_found = b"there is no page" not in answer.body
-        assert is_found == ({one.domain, *NEEDS.get(one.domain, ())} == {domain}), one.path
+        assert is_found == ({form.domain, *NEEDS.get(form.domain, ())} == {domain}), form.path
 
 
 NEXT = cases("npl_mcp/web/safety")["next"]
@@ -321,17 +323,22 @@ PATHS = (
 
 def test_no_path_leads_out(server: Running) -> None:
     visitor = Visitor(server)
-    places = [(one, name) for one in DECLARED if not isinstance(one, Stream) for name in names(one.path)]
-    for turn, (one, name) in enumerate(places):
+    places = [
+        (declared, name)
+        for declared in DECLARED
+        if not isinstance(declared, Stream)
+        for name in names(declared.path)
+    ]
+    for turn, (declared, name) in enumerate(places):
         for text in every(4, PATHS, turn):
             answer = visitor.send(
-                method_of(one),
-                filled(one.path, **{name: text}),
-                b"" if method_of(one) == "POST" else None,
+                method_of(declared),
+                filled(declared.path, **{name: text}),
+                b"" if method_of(declared) == "POST" else None,
                 **FORM,
             )
-            assert answer.status < 500, (one.path, text)
-            assert b"root:" not in answer.body, (one.path, text)
+            assert answer.status < 500, (declared.path, text)
+            assert b"root:" not in answer.body, (declared.path, text)
             assert "x=1" not in answer.headers.get("set-cookie", "")
     for text in PATHS:
         answer = visitor.send("GET", f"/static/{text}")
@@ -348,10 +355,10 @@ VALUES = ("-1", "0", "99999999999999999999", "x", "%00", "%ff", "<b>", "1.5", "%
 @pytest.mark.thorough
 def test_no_parameter_breaks_a_page(server: Running) -> None:
     visitor = Visitor(server)
-    for one in DECLARED:
-        if isinstance(one, WebPage | Download):
+    for page in DECLARED:
+        if isinstance(page, WebPage | Download):
             for value in VALUES:
-                address = f"{filled(one.path)}?{QUERY.format(value)}"
+                address = f"{filled(page.path)}?{QUERY.format(value)}"
                 assert visitor.send("GET", address).status < 500, address
 
 
@@ -366,19 +373,23 @@ def test_what_a_token_does_not_name_is_not_there(
     """It has no page, navigation, data, news or form."""
     running, tokens = guarded
     visitor = Visitor(running, tokens[f"no-{domain}"])
-    team = [one.path for one in DECLARED if isinstance(one, WebPage) and one.title and one.entry == TEAM]
+    team = [page.path for page in DECLARED if isinstance(page, WebPage) and page.title and page.entry == TEAM]
     shown = [Shown(visitor.send("GET", path)) for path in ("/sign-in", *team)]
-    menu = {one.get("href") for page in shown if page.status == 200 for one in page.tree.iter("a")}
-    for one in DECLARED:
-        if isinstance(one, WebPage) and one.domain is not None and not sees(one.domain, domain):
-            assert one.path not in menu
-            for address in (with_query(one.path), twin(with_query(one.path))):
+    menu = {link.get("href") for page in shown if page.status == 200 for link in page.tree.iter("a")}
+    for declared in DECLARED:
+        if (
+            isinstance(declared, WebPage)
+            and declared.domain is not None
+            and not sees(declared.domain, domain)
+        ):
+            assert declared.path not in menu
+            for address in (with_query(declared.path), twin(with_query(declared.path))):
                 answer = visitor.send("GET", address)
                 nothing = visitor.send("GET", "/nowhere" + (".json" if ".json" in address else ""))
                 assert answer.status == nothing.status == 404, address
                 assert shape(answer, address) == shape(nothing, "/nowhere"), address
-        elif isinstance(one, WebPage) and one.title:
-            assert one.path in menu
+        elif isinstance(declared, WebPage) and declared.title:
+            assert declared.path in menu
 
 
 def shape(answer: Answer, address: str) -> str:
@@ -395,7 +406,7 @@ NEWS = {"/rooms/{room:id}/events": "chat", "/worklog-news": "worklog"}
 
 def test_news_are_told_to_who_may_see_them(guarded: tuple[Running, dict[str, str]]) -> None:
     running, tokens = guarded
-    assert {one.path for one in DECLARED if isinstance(one, Stream)} == NEWS.keys()
+    assert {page.path for page in DECLARED if isinstance(page, Stream)} == NEWS.keys()
     for path, domain in NEWS.items():
         assert b"Told to those" in news(running, tokens["all"], path)
         assert b"Told to those" not in news(running, tokens[f"no-{domain}"], path)
@@ -419,7 +430,7 @@ MOST = 160
 def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
     """Yield the declared pages, and the pages to which their links lead."""
     visitor = Visitor(server)
-    waiting = [with_query(one.path) for one in DECLARED if isinstance(one, WebPage)]
+    waiting = [with_query(page.path) for page in DECLARED if isinstance(page, WebPage)]
     seen: set[str] = set()
     while waiting and len(seen) < MOST:
         address = waiting.pop(0).partition("#")[0]
@@ -430,7 +441,7 @@ def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
         if not page.answer.headers["content-type"].startswith("text/html"):
             continue
         yield address, page
-        waiting += [one.get("href", "") for one in page.tree.iter("a")]
+        waiting += [link.get("href", "") for link in page.tree.iter("a")]
 
 
 @pytest.mark.thorough
@@ -452,9 +463,9 @@ def test_no_text_becomes_more_than_text(server: Running) -> None:
 @pytest.mark.thorough
 def test_data_are_data(server: Running) -> None:
     """The twin of a page is JSON for any content, and no browser takes it for another type."""
-    for one in DECLARED:
-        if isinstance(one, WebPage):
-            answer = request(server, "GET", twin(with_query(one.path)))
+    for page in DECLARED:
+        if isinstance(page, WebPage):
+            answer = request(server, "GET", twin(with_query(page.path)))
             assert answer.headers["content-type"] == "application/json"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.data["success"]

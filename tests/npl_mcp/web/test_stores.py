@@ -60,7 +60,7 @@ def test_a_room_is_read_by_pages(pages: Pages) -> None:
     assert [event["id"] for event in later["items"]] == ids[-100:]
     for event in (ids[0], ids[60], ids[-1]):
         page = pages.data("ann", f"/rooms/1?event={event}")
-        assert event in [one["id"] for one in page["items"]]
+        assert event in [row["id"] for row in page["items"]]
 
 
 def test_a_former_page_of_an_event_leads_to_its_place_in_the_room(pages: Pages) -> None:
@@ -103,13 +103,13 @@ def test_files_are_sent_so_that_no_browser_runs_them(pages: Pages) -> None:
     made = pages.call(
         "ann", "artifact_create", name="files", artifact_type="x", filename="a.txt", content="first"
     )["artifact_id"]
-    for number, (name, content, kind, held) in enumerate(FILES, 1):
+    for number, (name, content, kind, served) in enumerate(FILES, 1):
         given = base64.b64encode(content).decode()
         pages.call("ann", "artifact_add_revision", artifact_id=made, filename=name, file_content_base64=given)
         answer = pages.get("ann", f"/artifacts/{made}/revisions/{number}/file")
         assert answer.body == content
         assert answer.headers["content-type"] == kind
-        assert answer.headers["content-disposition"] == f"{held}; filename*=UTF-8''{name}"
+        assert answer.headers["content-disposition"] == f"{served}; filename*=UTF-8''{name}"
         assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert pages.get("no-artifact", f"/artifacts/{made}/revisions/{number}/file").status == 404
@@ -123,7 +123,7 @@ def test_a_worklog_is_read_by_pages(pages: Pages) -> None:
     shown = {"": (31, 130, 30, 0), "?since=0": (1, 100, 0, 30), "?entry=60": (11, 110, 10, 20)}
     for query, (first, last, earlier, later) in shown.items():
         page = pages.data("ann", f"/worklogs/long{query}")
-        assert [one["seq"] for one in page["items"]] == list(range(first, last + 1))
+        assert [row["seq"] for row in page["items"]] == list(range(first, last + 1))
         assert (page["session"]["entry_count"], page["earlier"], page["later"]) == (130, earlier, later)
     assert pages.call("ann", "worklog_read", session_id="long", peek=True)["cursor"] == 0
 
@@ -133,9 +133,9 @@ def test_an_archived_worklog_has_a_page(pages: Pages) -> None:
     pages.call("ann", "worklog_log", action="done", summary="moored", session_id="old")
     pages.call("ann", "worklog_close", archive=True, session_id="old")
     listed = pages.data("ann", "/worklogs?archived=1")["items"]
-    assert [one["archived_as"] for one in listed] == ["old"]
+    assert [row["archived_as"] for row in listed] == ["old"]
     assert pages.data("ann", "/worklogs/archive/old")["items"][0]["summary"] == "moored"
-    assert "old" not in [one["session_id"] for one in pages.data("ann", "/worklogs")["items"]]
+    assert "old" not in [row["session_id"] for row in pages.data("ann", "/worklogs")["items"]]
 
 
 def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
@@ -155,7 +155,7 @@ def test_comments_are_hidden_with_reviews(pages: Pages) -> None:
     """The artifact is there, without a word of its reviews."""
     shown = pages.data("ann", "/artifacts/1/revisions/0")
     assert [line["number"] for line in shown["items"] if line["meant"]] == [3]
-    assert "Why one?" in [one["comment"] for one in shown["comments"]]
+    assert "Why one?" in [row["comment"] for row in shown["comments"]]
     assert [line["number"] for line in shown["items"] if line["comments"]] == [3]
     hidden = pages.data("no-review", "/artifacts/1/revisions/0")
     assert (hidden["comments"], hidden["reviews"]) == ([], [])

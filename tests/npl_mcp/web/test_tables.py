@@ -24,7 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def names(server: Running, query: str) -> list[str]:
-    return [one["name"] for one in Visitor(server).json(f"/documents/docs:?{query}")["folder"]["items"]]
+    return [row["name"] for row in Visitor(server).json(f"/documents/docs:?{query}")["folder"]["items"]]
 
 
 SORTED = {
@@ -54,7 +54,7 @@ def test_each_head_sorts_and_keeps_the_filter(server: Running) -> None:
     visitor = Visitor(server)
     for asked, state, leads in (("", None, "-tokens"), ("&sort=-tokens", "descending", "tokens")):
         page = visitor.open(f"/documents/docs:?filter=page{asked}")
-        head = next(one for one in page.all("th") if "".join(one.itertext()).startswith("Tokens"))
+        head = next(node for node in page.all("th") if "".join(node.itertext()).startswith("Tokens"))
         link = head.find("a")
         assert link is not None
         assert head.get("aria-sort") == state

@@ -63,7 +63,7 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     ask("rooms", "chat_list_rooms")
     ask("rooms", "no_such_tool")
     until(lambda: len(seen("all")) >= 5)
-    assert [(one["who"], one["tool"]) for one in seen("all")] == [
+    assert [(row["who"], row["tool"]) for row in seen("all")] == [
         ("rooms", "unknown"),
         ("rooms", "chat_list_rooms"),
         ("docs", "npl_load_tailored"),
@@ -75,14 +75,14 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     assert loaded["context"] == "siphon edge 3 \ufffd <b>"
     assert (loaded.get("followed"), follower["followed"]) == (None, 1)
     outline = visitors["all"].json("/documents/siphons.md")["file"]["outline"]
-    assert sum(one["sent"] for one in outline) >= 3
-    assert {name: {one["who"] for one in seen(name)} for name in visitors} == {
+    assert sum(row["sent"] for row in outline) >= 3
+    assert {name: {row["who"] for row in seen(name)} for name in visitors} == {
         "all": {"prompts", "docs", "rooms"},
         "prompts": {"prompts", "docs"},
         "rooms": {"rooms"},
         "docs": {"docs"},
     }
-    assert [one["context"] for one in seen("all", "show=all&filter=siphon+edge")] == [loaded["context"]]
+    assert [row["context"] for row in seen("all", "show=all&filter=siphon+edge")] == [loaded["context"]]
     failed = visitors["all"].open("/usage?show=failed").text
     assert "NOT_FOUND" in failed
     assert "there is no tool 'no_such_tool'" in failed
@@ -111,7 +111,7 @@ def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
         for who, context in QUESTIONS:
             call(running, "npl_load_tailored", {"context": context}, **{"User-Agent": who})
         until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(QUESTIONS))
-        groups = {one["question"]: one for one in visitor.json("/usage")["items"]}
+        groups = {group["question"]: group for group in visitor.json("/usage")["items"]}
         assert not {"lifts water over edge 2", "edge 4"} & groups.keys()
         missing = groups["the valve of the bilge pumps"]
         assert (missing["answer"], missing["times"], missing["wordings"]) == ("none", 2, ["bilge pump valve"])
@@ -119,7 +119,7 @@ def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
         again = groups["where does the siphon lift something"]
         assert "siphon that lifts water" in again["wordings"]
         page = visitor.open("/usage")
-        assert "/ask?context=the+valve+of+the+bilge+pumps" in [one.get("href") for one in page.all("a")]
+        assert "/ask?context=the+valve+of+the+bilge+pumps" in [link.get("href") for link in page.all("a")]
         (root / "questions.md").write_text("## the valve of the bilge pumps\n\n- nowhere\n", encoding="utf-8")
         assert "In the questions" in visitor.open("/usage").text
 

@@ -118,10 +118,13 @@ def test_a_session_comes_back_as_it_was(store: Worklogs, project: Path, tmp_path
     other = Worklogs(engines.database(tmp_path / "other"))
     assert other.import_folder(str(project)) == Imported(sessions=1, entries=2_100)
     assert other.status(str(project), "s1") == replace(store.status(str(project)), current=False)
-    for one in (store, other):
-        found = one.read(str(project), "r/1", session_id="s1", peek=True, limit=1_000)
-        assert (found.items[0].seq, found.items[0].refs, found.remaining) == (8, {"files": ["a"]}, 1_093)
-    pages = [one.read(str(project), "n", session_id="s1", peek=True, limit=1_000) for one in (store, other)]
+    for worklogs in (store, other):
+        page = worklogs.read(str(project), "r/1", session_id="s1", peek=True, limit=1_000)
+        assert (page.items[0].seq, page.items[0].refs, page.remaining) == (8, {"files": ["a"]}, 1_093)
+    pages = [
+        worklogs.read(str(project), "n", session_id="s1", peek=True, limit=1_000)
+        for worklogs in (store, other)
+    ]
     assert pages[0] == pages[1]
 
 
@@ -234,17 +237,25 @@ def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
     before = contents(project)
     store.import_folder(str(project))
     assert contents(project) == before
-    found = store.sessions(str(project), archived=True)
+    listed = store.sessions(str(project), archived=True)
     assert [
-        (one.session_id, one.status, one.task, one.entry_count, one.agents, one.current, one.archived_as)
-        for one in found
+        (
+            session.session_id,
+            session.status,
+            session.task,
+            session.entry_count,
+            session.agents,
+            session.current,
+            session.archived_as,
+        )
+        for session in listed
     ] == [
         ("plain", "active", None, 2, ("w-1",), True, None),
         ("2025-11-03", "active", "täsk", 5, ("w-1",), False, None),
         ("done", "closed", "täsk", 2, ("w-1",), False, "done"),
     ]
-    assert found[0].created == "2025-11-04T09:00:00.000001Z"
-    assert (found[2].closed, found[2].last_entry) == (
+    assert listed[0].created == "2025-11-04T09:00:00.000001Z"
+    assert (listed[2].closed, listed[2].last_entry) == (
         "2025-11-02T18:00:00.000000Z",
         "2025-11-03T10:00:02.250000Z",
     )

@@ -62,4 +62,4 @@ def test_projects_do_not_meet(store: Worklogs, project: str, tmp_path: Path) -> 
     store.init(str(other), "s1", "there")
     store.log(project, "a", "found", "x")
     assert store.status(str(other), "s1").entry_count == 0
-    assert [one.task for one in store.sessions(str(other))] == ["there"]
+    assert [session.task for session in store.sessions(str(other))] == ["there"]

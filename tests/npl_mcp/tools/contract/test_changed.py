@@ -68,8 +68,8 @@ def test_other_callers_and_other_sections_are_not_told(
     holder("npl_load_tailored", **READ)
     other("npl_load_tailored", selectors=["guide > ## Compost"])
     edit(docs)
-    answers = [one("search", query="beans")["data"] for one in (stranger, other, holder)]
-    assert ["changed" in one for one in answers] == [False, False, True]
+    answers = [caller("search", query="beans")["data"] for caller in (stranger, other, holder)]
+    assert ["changed" in answer for answer in answers] == [False, False, True]
 
 
 def test_what_is_gone_or_moved_is_told(settings: Settings, docs: Path, call: Call) -> None:
@@ -84,8 +84,8 @@ def test_what_is_gone_or_moved_is_told(settings: Settings, docs: Path, call: Cal
 
 def test_an_edit_of_ones_own_is_not_told(settings: Settings, docs: Path, connect: Connect) -> None:
     own, other = (connect(replace(settings, write=True)) for _ in range(2))
-    for one in (own, other):
-        one("npl_load_tailored", **READ)
+    for caller in (own, other):
+        caller("npl_load_tailored", **READ)
     edited = {"file": "guide.md", "selector": "## Pruning", "operation": "append", "content": "Use a saw."}
     assert own("npl_update_section", **edited)["success"]
     assert "changed" not in own("search", query="beans")["data"]

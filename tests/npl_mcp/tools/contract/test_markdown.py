@@ -106,10 +106,10 @@ class Reader:
         assert self._take(": ")
         return key, self._value(",}")
 
-    def _list(self, end: str, one: Any) -> list[Any]:
-        parts = [one()]
+    def _list(self, end: str, item: Any) -> list[Any]:
+        parts = [item()]
         while self._take(", "):
-            parts.append(one())
+            parts.append(item())
         assert self._take(end)
         return parts
 

@@ -21,7 +21,7 @@ QUESTION = "how often is each bed watered"
 
 def optional(spec: ToolSpec) -> list[str]:
     parameters = list(inspect.signature(spec.function).parameters.values())[1:]
-    return [one.name for one in parameters if one.default is not one.empty]
+    return [parameter.name for parameter in parameters if parameter.default is not parameter.empty]
 
 
 @pytest.mark.thorough
