@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.projects.directive import NAME
-from npl_mcp.tools.contract.aliases import DIRECTIVE
+from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.calling import call, text_of
 
@@ -30,8 +30,9 @@ class DirectiveMethods(ServerExtension):
     def methods(self) -> Sequence[MethodBinding]:
         """Return a method for each tool."""
         return [
-            MethodBinding(olds[-1], _Arguments, partial(self._answer, tool, olds[-1]))
-            for tool, olds in DIRECTIVE.items()
+            MethodBinding(old, _Arguments, partial(self._answer, alias.new, old))
+            for old, alias in ALIASES.items()
+            if alias.new.startswith(NAME) and "/" not in old
         ]
 
     async def _answer(self, tool: str, name: str, _: Any, given: _Arguments) -> dict[str, Any]:
