@@ -248,7 +248,7 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
 def question_files(app: App) -> tuple[QuestionFile, ...]:
     """Return the question files that a caller may see; the files of the data folder come last."""
     clock = reading_time()
-    return tuple(_read_file(app, name, found, clock) for name, found in _found_files(app))
+    return tuple(_read_file(app, name, file, clock) for name, file in _files(app))
 
 
 def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
@@ -276,10 +276,10 @@ def save_question(
     :raises ConflictError: the file has changed.
     :raises StorageError: the file cannot be written.
     """
-    found = dict(_found_files(app)).get(name)
-    if found is None and name == DEFAULT_NAME and app.permissions.roots is None:
-        found = _in_data(app).file(QUESTION_SUFFIXES[0])
-    if found is None:
+    file = dict(_files(app)).get(name)
+    if file is None and name == DEFAULT_NAME and app.permissions.roots is None:
+        file = _in_data(app).file(QUESTION_SUFFIXES[0])
+    if file is None:
         hint = f"use {DEFAULT_NAME!r}, or a name of the list"
         raise InvalidRequestError(f"there is no question file {name[:80]!r}", parameter="name", hint=hint)
 
@@ -288,35 +288,35 @@ def save_question(
             raise ConflictError(f"{name} has changed since it was read", hint="read it again")
         return with_question(data, question, line)
 
-    below, _, last = found.path.rpartition("/")
-    folder = SharedFolder(found.root.path, below, MAX_BYTES)
-    if _is_in_data(app, found):
+    below, _, last = file.path.rpartition("/")
+    folder = SharedFolder(file.root.path, below, MAX_BYTES)
+    if _is_in_data(app, file):
         private_folder(app.settings.data_folder)
     else:
         check_write(app)
-        check_writable(app, found, name)
-    if os.path.exists(found.absolute):  # noqa: PTH110
+        check_writable(app, file, name)
+    if os.path.exists(file.absolute):  # noqa: PTH110
         folder.change(last, name, edit)
     else:
         folder.create(last, name, edit(b""))
-    return _read_file(app, name, found, reading_time())
+    return _read_file(app, name, file, reading_time())
 
 
 def _in_data(app: App) -> SharedFolder:
     return SharedFolder(os.path.realpath(app.settings.data_folder), QUESTION_FOLDER)
 
 
-def _is_in_data(app: App, found: Found) -> bool:
-    return found == _in_data(app).file(found.path.rpartition("/")[2])
+def _is_in_data(app: App, file: Found) -> bool:
+    return file == _in_data(app).file(file.path.rpartition("/")[2])
 
 
-def _found_files(app: App) -> Iterator[tuple[str, Found]]:
+def _files(app: App) -> Iterator[tuple[str, Found]]:
     """Yield the files with their names; a caller with limited roots does not see the data folder."""
     roots = app.library.roots
     below = [
-        found
+        file
         for root in app.library.searched
-        for _, found in roots.walk(os.path.realpath(root.path), None, QUESTION_SUFFIXES)
+        for _, file in roots.walk(os.path.realpath(root.path), None, QUESTION_SUFFIXES)
     ]
     below = sorted(set(below), key=lambda file: file.path)
     yield from zip(roots.names(below), below, strict=True)
@@ -327,10 +327,10 @@ def _found_files(app: App) -> Iterator[tuple[str, Found]]:
                 yield f"{_DATA}:{name}", folder.file(name)
 
 
-def _read_file(app: App, name: str, found: Found, clock: Deadline) -> QuestionFile:
-    writable = _is_in_data(app, found) or is_writable(app, found, name)
+def _read_file(app: App, name: str, file: Found, clock: Deadline) -> QuestionFile:
+    writable = _is_in_data(app, file) or is_writable(app, file, name)
     try:
-        data = read_below(found.root.path, found.path, MAX_BYTES)[0]
+        data = read_below(file.root.path, file.path, MAX_BYTES)[0]
     except OSError as error:
         return QuestionFile(name, (), (Problem(1, 1, str(unusable(name, error))),), writable=writable)
     return read_questions(data, name, writable=writable, clock=clock)

@@ -34,8 +34,8 @@ class Outcome:
     """The outcome of a question's first answer.
 
     :param question: question with the selectors of its right sections.
-    :param held: whether a right section is in the text of the answer; for ``nowhere``, whether the answer has
-        no text.
+    :param passed: whether all selectors of the question are valid, and a right section is in the text of the
+        answer; for ``nowhere``, whether the answer has no text.
     :param rank: rank of the best right section, from 1; ``None`` if no right section is ranked.
     :param tokens: tokens of the whole answer as it is sent.
     :param verdict: verdict of the answer: ``held``, ``weak`` or ``absent``.
@@ -46,18 +46,13 @@ class Outcome:
     """
 
     question: Question
-    held: bool
+    passed: bool
     rank: int | None
     tokens: int
     verdict: Literal["held", "weak", "absent"]
     absent: tuple[str, ...] = ()
     above: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether the answer has a right section, and all selectors of the question are valid."""
-        return self.held and not self.wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +105,7 @@ def known_outcomes(app: App, questions: Iterable[Question]) -> list[Outcome | No
         state = None
     with app.state.lock:
         known = [app.state.outcomes.get(_key(app, question, state)) for question in questions]
-    return [one if isinstance(one, Outcome) else None for one in known]
+    return [outcome if isinstance(outcome, Outcome) else None for outcome in known]
 
 
 def _key(app: App, question: Question, state: Hashable) -> Hashable:
@@ -139,7 +134,8 @@ def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[st
         sections = {}
         with documents.collection.reading():
             for text in selectors:
-                places = [(one.tree, one.head) for one in _right(documents, Question("", (text,)))[0]]
+                selected, _ = _right(documents, Question("", (text,)))
+                places = [(section.tree, section.head) for section in selected]
                 sections[text] = [documents.selector(place, own=True, by_path=True) for place in places]
         return sections
 
@@ -170,26 +166,26 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
     documents = await app.gathered(ref, request.selectors)
     with documents.collection.reading():
-        found = find(request, documents, app.settings.weights)
-        made = answer(request, found, form, Companions())
+        finding = find(request, documents, app.settings.weights)
+        made = answer(request, finding, form, Companions())
         selected, wrong = _right(documents, question)
         right = selected_lines(documents, selected)
         shown = [part for unit in made.packed.kept for part in unit.parts]
-        ranked = [(hit.document, hit.section) for hit in found.ranking.hits]
+        ranked = [(hit.document, hit.section) for hit in finding.ranking.hits]
         rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
         if question.answers:
-            held = any(_overlap(part.lines, span) for part in shown for span in right.get(part.place, ()))
+            answers = any(_overlap(part.lines, span) for part in shown for span in right.get(part.place, ()))
             above = ranked[: min(MAX_ABOVE, rank - 1)] if rank else ranked[:MAX_ABOVE]
         else:
-            held, above = not shown, [part.place for part in shown][:MAX_ABOVE]
+            answers, above = not shown, [part.place for part in shown][:MAX_ABOVE]
         outcome = Outcome(
             question=question,
-            held=held,
+            passed=answers and not wrong,
             rank=rank,
             tokens=documents.counter.count(made.text),
-            verdict=found.verdict.state,
-            absent=found.verdict.absent,
-            above=tuple(documents.selector(one, own=True, by_path=True) for one in dict.fromkeys(above)),
+            verdict=finding.verdict.state,
+            absent=finding.verdict.absent,
+            above=tuple(documents.selector(place, own=True, by_path=True) for place in dict.fromkeys(above)),
             wrong=wrong,
         )
         if ref == DocumentRef():
@@ -199,8 +195,8 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
         return Asked(outcome, "\n\n".join(texts), "\n\n".join(map(documents.text, right)))
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.stop and other.start < one.stop
+def _overlap(first: Span, second: Span) -> bool:
+    return first.start < second.stop and second.start < first.stop
 
 
 def _right(documents: DocumentSet, question: Question) -> tuple[list[Selected], tuple[str, ...]]:
@@ -222,12 +218,12 @@ def _selected(scope: Scope, text: str) -> tuple[Selected, ...]:
     A heading may have more words in brackets than the selector.
     """
     selector = compile_selector(text)
-    found, last = select_in(scope, selector), selector.steps[-1].name
+    sections, last = select_in(scope, selector), selector.steps[-1].name
     heads = heads_in(scope, selector)
     names = (scope.trees[tree].sections[index].name for tree, index in heads)
     if last is not None and not scope.called(heads, last) and not all(_extends(name, last) for name in names):
         raise SectionNotFoundError("no section has this name; it is only the beginning of a name")
-    return found
+    return sections
 
 
 def _extends(name: str, beginning: str) -> bool:

@@ -31,7 +31,7 @@ from npl_mcp.questions.trial import Trial
 from npl_mcp.tools.contract.responses import as_dict
 
 MISSED, UNREADABLE = 1, 2
-"""Exit codes: a question is missed or got worse; a question file is invalid or missing."""
+"""Exit codes: a question fails or got worse; a question file is invalid or missing."""
 
 MIN_SIMILARITY = 70
 """Similarity in percent of two sentences with the same meaning."""
@@ -78,17 +78,17 @@ class Tested:
 
     def as_dict(self) -> dict[str, Any]:
         """Return its fields and sums as JSON."""
-        held = sum(outcome.passed for outcome in self.every)
+        passed = sum(outcome.passed for outcome in self.every)
         differences = self.differences and [pair.as_dict() for pair in self.differences]
-        return {**as_dict(self), "differences": differences, "held": held, "asked": len(self.every)}
+        return {**as_dict(self), "differences": differences, "passed": passed, "asked": len(self.every)}
 
     def lines(self) -> Iterator[str]:
-        """Yield a report for people: a line for each question, with more lines for a missed one."""
+        """Yield a report for people: a line for each question, with more lines for a failing one."""
         for file, outcomes in self.outcomes.items():
-            yield f"{file}: {sum(outcome.passed for outcome in outcomes)} of {len(outcomes)} held"
+            yield f"{file}: {sum(outcome.passed for outcome in outcomes)} of {len(outcomes)} pass"
             for outcome in outcomes:
                 rank = "-" if outcome.rank is None else str(outcome.rank)
-                state = "held" if outcome.passed else "MISS"
+                state = "pass" if outcome.passed else "FAIL"
                 yield f"  {state}  rank {rank:>3}  {outcome.tokens:>4} tokens  {outcome.question.text}"
                 yield from (f"        {line}" for line in (() if outcome.passed else _reasons(file, outcome)))
         yield from self.problems
@@ -131,13 +131,13 @@ class Tested:
 
 
 def _reasons(file: str, outcome: Outcome) -> Iterator[str]:
-    """Yield the reasons why a question is missed."""
+    """Yield the reasons why a question fails."""
     answers = ", ".join(outcome.question.answers) or "nowhere"
     yield f"{file}:{outcome.question.line or 1}: expected {answers}"
     yield from (f"wrong selector: {wrong}" for wrong in outcome.wrong)
     if outcome.absent:
         yield f"no section has: {', '.join(outcome.absent)}"
-    if outcome.above and not outcome.held:
+    if outcome.above and not outcome.wrong:
         yield f"{'above' if outcome.question.answers else 'in the answer'}: {'; '.join(outcome.above)}"
 
 
@@ -152,12 +152,14 @@ def run_tests(settings: Settings, paths: Sequence[str], revision: str | None = N
     with closing(App(settings)) as app:
         ref = DocumentRef()
         files = [_file_at(path) for path in paths] or question_files(app)
-        questions = {file.name: file.questions for file in files}
-        outcomes = {name: tuple(ask_one(app, one, ref) for one in own) for name, own in questions.items()}
+        outcomes = {
+            file.name: tuple(ask_one(app, question, ref) for question in file.questions) for file in files
+        }
         problems = problems_of(files) or (() if files else (_NO_FILE,))
         differences = None
         if revision is not None:
-            differences = against(app, [one for own in questions.values() for one in own], ref, revision)
+            questions = [question for file in files for question in file.questions]
+            differences = against(app, questions, ref, revision)
         return Tested(outcomes, problems, differences)
 
 
@@ -199,11 +201,11 @@ def lost_sentences(old: Asked, new: Asked) -> tuple[str, ...]:
     return tuple(lost) if len(added) < len(lost) else ()
 
 
-def _missing(some: Sequence[str], others: Sequence[str]) -> list[str]:
+def _missing(known: Sequence[str], others: Sequence[str]) -> list[str]:
     from rapidfuzz import fuzz, process
 
     options: dict[str, Any] = {"scorer": fuzz.ratio, "score_cutoff": MIN_SIMILARITY}
-    new = [sentence for sentence in some if sentence not in set(others)]
+    new = [sentence for sentence in known if sentence not in set(others)]
     return [sentence for sentence in new if process.extractOne(sentence, others, **options) is None]
 
 

@@ -62,8 +62,8 @@ class Trial:
         files: dict[str, bytes] = {}
         for root in app.library.searched:
             folder = os.path.realpath(root.path)
-            found = contents(folder, revision, _is_markdown, GIT_SECONDS)
-            files |= {f"{folder}/{path}": data for path, data in found.items()}
+            former = contents(folder, revision, _is_markdown, GIT_SECONDS)
+            files |= {f"{folder}/{path}": data for path, data in former.items()}
         return cls(app, files)
 
     def write(self, original: str, data: bytes) -> None:

@@ -52,7 +52,7 @@ _PROGRAMS = ("/mcp", "/metrics", "/healthz", "/readyz")
 
 def is_page(path: str) -> bool:
     """Return whether a path belongs to the pages, and not to the interfaces for programs."""
-    return not any(path == one or path.startswith(f"{one}/") for one in _PROGRAMS)
+    return not any(path == place or path.startswith(f"{place}/") for place in _PROGRAMS)
 
 
 def needs_nobody(path: str) -> bool:
@@ -106,13 +106,13 @@ def cookies(headers: Mapping[bytes, bytes]) -> dict[str, str]:
     Our cookies contain no escapes. :mod:`http.cookies` decodes escapes, and some of its versions need minutes
     for one line.
     """
-    pairs = (one.partition("=") for one in headers.get(b"cookie", b"").decode("latin-1").split(";"))
+    pairs = (pair.partition("=") for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"))
     return {name.strip(): value.strip(' "') for name, _, value in pairs}
 
 
 def signed_in(headers: Mapping[bytes, bytes]) -> bytes:
     """Return the token of the signed-in caller; empty without one."""
-    return _held(cookies(headers).get(TOKEN_COOKIE, ""))
+    return _decoded(cookies(headers).get(TOKEN_COOKIE, ""))
 
 
 def kept_in(kept: Mapping[str, str], cookie: str) -> str:
@@ -120,10 +120,10 @@ def kept_in(kept: Mapping[str, str], cookie: str) -> str:
 
     :param kept: all cookies.
     """
-    return _held(kept.get(cookie, "")).decode("utf-8", "replace").strip()
+    return _decoded(kept.get(cookie, "")).decode("utf-8", "replace").strip()
 
 
-def _held(cookie: str) -> bytes:
+def _decoded(cookie: str) -> bytes:
     try:
         return base64.urlsafe_b64decode(cookie)
     except (binascii.Error, ValueError):

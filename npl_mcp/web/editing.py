@@ -16,18 +16,18 @@ _NOT_KEPT = frozenset("\0\r")
 """Characters that a browser changes in the fields of a form."""
 
 
-def form(found: Data, yours: str | None = None, preview: str | None = None) -> Data:
+def form(current: Data, yours: str | None = None, preview: str | None = None) -> Data:
     """Return the data of a section's form.
 
-    :param found: the current section: ``section``, ``content``, ``digest``, and for the page ``_action``
+    :param current: the current section: ``section``, ``content``, ``digest``, and for the page ``_action``
         and ``_above``, the names and addresses of the pages above it.
     :param yours: the visitor's text.
     :param preview: the text to render as a preview.
     """
     return {
-        **found,
-        "text": found["content"] if yours is None else yours,
-        "can_edit": not _NOT_KEPT & {*found["content"]},
+        **current,
+        "text": current["content"] if yours is None else yours,
+        "can_edit": not _NOT_KEPT & {*current["content"]},
         "message": None,
         "meanwhile": None,
         "wrote": None,
@@ -45,7 +45,7 @@ async def saved(
     :param write: the function that writes a text over the section with a digest, and returns the next page.
     """
 
-    async def current() -> Data:
+    async def read_again() -> Data:
         try:
             return await read()
         except CallError:
@@ -53,15 +53,15 @@ async def saved(
 
     digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
     if visit.form.get("action") == "preview":
-        found = {**await current(), "digest": digest, "content": seen}
-        return Shown(TEMPLATE, form(found, yours, yours), 200)
+        shown = {**await read_again(), "digest": digest, "content": seen}
+        return Shown(TEMPLATE, form(shown, yours, yours), 200)
     try:
         return await write(yours, digest)
     except CallError as error:
-        found = await current()
-        data: dict[str, Any] = {**form(found, yours), "message": error.message}
-        if found["digest"] == digest:
+        current = await read_again()
+        data: dict[str, Any] = {**form(current, yours), "message": error.message}
+        if current["digest"] == digest:
             return Shown(TEMPLATE, data, error.status)
-        data["meanwhile"] = partial(compare, seen, found["content"])
+        data["meanwhile"] = partial(compare, seen, current["content"])
         data["wrote"] = partial(compare, seen, yours)
         return Shown(TEMPLATE, data)

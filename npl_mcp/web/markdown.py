@@ -25,7 +25,7 @@ def visible(text: str) -> str:
 
     CR LF is a line break: pages of earlier versions stored typed line breaks in this form.
     """
-    return _UNSEEN.sub(lambda found: _PICTURES.get(ord(found[0]), "\ufffd"), text.replace("\r\n", "\n"))
+    return _UNSEEN.sub(lambda match: _PICTURES.get(ord(match[0]), "\ufffd"), text.replace("\r\n", "\n"))
 
 
 LIMIT = 50_000
@@ -160,7 +160,9 @@ def _guard(state: StateCore) -> None:
 
 def _is_empty(token: Token) -> bool:
     """Return whether a line has no words; those of images and links count."""
-    return not any(one.content.strip() or one.type in ("image", "link_open") for one in token.children or ())
+    return not any(
+        child.content.strip() or child.type in ("image", "link_open") for child in token.children or ()
+    )
 
 
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
@@ -218,13 +220,13 @@ def _spoken(tokens: Iterator[Token], names: Collection[str]) -> Iterator[Token]:
             yield Token("hardbreak", "br", 0)
         elif token.type == "text":
             at = 0
-            for found in _NAME.finditer(token.content):
-                if found[1].lower() in names:
-                    yield _text(token.content[at : found.start()])
+            for match in _NAME.finditer(token.content):
+                if match[1].lower() in names:
+                    yield _text(token.content[at : match.start()])
                     yield Token("mark_open", "mark", 1)
-                    yield _text(found[0])
+                    yield _text(match[0])
                     yield Token("mark_close", "mark", -1)
-                    at = found.end()
+                    at = match.end()
             yield _text(token.content[at:])
         else:
             yield token
@@ -246,7 +248,7 @@ def _lead(token: Token, link: Link) -> None:
 def _picture(token: Token, link: Link, inside: bool) -> Iterator[Token]:
     """Yield the words of an image, as a link to it except inside another link."""
     url = str(token.attrs.get("src", ""))
-    words = _text("".join(one.content for one in token.children or ()).strip() or url or "image")
+    words = _text("".join(child.content for child in token.children or ()).strip() or url or "image")
     if inside:
         yield words
         return

@@ -68,7 +68,7 @@ def _form_fields(visit: Visit) -> Markup:
     fields = {FORM_TOKEN: visit.form_token, FORM_ID: secrets.token_hex(16)}
     if not visit.identity and visit.who:
         fields[PERSONA] = visit.who
-    return Markup("").join(field.format(*one) for one in fields.items())
+    return Markup("").join(field.format(*item) for item in fields.items())
 
 
 def sought(*texts: str) -> frozenset[str]:
@@ -80,12 +80,12 @@ def marked(text: str, terms: Collection[str]) -> Markup:
     """Return a text with marks at the words that equal a term, or contain a long one."""
     parts, last = [], 0
     long = [term for term in terms if len(term) >= _MIN_TERM]
-    for found in _WORD.finditer(text):
-        lower = found[0].lower()
-        if any(one in terms for one in terms_of(found[0])) or any(one in lower for one in long):
-            between = visible(text[last : found.start()])
-            parts.append(Markup("{}<mark>{}</mark>").format(between, found[0]))
-            last = found.end()
+    for match in _WORD.finditer(text):
+        word = match[0]
+        if any(term in terms for term in terms_of(word)) or any(term in word.lower() for term in long):
+            between = visible(text[last : match.start()])
+            parts.append(Markup("{}<mark>{}</mark>").format(between, word))
+            last = match.end()
     return Markup("").join([*parts, escape(visible(text[last:]))])
 
 

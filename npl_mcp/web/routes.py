@@ -63,7 +63,7 @@ def site_of(server: FastMCP[Any], settings: Settings, app: App) -> Site:
     :param server: the server that answers the calls of pages.
     :param app: the application of the server.
     """
-    return Site(server, settings, [one for module in PAGES for one in module.DECLARED], app)
+    return Site(server, settings, [page for module in PAGES for page in module.DECLARED], app)
 
 
 def static_files() -> BaseRoute:

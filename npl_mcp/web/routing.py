@@ -204,19 +204,21 @@ class Site:
 
     def routes(self) -> Iterator[BaseRoute]:
         """Return the routes of all pages."""
-        for one in self.declared:
-            if isinstance(one, WebPage):
+        for declared in self.declared:
+            if isinstance(declared, WebPage):
                 for suffix in ("json", "csv"):
-                    path = f"{one.path.rstrip('/') or '/index'}.{suffix}"
-                    data = self._serving(partial(_data, one, suffix), as_json=True)
+                    path = f"{declared.path.rstrip('/') or '/index'}.{suffix}"
+                    data = self._serving(partial(_data, declared, suffix), as_json=True)
                     yield Route(path, data, middleware=[COMPRESSED])
-                yield Route(one.path, self._serving(partial(self._page, one)), middleware=[COMPRESSED])
-            elif isinstance(one, Action):
-                yield Route(one.path, self._serving(partial(self._action, one)), methods=["POST"])
-            elif isinstance(one, Stream):
-                yield Route(one.path, self._serving(partial(_stream, one)))
+                yield Route(
+                    declared.path, self._serving(partial(self._page, declared)), middleware=[COMPRESSED]
+                )
+            elif isinstance(declared, Action):
+                yield Route(declared.path, self._serving(partial(self._action, declared)), methods=["POST"])
+            elif isinstance(declared, Stream):
+                yield Route(declared.path, self._serving(partial(_stream, declared)))
             else:
-                yield Route(one.path, self._serving(one.answer))
+                yield Route(declared.path, self._serving(declared.answer))
 
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self.server, self.settings, self.app)
@@ -259,9 +261,9 @@ class Site:
         shown = {**data, "items": rows, "_problem": None}
         yield (await self._html(visit, template, shown)).partition(ROWS)[0]
         try:
-            async for one in data["items"]:
-                rows.append(one)
-                yield (await in_thread(fragments, *row, [(one,)]))[0]
+            async for item in data["items"]:
+                rows.append(item)
+                yield (await in_thread(fragments, *row, [(item,)]))[0]
         except CallError as error:
             shown["_problem"] = error.message
         yield (await self._html(visit, template, shown)).partition(ROWS)[2]
@@ -351,7 +353,7 @@ async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
     data = await page.data(replace(visit, whole=suffix == "csv"))
     if suffix == "json":
         if page.row is not None:
-            data["items"] = [one async for one in data["items"]]
+            data["items"] = [item async for item in data["items"]]
         return await _json(Reply(data={name: data[name] for name in data if not name.startswith("_")}))
     table: Table | None = data.get("_table")
     if table is None:

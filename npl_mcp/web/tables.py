@@ -93,7 +93,10 @@ class Table:
 
     def _cells(self, row: Mapping[str, Any]) -> list[Any]:
         values = (cell(row.get(name)) for name in self.columns)
-        return [f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in values]
+        return [
+            f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+            for value in values
+        ]
 
 
 def cell(value: Any) -> Cell:

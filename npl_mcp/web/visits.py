@@ -166,7 +166,7 @@ class Visit:
 
     def texts(self, name: str) -> list[str]:
         """Return all values of a parameter of the address, without empty ones."""
-        return [one.strip() for one in self.request.query_params.getlist(name) if one.strip()]
+        return [value.strip() for value in self.request.query_params.getlist(name) if value.strip()]
 
     def number(self, name: str, default: int | None = None) -> int | None:
         """Return a whole number of the address.
@@ -185,7 +185,7 @@ class Visit:
 
         A form with edited fields has other ids.
         """
-        fields = [one for one in self.form.multi_items() if one[0] != FORM_TOKEN]
+        fields = [field for field in self.form.multi_items() if field[0] != FORM_TOKEN]
         digest, numbers = digest_of(repr(fields).encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -89,27 +91,37 @@ async def _comments(
     """
     if not visit.sees("review"):
         return []
-    found = await visit.call("review_places", artifact_id=artifact_id, revision_id=revision_id)
-    every = [*found["items"], *found.get("carried", ())]
-    replies: dict[int, list[Any]] = {}
-    for one in every:
-        replies.setdefault(one.get("reply_to", 0), []).append(one)
-    begun = [one for one in every if "reply_to" not in one and review_id in (None, one["review_id"])]
-    return [{**one, "replies": replies.get(one["id"], [])} for one in begun]
+    places = await visit.call("review_places", artifact_id=artifact_id, revision_id=revision_id)
+    replies = defaultdict[int, list[Any]](list)
+    for comment in [*places["items"], *places.get("carried", ())]:
+        replies[comment.get("reply_to", 0)].append(comment)
+    return [
+        {**comment, "replies": replies[comment["id"]]}
+        for comment in replies[0]
+        if review_id in (None, comment["review_id"])
+    ]
 
 
 def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, Any]]) -> list[Data]:
     """Return lines, each with the comments that begin there and a mark within a commented range."""
-    at: dict[int, list[Any]] = {}
+    at = _by_line(comments, "first")
     meant: set[int] = set()
-    for one in comments:
-        if "first" in one:
-            at.setdefault(one["first"], []).append(one)
-            meant.update(range(max(one["first"], offset + 1), min(one["last"], offset + len(lines)) + 1))
+    for comment in chain(*at.values()):
+        first, last = max(comment["first"], offset + 1), min(comment["last"], offset + len(lines))
+        meant.update(range(first, last + 1))
     return [
-        {"number": number, "text": line, "comments": at.get(number, []), "meant": number in meant}
+        {"number": number, "text": line, "comments": at[number], "meant": number in meant}
         for number, line in enumerate(lines, offset + 1)
     ]
+
+
+def _by_line(comments: Sequence[Mapping[str, Any]], end: str) -> defaultdict[int, list[Any]]:
+    """Return the comments at lines, by their ``first`` or ``last`` line."""
+    by_line = defaultdict[int, list[Any]](list)
+    for comment in comments:
+        if end in comment:
+            by_line[comment[end]].append(comment)
+    return by_line
 
 
 async def _reviews(visit: Visit, artifact_id: int) -> list[Any]:
@@ -135,21 +147,17 @@ async def compared(visit: Visit) -> Data:
     last = history["total"] - 1
     new = visit.number("to", last) or 0
     old = visit.number("from", max(0, new - 1)) or 0
-    found = await visit.call("artifact_compare", artifact_id=artifact_id, old=old, new=new)
+    changes = await visit.call("artifact_compare", artifact_id=artifact_id, old=old, new=new)
     about = await visit.call("artifact_look", artifact_id=artifact_id, revision=new, limit=1)
     comments = await _comments(visit, artifact_id, about["revision_id"])
-    threads: dict[int, list[Data]] = {}
-    for one in comments:
-        if "last" in one:
-            threads.setdefault(one["last"], []).append(one)
     return {
         "artifact_id": artifact_id,
         "artifact_name": about["artifact_name"],
         "old": old,
         "new": new,
-        "changes": found,
+        "changes": changes,
         "history": history["items"],
-        "threads": threads,
+        "threads": _by_line(comments, "last"),
         "place": _place(visit),
     }
 
@@ -166,8 +174,8 @@ async def file(visit: Visit) -> Response:
     content, filename = base64.b64decode(got["file_content"]), got["filename"]
     kind = picture_type(content)
     plain = os.path.splitext(filename.lower())[1] in _PLAIN and b"\0" not in content  # noqa: PTH122 - a name
-    held = "inline" if kind else "attachment"
-    named = f"{held}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
+    use = "inline" if kind else "attachment"
+    named = f"{use}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
     media = kind or ("text/plain; charset=utf-8" if plain else "application/octet-stream")
     # Starlette adds a charset only to text types.
     return Response(content, 200, {**_CONFINED, "Content-Disposition": named}, media)
@@ -178,10 +186,10 @@ async def _own_review(visit: Visit) -> int:
     artifact_id, number = visit.path("artifact"), visit.path("revision")
     about = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
     own = {"artifact_id": artifact_id, "reviewer_persona": visit.who}
-    found = await visit.call("review_list", **own, status="in_progress", limit=SHOWN)
-    for one in found["items"]:
-        if one["revision_id"] == about["revision_id"]:
-            return int(one["id"])
+    begun = await visit.call("review_list", **own, status="in_progress", limit=SHOWN)
+    for review in begun["items"]:
+        if review["revision_id"] == about["revision_id"]:
+            return int(review["id"])
     return int((await visit.call("review_create", **own, revision_id=about["revision_id"]))["review_id"])
 
 
@@ -217,12 +225,12 @@ async def finish(visit: Visit) -> str:
 
 async def settle(visit: Visit) -> str:
     """Resolve or reopen a thread."""
-    one = visit.path("comment")
-    state = {"resolve" if visit.form.get("state") == "resolved" else "reopen": one}
+    number = visit.path("comment")
+    state = {"resolve" if visit.form.get("state") == "resolved" else "reopen": number}
     await visit.call(
         "review_complete", review_id=visit.path("review"), reviewer_persona=visit.who or None, **state
     )
-    return f"{_next(visit)}#thread-{one}"
+    return f"{_next(visit)}#thread-{number}"
 
 
 async def change(visit: Visit) -> str:

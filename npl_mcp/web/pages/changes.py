@@ -50,7 +50,7 @@ async def changes(visit: Visit) -> Data:
     chosen = {name: values for name in FACETS if (values := visit.texts(name))}
     projects = (await visit.call("list_projects"))["items"]
     view = "table" if visit.text("view") == "table" else "board"
-    found: Data = {
+    shown: Data = {
         "view": view,
         "projects": projects,
         "filters": chosen,
@@ -59,18 +59,18 @@ async def changes(visit: Visit) -> Data:
         "_priorities": PRIORITIES,
     }
     if not projects:
-        return {**found, "board": None, "table": None}
+        return {**shown, "board": None, "table": None}
     project = visit.text("project") or projects[0]["code"]
     every = rows = await visit.every("list_crs", project=project)
     if chosen:
         rows = await visit.every("list_crs", project=project, filters=chosen)
     board: Data = {"project": project, "columns": [], "total": len(rows), "values": _values(every)}
-    found |= {"project": project, "board": board, "table": None}
+    shown |= {"project": project, "board": board, "table": None}
     if view == "board":
         board["columns"] = _columns(rows)
-        return found
+        return shown
     table = paged(visit, rows, COLUMNS, SHOWN)
-    return {**found, "_table": table.pop("_table"), "table": table}
+    return {**shown, "_table": table.pop("_table"), "table": table}
 
 
 def _columns(rows: Sequence[Data]) -> list[Data]:
@@ -146,8 +146,8 @@ async def edit(visit: Visit) -> Data:
 
 async def _section(visit: Visit, section: str) -> Data:
     key = visit.path("key")
-    found: Data = await visit.call("manage_cr_sections", key=key, operation="get", section=section)
-    return found | _around(key)
+    current: Data = await visit.call("manage_cr_sections", key=key, operation="get", section=section)
+    return current | _around(key)
 
 
 def _around(key: str) -> Data:

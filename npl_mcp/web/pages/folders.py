@@ -167,19 +167,19 @@ FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens
 
 async def health(visit: Visit) -> Data:
     """Return the problems of a folder, by default of the first check with problems."""
-    name = visit.text("file")
-    found = await visit.run(lambda app: examined(app, DocumentRef(name or None)))
-    counts = Counter(defect.check for defect in found.defects)
-    check = visit.text("check", next((one for one in CHECKS if counts[one]), next(iter(CHECKS))))
-    rows = [as_dict(defect) for defect in found.defects if defect.check == check]
+    folder = visit.text("file")
+    result = await visit.run(lambda app: examined(app, DocumentRef(folder or None)))
+    counts = Counter(defect.check for defect in result.defects)
+    check = visit.text("check", next((name for name in CHECKS if counts[name]), next(iter(CHECKS))))
+    rows = [as_dict(defect) for defect in result.defects if defect.check == check]
     return {
         **paged(visit, rows, FINDINGS, SHOWN),
-        "name": name,
+        "name": folder,
         "check": check,
         "checks": CHECKS,
-        "counts": {one: counts[one] for one in CHECKS},
-        "documents": found.documents,
-        "left": found.left,
+        "counts": {name: counts[name] for name in CHECKS},
+        "documents": result.documents,
+        "left": result.left,
     }
 
 

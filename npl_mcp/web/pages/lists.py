@@ -40,14 +40,14 @@ async def listed(path: str, visit: Visit) -> Data:
     """Return a page of a list."""
     listing, archived = LISTS[path], visit.flag("archived")
     items = await listing.items(visit, archived)
-    rows = [{**one, "path": address(f"{path}/{one['id']}"), "at": one.get(listing.time)} for one in items]
+    rows = [{**row, "path": address(f"{path}/{row['id']}"), "at": row.get(listing.time)} for row in items]
     page = paged(visit, rows, {"name": "Name", **listing.columns}, SHOWN)
     return {**page, "archived": archived, "_listing": listing}
 
 
 async def _sessions(visit: Visit, archived: bool) -> list[Data]:
     sessions = await visit.every("session_list", status="archived" if archived else None)
-    return [{**one, "name": one.get("title", one["id"])} for one in sessions]
+    return [{**session, "name": session.get("title", session["id"])} for session in sessions]
 
 
 async def _rooms(visit: Visit, archived: bool) -> list[Data]:
@@ -56,31 +56,31 @@ async def _rooms(visit: Visit, archived: bool) -> list[Data]:
 
 async def _artifacts(visit: Visit, archived: bool) -> list[Data]:
     verdicts = defaultdict[int, list[str]](list)
-    for one in await visit.every("review_list") if visit.sees("review") else ():
-        said = one.get("verdict", one["status"]).replace("_", " ")
-        verdicts[one["artifact_id"]].append(f"{one['reviewer_persona']}: {said}")
-    artifacts = await visit.every("artifact_list", archived=archived)
+    for review in await visit.every("review_list") if visit.sees("review") else ():
+        verdict = review.get("verdict", review["status"]).replace("_", " ")
+        verdicts[review["artifact_id"]].append(f"{review['reviewer_persona']}: {verdict}")
     return [
-        {**one, "reviews": verdicts[one["id"]], "revisions": one["current_revision"] + 1} for one in artifacts
+        {**artifact, "reviews": verdicts[artifact["id"]], "revisions": artifact["current_revision"] + 1}
+        for artifact in await visit.every("artifact_list", archived=archived)
     ]
 
 
 async def _reviews(visit: Visit, _: bool) -> list[Data]:
     artifacts = await visit.every("artifact_list") if visit.sees("artifact") else ()
-    names = {one["id"]: one["name"] for one in artifacts}
+    names = {artifact["id"]: artifact["name"] for artifact in artifacts}
     reviews = await visit.every("review_list")
-    for one in reviews:
-        artifact = names.get(one["artifact_id"], f"artifact {one['artifact_id']}")
-        one["name"] = f"{artifact}, revision {one['revision_num']}"
+    for review in reviews:
+        artifact = names.get(review["artifact_id"], f"artifact {review['artifact_id']}")
+        review["name"] = f"{artifact}, revision {review['revision_num']}"
     return reviews
 
 
 async def _worklogs(visit: Visit, archived: bool) -> list[Data]:
     worklogs = await visit.call("worklog_sessions", archived=archived)
     return [
-        {**one, "id": f"archive/{one['archived_as']}" if archived else own, "name": one.get("task", own)}
-        for one in worklogs
-        if ("archived_as" in one) == archived and (own := one["session_id"])
+        {**log, "id": f"archive/{log['archived_as']}" if archived else own, "name": log.get("task", own)}
+        for log in worklogs
+        if ("archived_as" in log) == archived and (own := log["session_id"])
     ]
 
 
@@ -144,8 +144,8 @@ async def session(visit: Visit) -> Data:
 
 DECLARED = (
     *(
-        WebPage(path, partial(listed, path), "list.html", one.domain, one.title, entry=TEAM)
-        for path, one in LISTS.items()
+        WebPage(path, partial(listed, path), "list.html", listing.domain, listing.title, entry=TEAM)
+        for path, listing in LISTS.items()
     ),
     WebPage("/sessions/{session}", session, "session.html", "session"),
 )

@@ -48,15 +48,15 @@ MAX_ABOVE = 5
 async def questions(visit: Visit) -> Data:
     """Return all questions with their last results; those that fail come first."""
     files = await visit.run(question_files)
-    every = [(one, file) for file in files for one in file.questions]
-    outcomes = await visit.run(partial(known_outcomes, questions=[one for one, _ in every]))
+    every = [(question, file.name) for file in files for question in file.questions]
+    outcomes = await visit.run(partial(known_outcomes, questions=[question for question, _ in every]))
     rows = [
         {
-            **_row(one, file.name),
+            **_row(question, name),
             "result": RESULTS[known.passed if known else None],
             "rank": known.rank if known else None,
         }
-        for (one, file), known in zip(every, outcomes, strict=True)
+        for (question, name), known in zip(every, outcomes, strict=True)
     ]
     counts = Counter(row["result"] for row in rows)
     wanted = visit.text("result")
@@ -92,7 +92,7 @@ async def _explained(visit: Visit, question: Question, file: str) -> Data:
     above = [row for row in above if not outcome.rank or row["rank"] < outcome.rank][:MAX_ABOVE]
     return {
         **_row(question, file),
-        "outcome": {**as_dict(outcome), "passed": outcome.passed},
+        "outcome": as_dict(outcome),
         "right": right,
         "above": above if question.answers else matches[:MAX_ABOVE],
         "section": await _text(visit, right) if right else None,
@@ -128,8 +128,7 @@ async def try_text(visit: Visit) -> Shown:
         outcome = await visit.run(ask)
     except CallError as error:
         return Shown("one_question.html", {**data, "_text": text, "_problem": error.message}, error.status)
-    tried = {**as_dict(outcome), "passed": outcome.passed}
-    return Shown("one_question.html", {**data, "tried": tried, "_text": text}, 200)
+    return Shown("one_question.html", {**data, "tried": as_dict(outcome), "_text": text}, 200)
 
 
 def _row(question: Question, file: str) -> Data:
@@ -161,8 +160,7 @@ async def _outcomes(visit: Visit, chosen: Sequence[tuple[Question, str]]) -> Asy
     """Ask questions, and yield the rows of their outcomes."""
     for question, file in chosen:
         outcome = await visit.run(partial(ask_one, question=question))
-        row = {**as_dict(outcome), "rank": outcome.rank, "passed": outcome.passed}
-        yield row | _row(question, file)
+        yield {**as_dict(outcome), "rank": outcome.rank, **_row(question, file)}
 
 
 async def edit_page(visit: Visit) -> Data:
@@ -189,7 +187,7 @@ def _form(files: Sequence[QuestionFile], name: str, question: Question, *, nowhe
 
 def _targets(files: Sequence[QuestionFile]) -> list[str]:
     """Return the files that a question may be saved in; first those below the roots, which others see."""
-    return list(dict.fromkeys([*(one.name for one in files if one.writable), DEFAULT_NAME]))
+    return list(dict.fromkeys([*(file.name for file in files if file.writable), DEFAULT_NAME]))
 
 
 async def save(visit: Visit) -> str | Shown:
@@ -197,7 +195,7 @@ async def save(visit: Visit) -> str | Shown:
     form = visit.form
     text = " ".join(form.get("text", "").split())
     lines = [*form.getlist("right"), *form.get("others", "").splitlines()]
-    answers = tuple(dict.fromkeys(one.strip() for one in lines if one.strip()))
+    answers = tuple(dict.fromkeys(line.strip() for line in lines if line.strip()))
     files = await visit.run(question_files)
     name, line = form.get("file") or _targets(files)[0], whole_number("line", form.get("line", ""))
     typed, nowhere = Question(text, answers, line), bool(form.get("nowhere"))
@@ -208,8 +206,8 @@ async def save(visit: Visit) -> str | Shown:
             _check(app, answers, nowhere)
         number = line
         if number is None:
-            same = (one for file in question_files(app) if file.name == name for one in file.questions)
-            number = next((one.line for one in same if one.text == text), None)
+            known = next((file.questions for file in question_files(app) if file.name == name), ())
+            number = next((question.line for question in known if question.text == text), None)
         save_question(app, name, question, number, form.get("digest") or None)
 
     try:
@@ -227,7 +225,7 @@ def _check(app: App, answers: Sequence[str], nowhere: bool) -> None:
     """
     if not answers and not nowhere:
         raise InvalidRequestError("not saved yet: name a section that answers it, or say that none does")
-    wrong = [one for one, names in sections_of(app, answers, DocumentRef()).items() if not names]
+    wrong = [selector for selector, names in sections_of(app, answers, DocumentRef()).items() if not names]
     if wrong:
         raise InvalidRequestError(f"{wrong[0]!r} selects no section")
 

@@ -46,19 +46,19 @@ async def search(visit: Visit) -> Data:
         limit=visit.number("limit", SHOWN),
         offset=visit.number("offset"),
     )
-    found = await find(query=words)
+    result = await find(query=words)
     last = words.split()[-1]
-    near = found.get("near", {})
+    near = result.get("near", {})
     longer = [word for word in near.get(last, ()) if word.casefold().startswith(last.casefold())]
     if longer:
         words = f"{words.removesuffix(last)}{longer[0]}"
-        found = {**await find(query=words), "completed": longer[0]}
-        near = found.get("near", {})
+        result = {**await find(query=words), "completed": longer[0]}
+        near = result.get("near", {})
     links = {}
-    for word in found.get("absent", ()):
-        others = {one.casefold(): one for one in near.get(word, ())}.values()
-        links[word] = [(one, address("/search", q=query.replace(word, one))) for one in others]
-    return {**shown, **found, "_rows": partial(_rows, found["items"], words, query), "_near": links}
+    for word in result.get("absent", ()):
+        others = {other.casefold(): other for other in near.get(word, ())}.values()
+        links[word] = [(other, address("/search", q=query.replace(word, other))) for other in others]
+    return {**shown, **result, "_rows": partial(_rows, result["items"], words, query), "_near": links}
 
 
 def conditions_of(query: str) -> tuple[str, dict[str, list[str]]]:

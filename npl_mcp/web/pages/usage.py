@@ -48,9 +48,9 @@ async def usage(visit: Visit) -> Data:
         rows = [{**as_dict(call), "call": call.context or call.tool} for call in calls]
     else:
         files = await visit.run(question_files) if visit.sees("npl") else ()
-        places = {one.text: (file.name, one.line) for file in files for one in file.questions}
-        questions = await visit.run(unanswered)
-        rows = [{**as_dict(one), "saved": places.get(one.question)} for one in questions]
+        places = {known.text: (file.name, known.line) for file in files for known in file.questions}
+        groups = await visit.run(unanswered)
+        rows = [{**as_dict(group), "saved": places.get(group.question)} for group in groups]
     return {
         **paged(visit, rows, COLUMNS.get(show, COLUMNS["all"]), SHOWN),
         "recording": visit.settings.log_calls,

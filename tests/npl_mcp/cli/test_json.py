@@ -30,7 +30,7 @@ ROWS: dict[str, tuple[int, str]] = {
     "npl-load c syntax --index": (0, "section version headings"),
     "npl-load agent --list": (0, "name description location"),
     "npl-load syntax ⟪a⟫": (0, "total categories used"),
-    "npl-load test docs": (0, "outcomes problems held asked"),
+    "npl-load test docs": (0, "outcomes problems passed asked"),
     "npl-load init-claude": (2, "sections summary"),
     "npl-mcp check": (0, "ok revisions problems"),
     "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),

@@ -58,11 +58,11 @@ def change(name: str, old: str, new: str) -> None:
     Path(name).write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_all_questions_are_held(run: Run) -> None:
+def test_all_questions_pass(run: Run) -> None:
     """Each question has a line, and the exit code is 0."""
     code, out, _ = run()
-    assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 held")
-    assert out.count("  held  rank   1 ") == 4
+    assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 pass")
+    assert out.count("  pass  rank   1 ") == 4
 
 
 # What is changed: file, old text, new text; the question that must fail.
@@ -116,7 +116,7 @@ def test_a_section_that_moves_to_another_file_fails(run: Run) -> None:
         file.write(f"\n{section}")
     code, out, _ = run()
     assert code == 1
-    assert "MISS" in next(line for line in out.splitlines() if KEYS in line)
+    assert "FAIL" in next(line for line in out.splitlines() if KEYS in line)
     assert "wrong selector: keys > ## Rotation" in out
 
 
@@ -152,7 +152,7 @@ def test_reports_for_programs(run: Run) -> None:
     change("limits.md", "## Upload size", "## Files")
     code, out, _ = run("--json", "--junit", "report.xml")
     report = json.loads(out)
-    assert (code, report["held"], report["asked"]) == (1, 4, 5)
+    assert (code, report["passed"], report["asked"]) == (1, 4, 5)
     assert report["outcomes"]["questions.md"][0]["wrong"]
     (suite,) = ElementTree.parse("report.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("5", "1")
@@ -179,7 +179,7 @@ def test_problems_are_reported_within_bounds(run: Run) -> None:
 def test_a_removed_option_is_one_warning(run: Run, words: str) -> None:
     """It names its replacement, and the questions are asked as without it."""
     code, out, err = run("questions.md", *words.split())
-    assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 held")
+    assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 pass")
     flag, *_ = words.split()
     assert [line for line in err.splitlines() if f"{flag} has no effect: " in line] == err.splitlines()
     assert len(err.splitlines()) == 1
