@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from array import array
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, TypeVar
-
-from cachetools import LRUCache
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentNotFoundError
@@ -48,18 +47,18 @@ class IndexRow(NamedTuple):
     """The data of a document for the ranking.
 
     :param sections: its sections, with terms by their numbers in the index.
-    :param language: code of its language.
+    :param plain: its standing without a status.
     :param fields: fields of its front matter that give a status, which may depend on the time.
     """
 
     sections: Sections
-    language: str
+    plain: Standing
     fields: Sequence[tuple[str, str]]
 
     @property
     def standing(self) -> Standing:
         """Its present standing."""
-        return Standing(self.language, status_of(self.fields))
+        return self.plain._replace(status=status_of(self.fields)) if self.fields else self.plain
 
     @property
     def nbytes(self) -> int:
@@ -77,17 +76,30 @@ class Kept(Generic[T]):
 
     def __init__(self, maxsize: int) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[int, T] = LRUCache(maxsize, lambda value: min(value.nbytes, maxsize))
+        self._maxsize, self._size = maxsize, 0
+        # A cache of cachetools takes ten times as long for the hundreds of documents of a question.
+        self._kept: OrderedDict[int, T] = OrderedDict()
 
     def get(self, numbers: Iterable[int]) -> dict[int, T]:
         """Return the kept values of some documents."""
         with self._lock:
-            return {number: self._kept[number] for number in numbers if number in self._kept}
+            values = {number: self._kept[number] for number in numbers if number in self._kept}
+            for number in values:
+                self._kept.move_to_end(number)
+            return values
 
     def keep(self, values: Mapping[int, T]) -> None:
         """Keep values."""
         with self._lock:
-            self._kept.update(values)
+            for number, value in values.items():
+                if number not in self._kept:
+                    self._kept[number] = value
+                    self._size += self._size_of(value)
+            while self._size > self._maxsize:
+                self._size -= self._size_of(self._kept.popitem(last=False)[1])
+
+    def _size_of(self, value: T) -> int:
+        return min(value.nbytes, self._maxsize)
 
 
 class KeptDocuments:
@@ -201,7 +213,9 @@ class IndexedCollection(Collection):
             select = f"SELECT id, terms, digest, language FROM document WHERE id {AMONG}"
             packed = self._reader.rows(select, missing)
             read = {
-                number: IndexRow(Sections.unpacked(unsealed(*data)), data[-1], fields.get(number, ()))
+                number: IndexRow(
+                    Sections.unpacked(unsealed(*data)), Standing(data[-1]), fields.get(number, ())
+                )
                 for number, *data in packed
             }
         self._kept.rows.keep(read)

@@ -6,8 +6,9 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from itertools import chain
-from operator import attrgetter, itemgetter
+from contextlib import suppress
+from itertools import chain, compress
+from operator import attrgetter, itemgetter, ne
 
 from cachetools import LRUCache, cached
 
@@ -37,16 +38,14 @@ class Listed(tuple[Found, ...]):
 
     def now(self) -> Listed:
         """Return the same files with their present fingerprints; the same object if none changed."""
-        times: list[tuple[int, ...] | None]
-        try:
-            times = list(map(_TIMES_OF_FILE, map(os.lstat, self._paths)))
-        except OSError:  # one is deleted
-            times = [None] * len(self)
-        if times == self._times:
+        changed: Iterable[int] = range(len(self))
+        with suppress(OSError):  # one is deleted
+            times = map(_TIMES_OF_FILE, map(os.lstat, self._paths))
+            changed = list(compress(changed, map(ne, times, self._times)))
+        fresh = {place: _state_of(self._paths[place], self.states[place]) for place in changed}
+        if all(state is self.states[place] for place, state in fresh.items()):
             return self
-        pairs = zip(self._paths, self.states, self._times, times, strict=True)
-        states = tuple(known if old == new else _state_of(path, known) for path, known, old, new in pairs)
-        return self if states == self.states else Listed.of(self, states)
+        return Listed.of(self, (fresh.get(place, state) for place, state in enumerate(self.states)))
 
     @cached_property
     def _paths(self) -> list[str]:
