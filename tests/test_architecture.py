@@ -324,7 +324,6 @@ def test_the_core_and_the_tools_import_nothing_heavy(statement: str) -> None:
 
 
 def test_the_library_knows_no_face() -> None:
-    """``npl_index`` imports neither ``npl_mcp`` nor anything of MCP or SQL."""
     outside = {
         target.split(".")[0]
         for name in MODULES

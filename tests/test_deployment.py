@@ -58,7 +58,6 @@ def test_the_files_have_the_form_that_is_asked_for(compose: dict[str, Any]) -> N
 
 
 def test_all_that_is_named_is_there(compose: dict[str, Any]) -> None:
-    """Every named volume, configuration and service is declared."""
     services = compose["services"]
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)
@@ -84,7 +83,6 @@ def test_the_balancer_asks_each_replica_whether_it_is_ready(compose: dict[str, A
 
 
 def test_variables_and_commands_are_those_of_the_programs() -> None:
-    """Every variable that is set has a meaning."""
     known = {setting.variable for setting in settings.SETTINGS.values()}
     used = set(re.findall(r"\bNPL_\w+", COMPOSE + DOCKERFILE))
     assert used <= known

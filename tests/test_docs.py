@@ -39,7 +39,6 @@ def blocks(language: str, text: str = README) -> list[str]:
 
 
 def between(marks: tuple[str, str], text: str) -> str:
-    """Return what stands between two marks."""
     return text.split(f"{marks[0]}\n")[1].split(marks[1])[0]
 
 
@@ -245,7 +244,6 @@ def test_the_demonstration_shows_what_the_readme_shows() -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """Return the fragments of a document's headings."""
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -85,7 +85,6 @@ def test_each_manifest_says_the_version_of_the_package(name: str) -> None:
 
 
 def test_four_programs_are_installed() -> None:
-    """Former names are arguments of one of them."""
     assert set(PROJECT["scripts"]) == {"npl-load", "npl-mcp", "npl-mcp-server", "npl-worklog"}
 
 

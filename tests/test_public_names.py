@@ -35,7 +35,6 @@ def test_the_names_for_type_checkers_are_those_for_programs() -> None:
 
 
 def test_a_name_that_is_not_public_is_refused() -> None:
-    """A misspelt name gives the usual error."""
     with pytest.raises(AttributeError, match="no attribute 'tailored'"):
         npl_index.tailored  # noqa: B018
 

@@ -229,7 +229,6 @@ def test_back_shows_what_was_asked(tab: Tab) -> None:
 
 
 def test_errors_stand_at_their_field(tab: Tab) -> None:
-    """The form keeps the typed text and offers a near name as a link."""
     page = tab.open("/ask?context=corks&file=celar", 404)
     expect(page.get_by_role("alert")).to_contain_text("there is no document 'celar'")
     expect(page.get_by_label("Files")).to_have_attribute("aria-describedby", "problem")

@@ -49,7 +49,6 @@ def test_outcomes_come_with_their_sum_above_them(tab: Tab, listed: Path) -> None
 
 
 def test_a_question_is_written_in_the_browser(browser: Browser, site: Site) -> None:
-    """A question is added and removed by keys alone."""
     tab = Tab(browser.new_context(viewport={"width": 390, "height": 844}), site, True)
     page = tab.open("/questions")
     tab.follow(page.get_by_role("link", name="New question"))

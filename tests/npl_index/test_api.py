@@ -66,14 +66,12 @@ def test_an_index_has_a_tree_for_each_file(folder: Path) -> None:
 def test_paths_may_be_relative_and_lead_out_of_the_working_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path means what it means to every other program."""
     monkeypatch.chdir(folder / "more")
     assert load_tailored("../guide.md", "boil").file == "../guide.md"
     assert section_index(".")[0].name == "notes.md"
 
 
 def test_a_changed_file_is_read_again(folder: Path) -> None:
-    """The memory cache never outlives the file's content."""
     path = folder / "guide.md"
     assert load_tailored(path, "kettle").sections
     path.write_text("# Guide\n\nPots only.\n", encoding="utf-8")

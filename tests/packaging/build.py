@@ -58,7 +58,6 @@ def check_contents(wheel: Path, sdist: Path, folder: Path) -> None:
 
 
 def same(what: str, actual: set[str], expected: set[str]) -> None:
-    """Stop with the missing or superfluous names."""
     if actual != expected:
         missing, more = sorted(expected - actual), sorted(actual - expected)
         raise SystemExit(f"{what} lacks {missing} and has {more} beside what it should")

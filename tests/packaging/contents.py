@@ -50,6 +50,5 @@ def installed(folder: Path) -> set[str]:
 
 
 def in_sdist(sdist: Path) -> set[str]:
-    """Return the names in a source archive, relative to its folder."""
     with tarfile.open(sdist) as archive:
         return {member.name.removeprefix(f"{BASE}/") for member in archive if member.isfile()}

@@ -210,7 +210,6 @@ def test_what_is_counted_depends_on_the_room_alone(kind: str) -> None:
 
 @pytest.mark.parametrize("line", every(2, ["x" * 300_000, "word " * 60_000, "- " * 100_000, "文" * 200_000]))
 def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
-    """Only the stretch around the match is counted."""
     meter = Meter()
     on = document_set({"x.md": f"# T\n\nShort.\n\n{line}\n"}, meter)
     part = on.part((0, 1), chosen=False)

@@ -55,7 +55,6 @@ def test_a_phrase_is_compared_as_a_page_shows_it(text: str, phrase: str, present
 
 @pytest.mark.parametrize("word", ["needle", "иголка", "kırmızı"])
 def test_the_end_of_a_long_text_is_searched(word: str) -> None:
-    """The search reads a long text to its end, in time that grows with the text."""
     line = "The garden is green, é.\n"
     text = line * 20_000 + f"Here is the {word}.\n"
     wanted = dict(extract_keywords(word).weights)

@@ -71,7 +71,6 @@ def test_a_tag_is_the_same_for_the_same_texts_and_stands_in_none() -> None:
 @pytest.mark.parametrize("tag", ["", "c0ffee"])
 @pytest.mark.parametrize("kind", NAMES)
 def test_a_name_cannot_end_its_mark(kind: str, tag: str) -> None:
-    """A mark is one line and one comment, and shows every character of the name."""
     line = mark(NAMES[kind], tag)
     assert line.startswith("<!-- ")
     assert line.endswith("-->\n")

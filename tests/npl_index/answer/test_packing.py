@@ -63,7 +63,6 @@ def test_a_better_unit_is_cut_before_a_lesser_one_is_kept(form: Form) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_long_text_is_cut_to_what_one_may_have(form: Form) -> None:
-    """The next section gets its place."""
     answer = packed(sections(600, 20), 700, form, whole=100)
     assert numbers(answer.kept) == [1, 2]
     assert 50 < answer.kept[0].tokens <= 100

@@ -229,7 +229,6 @@ def test_what_was_left_out_is_named(asked: Asked) -> None:
 
 
 def test_suggestions_come_wherever_there_is_room(places: list[DocumentSet]) -> None:
-    """Suggestions fit into the default budget as well."""
     for on in places:
         request = TailorRequest.parse("how is a placeholder written", default_budget=DEFAULT_BUDGET)
         answer = write(request, on, Json())
@@ -254,7 +253,6 @@ LONG_PAGES = {
 @pytest.mark.parametrize("form", [Json(), Markdown()])
 @pytest.mark.parametrize("question", ["a cup of milk for the bread", "milk bread; water soup; cake step 7"])
 def test_the_text_of_a_smaller_budget_is_in_that_of_a_larger(form: Form, question: str) -> None:
-    """The text grows with the budget, and no answer exceeds its own."""
     on, before = document_set(LONG_PAGES), set[str]()
     for budget in (90, 130, 180, 260, 340, 450, 600, 700, 705, 900, 1_300, 2_000, 3_000, 5_000, 9_000):
         answered = write(TailorRequest.parse(question, token_budget=budget), on, form)
@@ -266,7 +264,6 @@ def test_the_text_of_a_smaller_budget_is_in_that_of_a_larger(form: Form, questio
 
 
 def test_an_answer_that_fits_is_the_same_under_a_budget() -> None:
-    """A budget removes neither keywords nor suggestions from an answer that fits."""
     on = document_set({"a.md": TREE["a.md"]})
     for question in ({"context": "alpha", "selectors": ["## One"]}, {"selectors": ["a > # A"]}):
         free = write(TailorRequest.parse(**question), on, Json())  # type: ignore[arg-type]
@@ -350,7 +347,6 @@ def test_a_long_text_is_counted_once(text: str) -> None:
 
 
 def test_later_answers_count_no_section_again() -> None:
-    """The first answer that needs a section's tokens counts them for all."""
     meter = Meter()
     text = "".join(f"## Bed {bed}\n\n{'The tulips need water. ' * 100}\n\n" for bed in range(5))
     on = document_set({"garden.md": text}, meter)
@@ -361,7 +357,6 @@ def test_later_answers_count_no_section_again() -> None:
 
 
 def test_a_piece_is_counted_once() -> None:
-    """A piece of the same lines is not counted again."""
     meter = Meter()
     on = document_set({"garden.md": "# Garden\n\n" + "Water.\n\n" * 50}, meter)
     size = on.part((0, 1), chosen=False, lines=Span(0, 12)).size
@@ -387,7 +382,6 @@ def test_counting_cutting_and_selecting_look_at_the_clock() -> None:
 
 
 def test_nothing_is_returned_twice() -> None:
-    """Selectors that overlap, and hits inside them, give each section once."""
     on = document_set({"a.md": TREE["a.md"]})
     answer = ask(on, context="alpha gamma delta", selectors=["## One", "### Deep", "a > # A", "## One"])
     headings = [line for line in answer.content.split("\n") if line.startswith("#")]

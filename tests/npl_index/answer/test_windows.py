@@ -104,7 +104,6 @@ TABS = '<Tabs groupId="os">\n<TabItem value="a" label="Mac">\n\nUse `<a id="x">`
     ],
 )
 def test_markup_that_says_nothing_is_not_sent(text: str, shown: str) -> None:
-    """Passages leave out markup outside of code."""
     assert cleaned(text) == shown
 
 

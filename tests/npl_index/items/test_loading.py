@@ -115,7 +115,6 @@ def test_the_bundled_corpus_comes_last(tmp_path: Path) -> None:
 
 
 def test_missing_items_come_with_near_names(tmp_path: Path) -> None:
-    """A name or a pattern that finds nothing is reported with names that do exist."""
     library = library_at(tmp_path, {".npl/npl/syntax.md": "", ".npl/npl/syntax/fill-in.md": ""})
     missing = load(library, "c", "sintax,syntax.fillin,syntx.*").missing
     assert [(item.name, item.near[0]) for item in missing or ()] == [
@@ -281,7 +280,6 @@ def test_an_agent_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_agents_are_listed(tmp_path: Path) -> None:
-    """Agents of all places are listed by name, the first place winning, with their front matter as text."""
     files = {
         **AGENT_FILES,
         ".claude/agents/scout.md": "---\nname: mine\n---\n",

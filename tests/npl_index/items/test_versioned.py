@@ -60,12 +60,10 @@ def test_a_section_ends_at_a_separator_outside_of_fences() -> None:
     "line", ["\n", "```\n", "* * *\n", "npl-instructions:\n", "npl-instructions:\n a: b\n"]
 )
 def test_long_texts_take_proportional_time(line: str) -> None:
-    """A hundred thousand lines of one kind are read."""
     assert versioned_sections(line * 100_000) == {}
 
 
 def test_every_status() -> None:
-    """Versions with any number of parts are compared by precedence."""
     there = versioned_sections("\n\n* * *\n\n".join(map(section, "abcd", ("1.2", "1.9", "2.0", "1.0"))))
     wanted = sources(*map(section, "abce", ("1.2.0", "1.10", "1.99", "1.0")))
     rows = {row.name: row.status for row in compare(wanted, there)}

@@ -42,7 +42,6 @@ def never() -> Document:
 
 
 def test_the_least_recently_used_value_goes_first() -> None:
-    """The bound in bytes holds, and what was used last stays."""
     cache, built = building(maxsize=60)
     first, second, third = (document(path=f"/{name}", text="x" * 20) for name in "abc")
     for file in (first, second, first, third, first, second):
@@ -110,7 +109,6 @@ def test_an_unchanged_file_is_not_read_again() -> None:
 
 
 def test_a_changed_file_replaces_what_was_kept() -> None:
-    """The next call after an edit sees the edit, and the old value is gone."""
     cache, _ = building()
     old, new = document(), document(text="# New\n", mtime_ns=NOW - 30 * SECOND)
     cache.get(old.fingerprint, lambda: old)
@@ -120,7 +118,6 @@ def test_a_changed_file_replaces_what_was_kept() -> None:
 
 
 def test_concurrent_misses_build_once() -> None:
-    """Eight callers of one new file share one build."""
     started, go = threading.Event(), threading.Event()
     built = []
 

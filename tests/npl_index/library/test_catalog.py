@@ -10,7 +10,6 @@ from tests.conftest import cases
 
 
 def full(theme: str = "default") -> Catalog:
-    """A catalog with every place."""
     return places(
         cwd=Path("/w"),
         home=Path("/h"),
@@ -40,7 +39,6 @@ def test_order_of_places(kind: str) -> None:
 
 
 def test_every_kind_is_covered() -> None:
-    """The test above states the order of places for each kind."""
     assert {kind.name for kind in full().kinds} == set(ORDER)
 
 
@@ -81,7 +79,6 @@ def test_a_theme_is_a_folder_name(theme: str) -> None:
 
 
 def test_names_of_flags() -> None:
-    """The flags and their order are those that agents know."""
     kinds = ("def", "meta", "style", "spec", "persona", "user-persona", "prd", "story", "prompt", "workflow")
     assert tuple(f"npl.{kind}.loaded" for kind in kinds) == FLAGS
     assert tuple(kind.flag_name for kind in full().kinds if kind.flag) == FLAGS

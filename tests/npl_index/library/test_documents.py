@@ -141,7 +141,6 @@ REFUSED = [
 def test_hostile_paths_are_refused(
     hostile: Library, file: str, error: type[NPLError] | tuple[type[NPLError], ...]
 ) -> None:
-    """A path that leads out of the roots, or to no regular file, is refused without content or location."""
     with pytest.raises(error) as raised:
         read(hostile, file)
     folder = str(Path(next(iter(hostile.roots)).path).parent)
@@ -175,7 +174,6 @@ def test_nothing_outside_is_ever_found(hostile: Library, text: str, absolute: bo
 
 
 def test_item_names_do_not_climb(hostile: Library) -> None:
-    """An item name that is absolute or climbs is refused, whatever the kind."""
     for item in ("/etc/passwd", "../../secret", "npl/../../../secret", "./secret"):
         for kind in hostile.catalog.kinds:
             with pytest.raises(OutsideRootError):
@@ -263,7 +261,6 @@ def grow(path: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is read again, and its new content is returned."""
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)
@@ -275,7 +272,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that changes at each reading is an error."""
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path)
@@ -287,7 +283,6 @@ def test_a_file_that_never_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_file_that_grows_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that grows past the limit while it is read is not read further."""
     path = tmp_path / "a.md"
     path.write_bytes(b"text")
     library = library_of(tmp_path, limits=Limits(max_bytes=10))
@@ -408,7 +403,6 @@ ABSOLUTE = [form for form in FORMS if form[0] not in ("syntax", "syntax.fill-in"
 
 @pytest.mark.parametrize(("file", "expected"), ABSOLUTE, ids=[file for file, _ in ABSOLUTE])
 def test_absolute_forms_of_file(tmp_path: Path, file: str, expected: list[str]) -> None:
-    """A path, folder or pattern means the same when it is absolute."""
     assert paths(library_of(write(tmp_path, FOREST)), f"{tmp_path}/{file}") == expected
 
 
@@ -468,7 +462,6 @@ def test_a_root_may_be_a_link(tmp_path: Path) -> None:
 
 
 def test_names_that_cannot_be_shown_are_left_out(tmp_path: Path) -> None:
-    """A file name with a line break does not reach a listing."""
     write(tmp_path, {"a\nb.md": "", "c.md": ""})
     assert paths(library_of(tmp_path), ".") == ["c.md"]
 
@@ -498,7 +491,6 @@ def test_a_file_is_the_same_however_it_is_found(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_shown_can_be_asked_for(tmp_path: Path) -> None:
-    """The path of every file of a folder finds that file again."""
     library = library_of(write(tmp_path, FOREST))
     everything = library.find(DocumentRef("."))
     assert [library.find(DocumentRef(file.path)) for file in everything] == [(file,) for file in everything]
@@ -514,7 +506,6 @@ def test_a_path_that_is_shown_can_be_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_limits_are_kept(tmp_path: Path, limits: Limits, file: str) -> None:
-    """Beyond a limit there is an error, not a shortened answer."""
     write(tmp_path, {**FOREST, "readme.md": "four"})
     library = library_of(tmp_path, limits=limits)
     with pytest.raises(DocumentTooLargeError):
@@ -551,7 +542,6 @@ def test_a_link_gives_no_document_the_address_of_another(tmp_path: Path, target:
 
 
 def test_the_number_of_items_is_limited(tmp_path: Path) -> None:
-    """More items than the limit are an error for a pattern, and none for a name."""
     library = library_of(write(tmp_path, FOREST), limits=Limits(max_files=1))
     assert library.find(DocumentRef(kind="component", item="syntax"))
     with pytest.raises(DocumentTooLargeError):
@@ -575,7 +565,6 @@ def test_near_names_in_a_large_folder(tmp_path: Path) -> None:
     ],
 )
 def test_near_names_are_offered(tmp_path: Path, file: str, near: str) -> None:
-    """A name that leads nowhere comes with names that exist and look alike."""
     with pytest.raises(DocumentNotFoundError) as raised:
         library_of(write(tmp_path, FOREST)).find(DocumentRef(file))
     assert near in raised.value.near
@@ -597,7 +586,6 @@ def test_near_names_are_offered(tmp_path: Path, file: str, near: str) -> None:
 def test_references_that_contradict_themselves(
     arguments: dict[str, str], error: type[InvalidRequestError], parameter: str
 ) -> None:
-    """Arguments that name no document, or two, are refused by the name of the argument."""
     with pytest.raises(InvalidRequestError) as raised:
         DocumentRef(**arguments)
     assert type(raised.value) is error
@@ -605,7 +593,6 @@ def test_references_that_contradict_themselves(
 
 
 def test_kinds_are_checked(tmp_path: Path) -> None:
-    """An unknown kind is refused with the known ones, and so is one that is not Markdown."""
     library = library_of(write(tmp_path, FOREST))
     with pytest.raises(InvalidRequestError, match="component, meta, style"):
         library.find(DocumentRef(kind="nonsense", item="a"))

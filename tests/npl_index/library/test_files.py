@@ -36,7 +36,6 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 @pytest.fixture(params=[True, False], ids=["by descriptor", "by path"])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Systems that can open names relative to a folder, and systems that cannot."""
     monkeypatch.setattr(files, "_HAS_DIR_FD", request.param)
 
 
@@ -179,8 +178,6 @@ def test_replacing_a_link_leaves_its_target_alone(tmp_path: Path, folder: Folder
 
 
 def test_a_failed_replacement_leaves_everything_as_it_was(tmp_path: Path, folder: Folder) -> None:
-    """Any error while the new content is written leaves the old file."""
-
     def pieces() -> Iterator[bytes]:
         yield b"first"
         raise RuntimeError("no more")
@@ -334,7 +331,6 @@ def _can_lock(key: str) -> bool:
 
 
 def test_readers_share_a_lock(tmp_path: Path) -> None:
-    """A shared lock is refused only while another process holds an exclusive one."""
     first, other = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
     assert lock(first, 0, shared=True)
     assert lock(other, 0, shared=True)

@@ -18,7 +18,6 @@ OPERATIONS = ("list", "get", "update", "replace", "append", "prepend", "delete")
     ],
 )
 def test_a_slip_is_corrected(wanted: str, meant: str) -> None:
-    """A misspelt name is corrected by names and by words of a list."""
     assert near_names(wanted, OPERATIONS, limit=1) == (meant,)
     assert near_names(wanted, OPERATIONS, 1, parts=True) == (meant,)
 

@@ -36,7 +36,6 @@ def test_fields(text: str, fields: dict[str, object]) -> None:
     )
 )
 def test_nothing_raises(parts: list[str]) -> None:
-    """Any text between two lines of dashes is read without an error."""
     text = "---\n" + "".join(parts) + "\n---\n"
     assert isinstance(front_matter(text), dict)
 
@@ -99,7 +98,6 @@ def test_a_value_is_read_as_it_was_written(value: str) -> None:
 def test_one_field_is_set_and_no_other_byte_changes(
     kept: list[str], value: str, name: str, dos: bool
 ) -> None:
-    """Any text may stand before and after the field."""
     source = "\n".join(["---", "code: TST-001", *kept, "---", "", "# T", ""])
     text = source.replace("\n", "\r\n" if dos else "\n")
     front, body = divide(text)

@@ -168,7 +168,6 @@ def test_the_tree_is_consistent(text: str) -> None:
 
 
 def test_text_is_the_lines_without_blank_ones_at_the_end() -> None:
-    """A section's text keeps blanks at line ends, ends every line, and drops blank lines at its end only."""
     tree = parse_sections(b"\n# A\n\nx  \n \n\n# B\n\n\n# C", "x")
     a, b, c = tree.sections[1:]
     assert [tree.text(section.own) for section in (a, b, c)] == ["# A\n\nx  \n", "# B\n", "# C\n"]
@@ -214,7 +213,6 @@ def test_a_file_that_is_not_utf8_is_refused_with_the_place(data: bytes, place: i
 
 
 def test_a_binary_file_is_refused_with_the_place() -> None:
-    """NUL marks a file as binary."""
     with pytest.raises(UnreadableDocumentError, match="NUL at byte 5"):
         parse_sections(b"# A\n \0", "handbook")
 
@@ -360,7 +358,6 @@ def test_limits_are_errors_with_the_document_named() -> None:
 
 @given(st.binary(max_size=200) | st.text(alphabet="#->*`~|: \t\n=[]()<!&_1.", max_size=200).map(str.encode))
 def test_no_input_raises_anything_else(data: bytes) -> None:
-    """Any bytes give a tree or one of the library's errors."""
     with suppress(UnreadableDocumentError):
         assert parse_sections(data, "x").sections[0].whole_bytes.stop <= len(data)
 

@@ -48,7 +48,6 @@ def test_these_labels_mark_an_example(info: str) -> None:
     ["", "exampled", "counterexample", "python example", "text", "sample", "py # example", "text|example"],
 )
 def test_these_labels_do_not(info: str) -> None:
-    """Words after the first do not count."""
     assert not is_example(info)
 
 
@@ -140,7 +139,6 @@ keys = st.sampled_from(
 
 @given(st.dictionaries(keys, json_values, max_size=3))
 def test_any_object_is_a_filter_or_refused(conditions: dict[str, object]) -> None:
-    """Any JSON is a filter or one of our errors."""
     try:
         parsed = SectionFilter.parse(conditions).traits
     except InvalidRequestError as error:

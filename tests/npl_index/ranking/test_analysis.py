@@ -20,7 +20,6 @@ def test_terms(text: str, expected: list[str]) -> None:
 
 
 def test_stop_words_are_kept_on_request() -> None:
-    """A heading that consists of stop words can still be indexed."""
     assert terms("How to be", keep_stop_words=True) == ["how", "to", "be"]
     assert terms("How to be") == []
 
@@ -63,7 +62,6 @@ def test_keywords_are_best_first() -> None:
 
 
 def test_keywords_leave_stop_words_out() -> None:
-    """Words without a subject are neither shown nor looked for."""
     keywords = extract_keywords("how do I use the fence when there is no other one")
     assert not stop_words() & set(keywords.words)
     assert not stop_words() & {term for term, _ in keywords.weights}
@@ -81,7 +79,6 @@ def test_repeated_words_weigh_more_and_question_words_less() -> None:
 
 
 def test_neighbours_are_pairs() -> None:
-    """Adjacent words are remembered as pairs."""
     assert ("defin", "list") in extract_keywords("a definition list").pairs
 
 

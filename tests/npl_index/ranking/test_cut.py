@@ -36,7 +36,6 @@ def test_a_bare_heading_gives_way_to_its_sections() -> None:
 
 
 def test_named_topics_survive_the_cut() -> None:
-    """A section whose heading is a named topic is returned, however good another one is."""
     topics = ("agent declaration", "definition list", "runtime environment", "table formatting")
     context = "corner marks with name and type of an agent declaration"
     hits = ask(context, *topics)

@@ -96,7 +96,6 @@ def test_pages() -> None:
 
 
 def test_a_collection_of_one_is_kept() -> None:
-    """A document makes its own collection once."""
     document = indexed()
     assert document.collection is document.collection
 
@@ -127,7 +126,6 @@ def test_a_document_takes_no_more_memory_than_its_size_says(text: str) -> None:
 
 
 def test_a_deadline_in_the_past() -> None:
-    """Indexing gives up when its time is over."""
     with pytest.raises(DocumentTimeoutError):
         index_document(document("demo.md", TEXT), deadline=time.monotonic() - 1)
 
@@ -141,7 +139,6 @@ def test_a_long_section_is_read_to_its_end() -> None:
 
 
 def test_binary_files() -> None:
-    """A binary file is refused."""
     with pytest.raises(UnreadableDocumentError):
         index_document(document("demo.md", "a\0b"))
 
@@ -164,7 +161,6 @@ def restored(packed: bytes, text: str = TEXT) -> ParsedDocument:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_dump_and_restore(text: str) -> None:
-    """A stored index is restored unchanged."""
     original = indexed(text)
     copy = restored(dump_sections(original), text)
     assert tuple(copy.tree.sections) == tuple(original.tree.sections)

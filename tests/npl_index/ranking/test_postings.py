@@ -84,7 +84,6 @@ def test_few_sections(sections: int) -> None:
 
 @given(texts, texts)
 def test_joining_is_counting_together(first: list[list[str]], second: list[list[str]]) -> None:
-    """Two joined documents have the statistics of one with all their sections."""
     joined = passages_of(bodies_only(first), bodies_only(second))
     whole = passages_of(bodies_only(first + second))
     assert known(joined) == known(whole)

@@ -55,12 +55,10 @@ FIRST = {
 
 @pytest.mark.parametrize(("context", "expected"), FIRST.values(), ids=FIRST)
 def test_the_best_section_comes_first(context: str, expected: str) -> None:
-    """A context leads to the section that answers it."""
     assert names(ask(context))[0] == expected
 
 
 def test_nothing_in_common() -> None:
-    """Sections that share no term with the query are no hits."""
     assert ask("zymurgy quux") == []
     assert ask("") == []
     assert ask("", "") == []
@@ -127,12 +125,10 @@ def test_the_form_that_was_written_comes_first(pair: tuple[str, str], kind: str)
 
 
 def test_topics_match_contents_too() -> None:
-    """A topic that is no heading finds the sections that speak of it."""
     assert names(ask("", "colon"))[0] == "Definition List"
 
 
 def test_a_misspelt_topic() -> None:
-    """A nearly right topic leads to its heading."""
     best = ask("", "tabel formating")[0]
     assert names([best]) == ["Table Formatting"]
     assert 0 < best.score.topic <= 0.5
@@ -392,7 +388,6 @@ def test_the_first_question_about_a_page_takes_no_step_for_each_of_its_words() -
 
 
 def test_keywords_alone_make_a_query() -> None:
-    """A query can be put together by hand."""
     assert (
         names(rank(ONE, Query(Keywords(weights=(("agent", 1.0), ("declar", 1.0))))).hits)[0]
         == "Agent Declaration"
@@ -400,7 +395,6 @@ def test_keywords_alone_make_a_query() -> None:
 
 
 def test_scoring_is_logged_for_debugging(caplog: pytest.LogCaptureFixture) -> None:
-    """At level DEBUG the keywords and the scores are logged, otherwise nothing is."""
     with caplog.at_level(logging.INFO):
         ask("agent declaration")
     assert not caplog.records
@@ -460,7 +454,6 @@ def test_an_exact_identifier_comes_first(context: str, others: list[str], right:
 
 
 def test_an_exact_heading_wins() -> None:
-    """The section with that name comes first, before others about it."""
     among = collection(
         "# Build\n\nLibrary mode, library mode.\n\n## Notes on library mode\n\nThe library mode.\n",
         "# Guide\n\nText.\n\n## Library Mode\n\nShort.\n",

@@ -52,7 +52,6 @@ def test_syntax_errors(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "> " * 500_000, "\x00" * 1_000_000, '"' * 1_000_000])
 def test_length(text: str) -> None:
-    """A text over the limit is refused before it is read, in a short message."""
     with pytest.raises(SelectorSyntaxError, match="a selector may have at most 4096 characters") as error:
         compile_selector(text)
     assert error.value.position == MAX_LENGTH
@@ -60,12 +59,10 @@ def test_length(text: str) -> None:
 
 
 def test_longest() -> None:
-    """A text of exactly the limit is read."""
     assert compile_selector("a" * MAX_LENGTH).document == "a" * MAX_LENGTH
 
 
 def test_most_steps() -> None:
-    """A path of exactly as many steps as allowed is read."""
     assert len(compile_selector(" > ".join("a" * MAX_STEPS)).steps) == MAX_STEPS
 
 
@@ -127,8 +124,6 @@ def test_spelled_names_read_as_names(name: str, marks: str) -> None:
     )
 )
 def test_blanks_between_elements_do_not_matter(elements: list[str]) -> None:
-    """Several blanks or a line break mean the same as one blank."""
-
     def read(text: str) -> object:
         selector = outcome(text)
         if isinstance(selector, SelectorSyntaxError):

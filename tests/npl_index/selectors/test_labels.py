@@ -51,7 +51,6 @@ def test_heading_label_is_cut_between_words() -> None:
     cases("npl_index/selectors/labels"),
 )
 def test_same(left: str, right: str) -> None:
-    """Case, punctuation, markup, emoji and compatibility forms do not count."""
     assert fold(left) == fold(right) != ""
 
 
@@ -86,6 +85,5 @@ def test_fold_document() -> None:
 
 @given(st.text())
 def test_without_controls_keeps_offsets(text: str) -> None:
-    """Marks take the places of control characters one by one."""
     assert len(without_controls(text)) == len(text)
     assert find_control(without_controls(text)) is None

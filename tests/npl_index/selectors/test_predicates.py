@@ -71,7 +71,6 @@ def test_conditions_add_up() -> None:
 
 @pytest.mark.parametrize("value", ["", "3", "0-3", "4-3", "3-", "-3", "3-4-5", "a-b", "٣-٤", "1-9999999999"])
 def test_lines_that_cannot_be(value: str) -> None:
-    """Lines are two numbers from 1, the second not below the first."""
     with pytest.raises(SelectorSyntaxError, match="expected = and two line numbers"):
         read_predicate(f"[lines={value}]", 0, Conditions())
 
@@ -88,5 +87,4 @@ def test_the_known_predicates_are_known() -> None:
     "text", ["[draft]", "[1.2.0]", "[0]", "[index.d.ts]", "[]", "[ ] todo", "[version]", "[2 of 3]"]
 )
 def test_brackets_of_headings(text: str) -> None:
-    """Brackets as headings have them are not taken for predicates."""
     assert not re.match(LIKELY, text, re.IGNORECASE)

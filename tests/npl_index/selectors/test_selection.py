@@ -91,7 +91,6 @@ def outcome(trees: Sequence[SectionTree], text: str) -> tuple[Selected, ...] | N
 
 @pytest.mark.parametrize("case", [case for case in ALL_CASES if case.values[0].expected[0].startswith("! ")])
 def test_proposed_selectors_work_verbatim(case: Case) -> None:
-    """Every selector that an error proposes selects something when it is used as it stands."""
     error = outcome(case.documents, case.selector)
     assert isinstance(error, NPLError)
     proposed = (
@@ -146,7 +145,6 @@ def test_generated_selectors_are_exact(name: str, nodes: list[tuple[int, str]], 
 
 @given(nodes=NODES, document=st.none() | NAMES)
 def test_selector_for_agrees_with_selectors_of(nodes: list[tuple[int, str]], document: str | None) -> None:
-    """One selector at a time and all at once are the same texts."""
     tree = build("guide", nodes)
     singly = tuple(selector_for(tree, section.index, document=document) for section in tree.sections)
     assert singly == selectors_of(tree, document)
@@ -154,7 +152,6 @@ def test_selector_for_agrees_with_selectors_of(nodes: list[tuple[int, str]], doc
 
 
 def test_generated_selectors_are_exact_in_real_files(corpus: Mapping[str, str]) -> None:
-    """A generated selector compiles back to exactly its section in the cases and the bundled prompts."""
     trees = [tree for parameter in ALL_CASES for tree in parameter.values[0].documents]  # type: ignore[union-attr]
     trees += [parse_sections(text.encode(), path) for path, text in corpus.items()]
     for tree in trees:
@@ -355,7 +352,6 @@ def test_the_beginning_of_several_names() -> None:
 
 
 def test_depth_of_many_matches_hands_over_each_section_once() -> None:
-    """Overlapping matches give no section twice."""
     tree = build("guide", [(level, "A") for level in (1, 2, 3, 4, 3, 2, 3, 4, 5, 6)])
     for depth in range(5):
         chosen = select([tree], compile_selector(f"// * [depth={depth}]"))

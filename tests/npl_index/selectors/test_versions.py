@@ -63,7 +63,6 @@ def test_no_version(text: str) -> None:
     [("=", "e"), ("==", "e"), ("!=", "lg"), (">", "g"), (">=", "eg"), ("<", "l"), ("<=", "le")],
 )
 def test_operators(operator: str, holding: str) -> None:
-    """Each operator holds for lower, equal and greater versions as its sign says."""
     key = version_key("1.2.0")
     assert key is not None
     versions = {"l": "1.1.9", "e": "1.2", "g": "1.10"}

@@ -18,7 +18,6 @@ from tests.npl_index.tokens.counters import EVERY, SMALL, TRUTH, bound, case, te
 @example(left="-\n\n", right="'s")
 @example(left="/\n", right="\u0301x")
 def test_counts_of_parts_add_up(counter: TokenCounter, left: str, right: str) -> None:
-    """Where no token joins two texts, the count of the whole is the sum of the counts."""
     left += "\n\n"
     assume(starts_token(right))
     assert counter.count(left + right) == counter.count(left) + counter.count(right)
@@ -65,7 +64,6 @@ def test_endless_repetition_is_counted(counter: TokenCounter, text: str) -> None
 
 
 def test_special_tokens_are_text() -> None:
-    """Text that looks like a special token is counted by its characters."""
     for counter in EVERY:
         assert counter.count("<|endoftext|>") > 3
 

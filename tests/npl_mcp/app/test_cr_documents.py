@@ -90,7 +90,6 @@ def test_fields_of_the_front_matter_filter(
     ],
 )
 def test_a_name_that_leads_nowhere_is_told(project: tuple[Settings, Path], name: str, code: str) -> None:
-    """Errors have the codes of the tools for change requests."""
     answer = calls(project[0], [("npl_section_index", {"file": name})])[0]
     assert (answer["success"], answer["error_code"]) == (False, code)
 

@@ -41,7 +41,6 @@ def kept(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def test_a_set_survives_a_restart(kept: Settings) -> None:
-    """The next start indexes nothing and gives the same answers."""
     app = App(kept)
     first = told(app)
     app.close()
@@ -232,7 +231,6 @@ time.sleep(600)
 
 
 def test_an_index_in_memory_leaves_no_file(tmp_path: Path) -> None:
-    """Even a terminated process leaves no file."""
     write(tmp_path / "many", FILES)
     before = {tmp_path / "work", *tmp_path.rglob("*")}
     command = [sys.executable, "-c", IN_MEMORY, str(tmp_path)]
@@ -355,7 +353,6 @@ def test_a_data_folder_that_cannot_be_written(kept: Settings, caplog: pytest.Log
 
 
 def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
-    """The least recently used folders leave the index; the answers stay."""
     write(tmp_path / "other", 3)
     first = replace(kept, index_bytes=1)
     second = replace(first, roots=(tmp_path / "other",))

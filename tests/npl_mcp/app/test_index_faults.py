@@ -331,7 +331,6 @@ def test_many_empty_files(kept: Settings) -> None:
 
 
 def test_more_bytes_than_a_set_may_have(kept: Settings) -> None:
-    """They are refused before any file is read."""
     for number in range(129):
         with (kept.roots[0] / f"large{number}.md").open("wb") as file:
             file.truncate(16 << 20)
@@ -343,7 +342,6 @@ def test_more_bytes_than_a_set_may_have(kept: Settings) -> None:
 
 
 def test_a_folder_of_empty_files_only(kept: Settings) -> None:
-    """The answer says that no section matches."""
     root = kept.roots[0].parent / "empty"
     for number in range(FILES):
         put(root / f"empty{number:03}.md", "")

@@ -94,7 +94,6 @@ def said(settings: Settings, **changes: Any) -> list[object]:
 @pytest.mark.parametrize("mode", ["memory", "disk"])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_counts_are_those_of_the_files(kept: Settings, mode: str, vocabulary: str) -> None:
-    """They are equal before and after edits, and after a restart."""
     settings = replace(kept, cache_mode=mode, vocabulary=vocabulary)
     app = App(settings)
     assert_counts_are_true(app)

@@ -78,8 +78,6 @@ def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> Non
 
 
 def test_callers_take_turns() -> None:
-    """Callers alternate for any order of arrival and any number of calls."""
-
     async def run() -> None:
         workers, gates = WorkerLane(1), Gates()
         async with anyio.create_task_group() as group:

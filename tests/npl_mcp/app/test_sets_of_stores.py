@@ -127,7 +127,6 @@ def test_a_set_ranks_like_a_folder_with_the_same_texts(filled: Any) -> None:
 
 
 def test_a_set_is_kept_across_starts(filled: Any) -> None:
-    """The next start indexes none of its documents."""
     made, app, _ = filled
     first = ranking(app, made.name)
     app.close()

@@ -49,14 +49,12 @@ def test_the_tree_of_an_artifact_is_that_of_the_file(call: Call, guide: str) -> 
     ],
 )
 def test_an_artifact_is_tailored_like_the_file(call: Call, guide: str, request_: dict[str, Any]) -> None:
-    """Sections, scores and counts are equal."""
     assert without_place(call("npl_load_tailored", file=guide, **request_)) == without_place(
         call("npl_load_tailored", file="guide.md", **request_)
     )
 
 
 def test_an_answer_names_the_revision_and_its_selectors_work_again(call: Call, guide: str) -> None:
-    """Selectors of an answer are accepted unchanged."""
     data = call("npl_load_tailored", file=guide, context="pruning")["data"]
     assert data["file"] == f"{guide}@0"
     again = call("npl_load_tailored", file=data["file"], selectors=[data["sections"][0]["selector"]])
@@ -109,6 +107,5 @@ def test_a_wrong_name_gets_a_clear_error(call: Call, guide: str, case: str) -> N
 
 
 def test_what_is_no_text_is_refused(call: Call) -> None:
-    """A picture has no sections."""
     number = stored(call, "picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png")
     assert call("npl_section_index", file=f"artifact:{number}")["error_code"] == "FILE_SYSTEM_ERROR"

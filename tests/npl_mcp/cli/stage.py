@@ -52,7 +52,6 @@ class Stage:
 
 
 def heard(line: socket.socket) -> bytes:
-    """Read one whole request."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += line.recv(65536)

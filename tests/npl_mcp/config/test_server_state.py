@@ -27,7 +27,6 @@ def write(folder: Path, body: object) -> Path:
 
 
 def test_what_a_server_writes_is_read(tmp_path: Path) -> None:
-    """The state of another version is read as well."""
     write(tmp_path, {**STATE, "places": "NPL_HOME=/n", "later": 1})
     wanted = ServerState("http://127.0.0.1:1", None, 1, 2, 3.5, "0.1.0", "t", places="NPL_HOME=/n")
     assert read_state(tmp_path) == read_state(tmp_path, only_own=True) == wanted

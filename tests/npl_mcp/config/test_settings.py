@@ -44,7 +44,6 @@ def test_without_variables_the_defaults_hold(read: Callable[..., Settings]) -> N
 
 
 def test_every_variable_arrives(read: Callable[..., Settings], tmp_path: Path) -> None:
-    """Each documented variable changes what it says it changes."""
     env = {
         "NPL_ROOTS": os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")]),
         "NPL_CACHE_MODE": "sqlite",
@@ -107,7 +106,6 @@ def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
     cases("npl_mcp/config/settings"),
 )
 def test_a_value_that_cannot_be_used_is_named(read: Callable[..., Settings], name: str, value: str) -> None:
-    """The message has the variable, the value, and what to write instead."""
     with pytest.raises(InvalidRequestError) as caught:
         read({name: value})
     assert name in str(caught.value)
@@ -132,7 +130,6 @@ def test_search_places_of_the_environment_beat_the_project(
 
 
 def test_a_smaller_file_limit_is_kept(settings: Settings) -> None:
-    """The limits of the settings reach the reader."""
     app = App(replace(settings, limits=Limits(max_bytes=10)))
     with pytest.raises(DocumentTooLargeError, match="larger than 10 bytes"):
         npl_section_index(app, file="guide.md")

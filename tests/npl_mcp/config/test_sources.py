@@ -65,7 +65,6 @@ def test_the_nearer_one_is_believed(
     place: Place,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The order is flag, variable, project, user, default."""
     place.write(project and f'format = "{project}"', user and f'format = "{user}"')
     if variable is not None:
         monkeypatch.setenv("NPL_FORMAT", variable)
@@ -106,7 +105,6 @@ USERS = case_text("texts/npl.toml")
 
 
 def test_the_users_file_can_say_everything(place: Place) -> None:
-    """Each key changes what the variable changes."""
     plain = Settings.from_env()
     place.write(user=USERS)
     assert re.findall(r"^[\w-]+", USERS, re.MULTILINE) == list(SETTINGS)
@@ -194,7 +192,6 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
     cases("npl_mcp/config/sources"),
 )
 def test_what_cannot_be_used_is_named_with_its_key(line: str, said: str, place: Place) -> None:
-    """The error has the file, the key, and what to write."""
     (place.project / "link").symlink_to(place.project.parent / "other")
     place.write(f"# ours\n{line}\n")
     with pytest.raises(NPLError) as caught:

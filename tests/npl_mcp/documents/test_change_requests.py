@@ -63,7 +63,6 @@ def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Po
 
 
 def together(code: str, folder: Path) -> list[str]:
-    """Run several processes at once; return what they print."""
     running = [start(code, folder, str(who)) for who in range(PROCESSES)]
     printed = [process.communicate(timeout=60)[0] for process in running]
     assert [process.returncode for process in running] == [0] * PROCESSES
@@ -172,7 +171,6 @@ def test_an_outside_edit_elsewhere_is_merged(
 def test_an_outside_edit_of_the_same_section_is_kept(
     tmp_path: Path, old: str, new: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call is refused and writes nothing."""
     file = make_project(tmp_path)
     other = SECOND.replace(old, new)
     with pytest.raises(NPLError, match=error):

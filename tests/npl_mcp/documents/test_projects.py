@@ -79,7 +79,6 @@ def test_which_project_is_meant(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_configured_badly_is_no_project(tmp_path: Path, config: str) -> None:
-    """Other projects are still used."""
     make_project(tmp_path / "good", code="GOOD")
     make_project(tmp_path / "bad")
     (tmp_path / "bad" / "link").symlink_to(tmp_path / "good")

@@ -76,7 +76,6 @@ def index(server: Running, host: str | None = "", **headers: str) -> int:
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "tools.example"])
 def test_the_servers_own_names_are_let_in(server: Running, name: str) -> None:
-    """A request that names the server as it is known, with its port, is answered."""
     assert index(server, host=f"{name}:{server.port}") == 200
 
 
@@ -126,7 +125,6 @@ def test_what_a_form_can_send_is_refused(server: Running, kind: str, path: str) 
 )
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/tools/npl_section_index", "/metrics"])
 def test_without_the_token_nothing_is_answered(server: Running, authorization: str | None, path: str) -> None:
-    """A missing or wrong token gives 401 for any path."""
     headers = {**JSON, **({"Authorization": authorization} if authorization is not None else {})}
     method = "GET" if path == "/metrics" else "POST"
     answer = request(server, method, path, BODY, headers)
@@ -135,7 +133,6 @@ def test_without_the_token_nothing_is_answered(server: Running, authorization: s
 
 
 def test_health_needs_no_token_and_tells_no_secret(server: Running) -> None:
-    """The answer has the name and the version."""
     answer = request(server, "GET", "/healthz")
     assert answer.status == 200
     assert answer.data.keys() == {"ok", "name", "version"}

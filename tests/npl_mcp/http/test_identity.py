@@ -550,7 +550,6 @@ ENTRIES = [("POST", "/mcp"), ("POST", "/mcp/tools/session_list"), ("GET", "/metr
 
 @pytest.mark.parametrize(("method", "path"), ENTRIES)
 def test_without_a_valid_token_nothing_is_answered(site: Site, method: str, path: str) -> None:
-    """An unknown token, no token, and a token in another case are refused."""
     wrong = ("", "npl_nobody", site.tokens["alice"].swapcase(), site.tokens["alice"] + "x")
     for token in wrong:
         headers = {**JSON, "Authorization": f"Bearer {token}"} if token else JSON
@@ -621,7 +620,6 @@ def test_what_one_named_shows_in_no_answer_to_another(site: Site) -> None:
 
 
 def test_nobody_reads_the_notifications_of_others(site: Site) -> None:
-    """Another caller cannot mark them, and they stay unread."""
     site.data("alice", "chat_send_message", room_id=1, message="for @bob")
     first = site.data("bob", "chat_get_notifications")["items"][0]["id"]
     assert site.code("alice", "chat_mark_read", notification_id=first) == "NOT_FOUND"

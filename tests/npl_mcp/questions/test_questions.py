@@ -102,7 +102,6 @@ This is no list.
 
 
 def test_bytes_that_are_no_text_are_a_problem() -> None:
-    """A file that is not UTF-8 has no questions."""
     read = read_questions(b"## A?\n\n- \xff\n")
     assert (read.questions, len(read.problems)) == ((), 1)
 
@@ -124,7 +123,6 @@ def test_reading_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_does_not_grow_beyond_its_limit(app: App) -> None:
-    """The question is refused, and the file stays as it was."""
     save_question(app, DEFAULT_NAME, Question("First?", ("a",)))
     path = Path(app.settings.data_folder, "questions", "questions.md")
     full = path.read_bytes() + b"<!-- -->\n" * ((MAX_BYTES - 40) // 9)
@@ -185,7 +183,6 @@ def test_question_files_are_no_documents(app: App, call: Call) -> None:
 
 
 def test_stored_question_files_are_no_documents(call: Call) -> None:
-    """Artifacts and their set do not contain them."""
     call("artifact_create", name="q", filename="questions.md", content="# Q\n", artifact_type="document")
     reply = call("npl_load_tailored", context="upload", file="artifact:1")
     assert "npl-load test" in reply["error"]
@@ -210,7 +207,6 @@ def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
 
 
 def test_an_outcome_is_that_of_the_tool(app: App) -> None:
-    """The first answer is the one that an agent gets."""
     text = "How large may an upload be?"
     answer = npl_load_tailored(app, context=text)
     outcome = ask_one(app, Question(text, tuple(section.selector for section in answer.value.sections)))

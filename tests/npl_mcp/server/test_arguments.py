@@ -94,7 +94,6 @@ MEANT = {
 
 @pytest.mark.parametrize(("tool", "name"), MEANT)
 def test_a_wrong_name_leads_to_the_right_one(call: Call, tool: str, name: str) -> None:
-    """A name that only looks similar is not suggested."""
     assert f"'{name}' is not a parameter; {MEANT[tool, name]}" in call(tool, **{name: 1})["error"]
 
 

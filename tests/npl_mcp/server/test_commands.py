@@ -118,7 +118,6 @@ def test_a_check_finds_what_was_changed_behind_its_back(start: Run, settings: Se
 
 
 def test_a_database_is_migrated(run: Run) -> None:
-    """The command names the former and the new schema."""
     first, second = run("migrate"), run("migrate")
     assert (first.returncode, second.returncode) == (0, 0)
     assert re.fullmatch(r"the schema (was empty, now )?is \d{4}\n", first.stdout)
@@ -126,7 +125,6 @@ def test_a_database_is_migrated(run: Run) -> None:
 
 
 def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -> None:
-    """A session is exported and imported into another data folder."""
     call("worklog_init", session_id="s1", task="t")
     call("worklog_log", agent_id="a-1", action="found", summary="one")
     log = settings.cwd / ".npl" / "sessions" / "s1" / "worklog.jsonl"
@@ -142,7 +140,6 @@ def test_worklogs_go_out_and_come_in(run: Run, settings: Settings, call: Call) -
 
 @pytest.fixture
 def many(settings: Settings) -> Path:
-    """A folder that is large enough to be kept."""
     folder = settings.cwd / "many"
     folder.mkdir()
     for number in range(FILES):
@@ -186,7 +183,6 @@ def test_what_is_not_kept_is_said(run: Run, settings: Settings, docs: Path) -> N
 
 
 def test_damage_of_the_index_is_named(run: Run, settings: Settings, many: Path) -> None:
-    """The message names the file that cannot be read."""
     run("index", str(many))
     with closing(sqlite3.connect(index_file(settings))) as connection:
         connection.execute("UPDATE document SET terms = x'00' WHERE id = (SELECT min(id) FROM document)")

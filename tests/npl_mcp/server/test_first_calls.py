@@ -82,7 +82,6 @@ class World:
         return {tool.name: Draft202012Validator({**tool.input_schema, **closed}) for tool in anyio.run(run)}
 
     def begin_again(self) -> None:
-        """Undo all changes."""
         shutil.rmtree(self._folder)
         shutil.copytree(self._kept, self._folder, symlinks=True)
 
@@ -161,7 +160,6 @@ def judged(world: World, tool: str, call: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("tool", INTENTS)
 def test_the_first_call_is_right(world: World, tool: str) -> None:
-    """The call fits the list and has the wanted effect."""
     assert judged(world, tool, CALLS[tool]) == []
 
 

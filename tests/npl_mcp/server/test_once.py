@@ -120,7 +120,6 @@ def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> N
 
 @pytest.mark.parametrize("tool", NEWS)
 def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> None:
-    """Its function is not called again while it waits."""
     counted = Counted(settings)
     given = {**arguments(tool), **({"since": 2} if tool == "chat_get_feed" else {})}
     answers = []

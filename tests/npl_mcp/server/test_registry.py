@@ -164,7 +164,6 @@ def error_classes(kind: type[NPLError]) -> list[type[NPLError]]:
 
 @pytest.mark.parametrize("kind", error_classes(NPLError))
 def test_every_error_of_the_library_has_a_code(kind: type[NPLError]) -> None:
-    """None of them looks like a defect of the server."""
     assert code_of(kind) is not ErrorCode.INTERNAL_ERROR
     assert code_of(kind).name in parameters(ErrorCode)
 
@@ -186,7 +185,6 @@ def test_a_defect_is_masked_and_logged(
 
 
 def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    """The log level alone decides."""
     with caplog.at_level(logging.DEBUG, "npl_index"):
         calls(settings, [("npl_load_tailored", {"context": "pruning fruit trees", "file": "guide.md"})])
     assert "prun" in caplog.text

@@ -84,7 +84,6 @@ FILED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def marked(settings: Settings) -> int:
-    """Count the lines and titles that the calls wrote."""
     files = settings.roots[0].rglob("*.md")
     texts = (file.read_text(encoding="utf-8") for file in files)
     return sum(text.splitlines().count(line) for text in texts for line in (LINE, f"# {LINE}"))
@@ -159,7 +158,6 @@ def test_an_id_belongs_to_one_call(call: Call, tool: str, changes: dict[str, Any
 
 @pytest.mark.parametrize("wrong", [7, "", "a\nb", "x" * 300, ["r"]])
 def test_an_id_is_a_short_text(call: Call, wrong: object) -> None:
-    """A call with any other id writes nothing."""
     call(ROOM[0], **ROOM[1])
     answer = call("chat_send_message", **{**SEND, "request_id": wrong})
     assert (answer["success"], answer["parameter"]) == (False, "request_id")
@@ -174,7 +172,6 @@ def test_a_call_that_failed_can_be_repeated(call: Call) -> None:
 
 
 def test_answers_are_kept_for_a_day(settings: Settings, connect: Connect) -> None:
-    """The clock of the database counts; then they are deleted."""
     call = connect(settings)
     call(ROOM[0], **ROOM[1])
     first = call("chat_send_message", **SEND)

@@ -43,7 +43,6 @@ async def chart(client: Client[Any]) -> str:
 
 
 def served(settings: Settings, **changes: Any) -> str:
-    """Return the part of a greeting about documents."""
     sentence = re.search(r"Served: .*?\.(?= Also|\Z)", with_client(settings, greeting, **changes))
     return sentence[0] if sentence else ""
 

@@ -50,7 +50,6 @@ def test_the_small_list(settings: Settings, exact: bool) -> None:
 
 
 def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
-    """The list costs at most 5,900 tokens."""
     assert cost(listed(settings)) <= 5_900
 
 
@@ -61,7 +60,6 @@ def test_no_description_gives_examples(settings: Settings) -> None:
 
 
 def test_a_template_says_what_comes_with_it(settings: Settings) -> None:
-    """The description names the operating procedure and the context."""
     said = {tool["name"]: tool["description"] for tool in listed(settings)}
     for kind, name in (("spec", "Spec"), ("impact", "Impact"), ("tdr", "TDR")):
         text = f"Return AOP, Agent Context, {name} template, and a concise Primer."
@@ -101,7 +99,6 @@ def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings) 
     ],
 )
 def test_tools_are_found_by_what_they_do(settings: Settings, query: str, name: str) -> None:
-    """The right tool is among the five that fit best."""
     data = calls(small(settings), [("search_tools", {"query": query})])[0]["data"]
     assert name in [tool["name"] for tool in data["tools"]]
     assert "names" not in data
@@ -275,7 +272,6 @@ def test_the_small_list_of_chosen_domains(settings: Settings) -> None:
     ],
 )
 def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...], text: str) -> None:
-    """The error names all domains."""
     with pytest.raises(InvalidRequestError) as caught:
         create_server(replace(settings, domains=words))
     assert str(caught.value).startswith(text)

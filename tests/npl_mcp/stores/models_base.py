@@ -36,12 +36,10 @@ def cut(limit: int | None, offset: int | None, default: int, most: int = 1_000) 
 
 
 def paged(items: Sequence[Any], limit: int, offset: int) -> Answer:
-    """Return a page of an ordered list."""
     return given(items=list(items[offset : offset + limit]), total=len(items), limit=limit, offset=offset)
 
 
 def chosen(word: str | None, *choices: str) -> None:
-    """Refuse a word that is not a choice."""
     if word is not None and word not in choices:
         raise Refused("INVALID_PARAMETER")
 

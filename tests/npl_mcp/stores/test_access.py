@@ -28,7 +28,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.mark.engine("sqlite")
 def test_a_token_is_kept_as_its_digest_alone(database: Database, tmp_path: Path) -> None:
-    """The data folder does not have the token itself."""
     token = database.writing(add_token, "alice")
     assert re.fullmatch(r"npl_[\w-]{43}", token)
     known = database.reading(identities)
@@ -147,6 +146,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_the_command_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], problem: str
 ) -> None:
-    """A refused command makes no token."""
     code, text = run(capsys, tmp_path / "data", *words)
     assert (code, problem in text) == (2, True)

@@ -57,7 +57,6 @@ if engines.ENGINE == "postgres":  # which stores no invalid text
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A place with a used data folder."""
     (tmp_path / "project").mkdir()
     app = App(settings_in(tmp_path))
     for tool, arguments in USED:
@@ -72,7 +71,6 @@ def damage(place: Path, table: str, column: str, value: str, rows: str = "= 1") 
 
 
 def test_a_sound_data_folder_has_no_problem(place: Path) -> None:
-    """Every row that the tools write can be read."""
     app = App(settings_in(place))
     assert check(app.stores).problems == ()
     app.close()

@@ -73,7 +73,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_everything_in_an_older_data_folder_is_read(place: Path) -> None:
-    """Tools of every domain answer what they answered then."""
     with opened(place) as app:
         assert check(app.stores).problems == ()
         for recorded in ANSWERS:

@@ -78,7 +78,6 @@ def fill(app: App) -> None:
 
 @pytest.fixture
 def app(place: Path) -> Iterator[App]:
-    """An application that was used before."""
     made = App(settings_in(place))
     fill(made)
     yield made
@@ -215,7 +214,6 @@ def test_a_write_that_cannot_be_done_changes_nothing(
 def test_the_next_call_works_when_the_cause_is_gone(
     app: App, place: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same server continues as before."""
     fault, _ = FAULTS[case]
     with fault(app, place, monkeypatch):
         for tool, arguments in WRITES:

@@ -106,7 +106,6 @@ def contents(place: Path) -> dict[str, bytes]:
 
 
 def test_the_newest_state_is_written_byte_for_byte(run: Run) -> None:
-    """A second export finds it done."""
     for _ in range(2):
         assert run("library", "export", "new/out") == (0, "4 of 4 files of libraries are in new/out\n", "")
         assert contents(Path("new/out")) == EXPORTED

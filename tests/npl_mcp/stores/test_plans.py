@@ -94,7 +94,6 @@ def app(tmp_path: Path) -> Iterator[App]:
 
 
 def test_no_tool_looks_at_all_rows(app: App) -> None:
-    """Every statement of every tool of the stores uses an index."""
     reading = {spec.name for spec in listed_tools(PRESETS["coordination"]) if spec.read_only}
     assert reading <= {tool for tool, _ in READS}
     database = app.stores.database

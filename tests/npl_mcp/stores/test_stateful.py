@@ -149,7 +149,6 @@ class Everything(RuleBasedStateMachine):
             assert answer == expected, (tool, given)
 
     def expected(self, tool: str, arguments: dict[str, Any]) -> Any:
-        """Ask the model for the answer, or the refusal."""
         if not usable(arguments):
             return Refused("INVALID_PARAMETER")
         try:
@@ -412,5 +411,4 @@ def template(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_all_domains_do_what_a_simple_model_does(template: Path) -> None:
-    """Answers, refusals and lists equal those of the model in any order of calls."""
     run_state_machine_as_test(partial(Everything, template), settings=PROFILE)

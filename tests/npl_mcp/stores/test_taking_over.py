@@ -70,7 +70,6 @@ def file_of(data: Path, number: int) -> Path:
 
 
 def test_contents_are_read_without_the_files_that_held_them(data: Path) -> None:
-    """The files may be deleted."""
     opened = Stores(data)
     opened.start()
     shutil.rmtree(data / "artifacts")

@@ -155,7 +155,6 @@ def test_what_is_refused_leaves_nothing_behind(
     ],
 )
 def test_errors_say_what_is_there(settings: Settings, request_: Request, code: str, said: str) -> None:
-    """Each error has its code, and changes nothing."""
     *_, before, answer, after = calls(settings, [create(), revise(), history(), request_, history()])
     assert answer["error_code"] == code
     assert said in answer["error"]
@@ -348,7 +347,6 @@ UNUSABLE_CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", UNUSABLE_CONTENTS)
 @pytest.mark.parametrize("tool", ["artifact_create", "artifact_add_revision"])
 def test_a_content_is_given_once(settings: Settings, tool: str, case: str) -> None:
-    """The error names a parameter, and nothing is stored."""
     arguments, code = UNUSABLE_CONTENTS[case]
     more = {"name": "n", "artifact_type": "t"} if tool == "artifact_create" else {"artifact_id": 1}
     request = (tool, {**more, "filename": "a.md", **arguments})

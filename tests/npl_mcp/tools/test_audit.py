@@ -12,7 +12,6 @@ from tests.conftest import with_client
 
 @pytest.mark.parametrize("form", ["json", "markdown"])
 def test_the_answer_is_what_an_agent_gets(settings: Settings, form: str) -> None:
-    """The audit has the same text, to the byte, and the same cost."""
     given = {"context": "water the garden", "token_budget": 250, "topics": ["compost"], "format": form}
 
     async def ask(client: Client[Any]) -> list[str]:

@@ -188,15 +188,12 @@ def test_every_whole_budget_is_a_budget(settings: Settings, budget: int) -> None
 
 
 def test_a_context_of_ten_megabytes_is_answered(settings: Settings) -> None:
-    """Only a part of it is analysed, which includes the beginning."""
     context = "prune fruit trees in winter. " + "lorem ipsum dolor " * (10 * MiB // 18)
     data = calls(settings, [("npl_load_tailored", {"file": "guide.md", "context": context})])[0]["data"]
     assert data["sections"][0]["title"] == "Pruning"
 
 
 def test_a_file_that_vanishes_is_reported(settings: Settings, docs: Path) -> None:
-    """A removed file is not served from memory."""
-
     async def work(client: Client[Any]) -> dict[str, Any]:
         await client.call_tool("npl_section_index", {"file": "guide.md"})
         (docs / "guide.md").unlink()
@@ -228,7 +225,6 @@ def test_a_file_of_a_folder_that_vanishes_is_named(
 
 
 def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) -> None:
-    """The file is left out, and the answer says so."""
     (docs / "plants" / "bad.md").write_bytes(b"\xff\xfe")
     answer = calls(settings, [("npl_section_index", {"file": "plants"})])[0]["data"]
     assert [node["name"] for node in answer["sections"]] == ["plants/beans.md", "plants/roses.md"]

@@ -30,7 +30,6 @@ class Desk:
         return self.call(tool if tool.startswith(("artifact_", "session_")) else f"chat_{tool}", **arguments)
 
     def do(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool that succeeds; return its data."""
         body = self.ask(tool, **arguments)
         assert body["success"], (tool, arguments, body)
         return body["data"]
@@ -124,7 +123,6 @@ def test_a_room_has_an_address_where_there_is_a_web_face(settings: Settings, con
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk: Desk) -> None:
-    """Each refusal has its code and the alternatives."""
     den, attic = desk.room(), desk.room("attic", ["alice", "zoe"])
     message = desk.say(den, "hello")
     todo = desk.do("create_todo", room_id=den, persona="alice", description="x")["event_id"]

@@ -44,7 +44,6 @@ def listed(call: Call, **which: Any) -> list[int]:
 
 
 def end_leases(settings: Settings) -> None:
-    """End all claims, as their time would."""
     over = "UPDATE todo SET lease_until = '2020-01-01T00:00:00.000000Z' WHERE lease_until > ''"
     engines.execute(settings.data_folder, over)
 
@@ -160,7 +159,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = cases("npl_mcp/tools/chat_
 
 
 def test_what_cannot_be_claimed(den: Call) -> None:
-    """Each refusal has its reason, and changes nothing."""
     assert todo(den, assigned_to="cy") == 4
     assert todo(den, blocked_by=[4]) == 5
     assert todo(den) == 6

@@ -186,7 +186,6 @@ def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
 def test_a_wrong_name_is_told(
     workspace: Workspace, arguments: dict[str, Any], code: str, parts: list[str]
 ) -> None:
-    """The error has the existing names, and no other file is read."""
     refusal, error = workspace.fail("get_cr", **arguments)
     assert refusal == code
     assert all(part in error for part in parts), error
@@ -224,7 +223,6 @@ def test_sections_are_listed_in_document_order(ended: tuple[Workspace, str]) -> 
     ],
 )
 def test_a_section_is_found_by_any_form_of_its_name(ended: tuple[Workspace, str], name: str) -> None:
-    """All forms mean the same section, subsections included."""
     assert ended[0].section(name) == "first para\n\n### Sub A\n\naaa\n\n### Sub B\n\nbbb"
 
 
@@ -310,7 +308,6 @@ def test_a_part_of_a_name_is_read_but_not_replaced(workspace: Workspace) -> None
 def test_an_operation_that_cannot_be_done_changes_nothing(
     workspace: Workspace, arguments: dict[str, Any], parts: list[str]
 ) -> None:
-    """The error says what is missing or wrong."""
     code, error = workspace.fail("manage_cr_sections", key="2", **arguments)
     assert code in ("MISSING_REQUIRED", "INVALID_PARAMETER", "NOT_FOUND")
     assert all(part in error for part in parts), error
@@ -493,13 +490,11 @@ def test_a_title_is_kept_whatever_its_file_is_called(workspace: Workspace, title
 
 @pytest.mark.parametrize("name", ["TST-050.md", "tst-050-x.md", "TST-050-.md"])
 def test_a_number_that_any_file_has_is_not_given_again(workspace: Workspace, name: str) -> None:
-    """The file's content and slug do not matter."""
     (workspace.tickets / name).write_text("", encoding="utf-8")
     assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-051"
 
 
 def test_numbers_grow_beyond_three_digits_and_begin_where_the_project_says(workspace: Workspace) -> None:
-    """A number has at least three digits."""
     config = workspace.folder / ".mdt-config.toml"
     config.write_text(config.read_text(encoding="utf-8") + "startNumber = 1000\n", encoding="utf-8")
     assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-1000"
@@ -522,7 +517,6 @@ def test_any_status_may_follow_any(ended: tuple[Workspace, str]) -> None:
 def test_a_status_there_is_not_is_refused_with_those_there_are(
     workspace: Workspace, more: dict[str, str]
 ) -> None:
-    """The error names all seven."""
     code, error = workspace.fail("update_cr_status", key="2", **more)
     assert code == ("INVALID_PARAMETER" if more else "MISSING_REQUIRED")
     assert not more or all(status in error for status in STATUSES)
@@ -569,7 +563,6 @@ def test_every_attribute_is_set_and_read(workspace: Workspace, name: str, values
 
 
 def test_nothing_to_set_is_no_failure(workspace: Workspace) -> None:
-    """``null`` leaves an attribute as it is."""
     before = tree(workspace.folder)
     for attributes in ({}, {"assignee": None}):
         assert workspace.ask("update_cr_attrs", key="2", attributes=attributes)["updated"] == {}
@@ -681,7 +674,6 @@ def test_an_unknown_value_is_answered_with_those_there_are(
 
 
 def test_a_value_that_others_wrote_is_a_filter(workspace: Workspace) -> None:
-    """A status that a file has is accepted."""
     numbered(workspace, 3, status="Cancelled")
     assert workspace.ask("list_crs", filters={"status": "cancelled"})["total"] == 1
     assert "Cancelled" in workspace.fail("list_crs", filters={"status": "gone"})[1]
@@ -693,7 +685,6 @@ def test_letters_with_accents_are_found_however_they_are_stored(workspace: Works
 
 
 def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
-    """Exactly its file is removed, at any status."""
     notes = workspace.tickets / "TST-002" / "notes.md"
     notes.parent.mkdir()
     notes.write_text("kept", encoding="utf-8")
@@ -752,7 +743,6 @@ def test_there_may_be_no_project(settings: Settings) -> None:
 def test_names_from_before_are_accepted(
     workspace: Workspace, old: str, arguments: dict[str, str], new: str, more: dict[str, str]
 ) -> None:
-    """Each former tool answers as its successor."""
     given = {"project": "TST", "key": "TST-002", **arguments}
     assert workspace.call(old, **given) == workspace.call(new, **given, **more)
 

@@ -134,7 +134,6 @@ def test_the_digest_of_a_section_is_enough_to_change_it(project: Project) -> Non
 
 @pytest.mark.parametrize("expect", ["", "zz", "0123456", "012345678", "\u0660" * 8])
 def test_what_is_no_digest_is_refused(project: Project, expect: str) -> None:
-    """Such a text could never be the present digest."""
     answer = project[0]("delete_cr", key="2", expect=expect)
     assert answer["error_code"] in ("INVALID_PARAMETER", "MISSING_REQUIRED")
     assert project[1].exists()
@@ -176,7 +175,6 @@ def test_a_file_that_is_half_written_is_left_to_its_writer(project: Project, cut
     ],
 )
 def test_an_unreadable_file_is_listed_as_such(project: Project, name: str, data: bytes, problem: str) -> None:
-    """The list and a call for it have the reason."""
     call, file = project
     file.with_name(name).write_bytes(data)
     row = call("list_crs")["data"]["items"][-1]

@@ -189,7 +189,6 @@ def test_a_missing_template_names_those_that_are_there(call: Call, work: Path) -
 
 
 def test_a_missing_part_is_named(call: Call, work: Path) -> None:
-    """A bundle is complete or absent."""
     (work / "directive/reference/agent_context.md").unlink()
     answer = call("directive_spec_template")
     assert answer["error_code"] == "NOT_FOUND"
@@ -303,7 +302,6 @@ def test_the_command(settings: Settings) -> None:
 
 
 def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
-    """A file in the folder's place stays."""
     (tmp_path / "directive").write_text("mine")
     with pytest.raises(Exception, match=r"'directive/reference/agent_context.md' cannot be written"):
         scaffold(tmp_path)

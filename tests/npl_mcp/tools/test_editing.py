@@ -296,7 +296,6 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
 
 
 def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, tmp_path: Path) -> None:
-    """The error says what is wrong, and what to write instead."""
     docs = writing.roots[0]
     put(writing.cwd / "own.md", PLAIN)
     put(tmp_path / "secret.md", PLAIN)
@@ -464,7 +463,6 @@ def test_a_name_with_composed_accents_is_the_same_without(writing: Settings, dis
 
 
 def umask() -> int:
-    """Return the permissions that new files do not get."""
     now = os.umask(0o077)
     os.umask(now)
     return now
@@ -603,7 +601,6 @@ def test_files_are_made_only_in_the_folders_of_the_setting(writing: Settings) ->
 
 
 def test_the_bundled_prompts_stay_as_they_are(writing: Settings) -> None:
-    """They stay even if their folder is a root."""
     corpus = corpus_folder()
     file = next(path for path in sorted(corpus.rglob("*.md")) if path.read_text().startswith("# "))
 
@@ -682,7 +679,6 @@ for number in range(8):
 
 
 def test_of_writers_at_once_none_loses_anything(writing: Settings) -> None:
-    """The writers are calls of one server and another process."""
     file = put(writing.roots[0] / "note.md", "# T\n\n## A\n\n## B\n\nb\n")
     other = subprocess.Popen([sys.executable, "-c", APPENDING, str(writing.roots[0])], cwd=ROOT)
 

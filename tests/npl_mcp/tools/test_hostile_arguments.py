@@ -211,13 +211,11 @@ def no_bug_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def test_every_listed_tool_is_tried(desk: Desk) -> None:
-    """The tests below go through the list that a client sees."""
     assert list(desk.schemas) == NAMES
 
 
 @pytest.mark.parametrize("tool", NAMES)
 def test_an_example_works(desk: Desk, tool: str) -> None:
-    """The documented call, made in the documented order, succeeds."""
     assert desk.answers[tool]["success"], desk.answers[tool]
 
 

@@ -53,7 +53,6 @@ def test_several_kinds_in_one_answer(files: Files) -> None:
 
 
 def test_one_bad_file_does_not_keep_the_others_back(settings: Settings) -> None:
-    """An unreadable file is one reported problem."""
     put(settings, ".npl/npl/good.md", b"# Good\n")
     put(settings, ".npl/npl/bad.md", b"\xff\xfe")
     reply = items_load(Files(settings), [{"kind": "c", "items": "bad,good,../x"}])
@@ -111,7 +110,6 @@ def test_versions_of_a_file(files: Files) -> None:
 
 
 def test_texts_have_a_limit(files: Files) -> None:
-    """A text longer than any prompt is refused."""
     with pytest.raises(InvalidRequestError, match="characters"):
         survey_notation(files, "x" * ((4 << 20) + 1))
     assert survey_notation(files, "{a}", matches=1).used[0].matches == ("a",)
@@ -165,7 +163,6 @@ def both(settings: Settings, wanted: str) -> list[str]:
 
 
 def test_a_folder_made_while_a_server_runs_counts(settings: Settings) -> None:
-    """Each call looks up the user's folders."""
     files = Files(settings)
     group = {"kind": "component", "items": "*"}
     assert len(items_load(files, [group]).items) > 5

@@ -27,7 +27,6 @@ def nodes(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
-    """Each node has the fields of both views, and its positions are those of the file."""
     data = call("npl_section_index", file="guide.md")["data"]
     rows = nodes(data["sections"])
     assert [(node["name"], node["level"]) for node in rows] == [
@@ -282,7 +281,6 @@ def test_project_files_beat_the_bundled_ones(settings: Settings) -> None:
 
 
 def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Path) -> None:
-    """Selectors of the index can be pasted into the next call."""
     tree = parse_sections((docs / "guide.md").read_bytes(), "guide")
     rows = nodes(call("npl_section_index", file="guide.md")["data"]["sections"])
     for node in rows:
@@ -425,7 +423,6 @@ def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
 
 
 def test_what_is_excluded_exists(call: Call) -> None:
-    """A name that selects nothing is an error, as for selectors."""
     data = call("npl_load_tailored", context="water", exclude=["## Wat", "## Nowhere"], file="guide.md")[
         "data"
     ]

@@ -98,7 +98,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_not_there_is_named(call: Call, case: str) -> None:
-    """Each error has its own code, and names the tool that lists the existing rows."""
     ids = stored(call)
     tool, changed, code = WRONG[case]
     right: dict[str, dict[str, Any]] = {
@@ -213,7 +212,6 @@ def test_a_comment_may_be_about_a_section(call: Call, selector: str) -> None:
 
 
 def test_a_picture_has_no_sections(call: Call) -> None:
-    """A comment on a section of it is refused, as one on a line is."""
     ids = stored(call, PICTURE, "shot.png")
     answer = call("review_add_comment", **comment(ids, "## Steps"))
     assert (answer["error_code"], "@x" in answer["error"]) == ("INVALID_PARAMETER", True)

@@ -80,7 +80,6 @@ def test_every_hit_has_an_address(filled: Call) -> None:
 
 
 def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> None:
-    """It is one hit although its folder is served as well."""
     (docs / "care.md").write_text("# Shears\n\nOil them.\n", encoding="utf-8")
     assert {hit["file"] for hit in searched(filled, "shears", kinds="document")["items"]} == {
         "care.md",

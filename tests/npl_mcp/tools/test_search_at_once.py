@@ -281,7 +281,6 @@ def test_what_changes_is_seen_at_once(settings: Settings) -> None:
 
 
 def test_a_damaged_artifact_hides_no_other(stored: Settings, call: Call) -> None:
-    """The answer names it and has the others."""
     with opened(stored) as app:
         artifact(app, "damaged", "# Damaged\n\nThe capstan.\n")
     engines.execute(stored.data_folder, "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
@@ -306,7 +305,6 @@ def test_an_artifact_that_is_damaged_later_hides_no_other(stored: Settings) -> N
 
 @pytest.mark.thorough
 def test_no_row_is_too_old(stored: Settings, call: Call) -> None:
-    """All rows are looked through, however many there are."""
     with opened(stored) as app, app.stores.database.write() as tx:
         for first in range(0, 100_001, 10_000):  # a database of a busy machine answers each in time
             tx.run(

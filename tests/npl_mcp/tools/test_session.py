@@ -70,7 +70,6 @@ def test_an_id_is_plain(settings: Settings, wanted: str) -> None:
 def test_errors_say_what_to_write(
     settings: Settings, tool: str, arguments: dict[str, Any], code: str, said: str
 ) -> None:
-    """Each error has its code, and changes nothing."""
     made = ("session_create", {"session_id": "s1", "title": "T"})
     get = ("session_get", {"session_id": "s1"})
     _, before, answer, after = calls(settings, [made, get, (tool, arguments), get])

@@ -239,7 +239,6 @@ def test_only_what_lies_under_a_root_is_served(
 
 @pytest.mark.parametrize("tool", ["git_tree", "git_tree_depth", "dump_files"])
 def test_a_missing_path_gets_near_names(here: Call, tool: str) -> None:
-    """Names of Markdown files and their folders that look like it."""
     for path, near in (("src/deap", "src/deep"), ("dosc", "docs")):
         answer = here(tool, path=path)
         assert answer["error_code"] == "NOT_FOUND"
@@ -285,7 +284,6 @@ def test_a_glob_that_cannot_be_used_is_refused(settings: Settings, repository: P
 
 
 def test_a_file_name_cannot_forge_a_line(here: Call, repository: Path) -> None:
-    """A line break in a name is shown as an escape."""
     fill(repository, {"odd/a\n└── b": "text"})
     assert here("git_tree", path="odd")["data"]["content"] == "odd\n└── a\\n└── b"
     assert "# odd/a\\n└── b\n" in here("dump_files", path="odd")["data"]["content"]
@@ -462,7 +460,6 @@ def test_what_git_says_becomes_an_error_without_its_paths(
 
 
 def test_a_listing_without_end_is_cut_off(settings: Settings, repository: Path, program: Program) -> None:
-    """Git is killed when it has printed more than the limit."""
     program("exec yes")
     answer = calls(settings, [("git_tree", {"path": "src"})])[0]
     assert answer["error_code"] == "OPERATION_FAILED"

@@ -50,7 +50,6 @@ class Desk:
         return answer["data"]
 
     async def until(self, waiting: int) -> None:
-        """Wait until the given number of calls waits."""
         await soon(lambda: self.app.news.waiting == waiting)
 
 
@@ -124,7 +123,6 @@ def test_what_another_process_commits_wakes_a_call(settings: Settings, case: str
 
 @pytest.mark.parametrize("case", NEWS)
 def test_a_call_that_waited_in_vain_answers_as_an_empty_one(settings: Settings, case: str) -> None:
-    """A call that does not wait has the same answer."""
     tool, arguments = NEWS[case][0]
 
     async def script(desk: Desk) -> None:

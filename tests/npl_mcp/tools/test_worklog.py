@@ -71,7 +71,6 @@ def test_an_entry_comes_back_as_it_was_logged(settings: Settings) -> None:
 
 @pytest.mark.parametrize("value", [0, False, "", "null", [], {}, 1.5, [None]])
 def test_data_may_be_any_json(settings: Settings, value: object) -> None:
-    """Values that count as false are kept too."""
     name, arguments = LOG
     *_, read = data(settings, (name, {**arguments, "data": value}), ("worklog_read", {"agent_id": "r"}))
     assert read["items"][0]["data"] == value
@@ -214,7 +213,6 @@ def test_a_wrong_id_gets_near_names(settings: Settings) -> None:
 
 
 def test_a_worklog_makes_no_folder(settings: Settings) -> None:
-    """Calls about a worklog leave the project as it is."""
     read = ("worklog_read", {"agent_id": "b-1"})
     assert calls(settings, [read])[0]["error_code"] == "SESSION_NOT_FOUND"
     data(settings, INIT, LOG, read, ("worklog_close", {"archive": True}))

@@ -68,7 +68,6 @@ def test_the_same_request_elsewhere(server: Running) -> None:
 
 
 def test_what_is_missing_is_said(server: Running) -> None:
-    """The page names an unreadable file and a selector without a match, with the answer."""
     broken = server.folder / "open" / "broken.md"
     broken.write_bytes(b"# \xff\xfe\x00")
     try:
@@ -161,7 +160,6 @@ def test_a_problem_stands_at_the_field_of_its_request(server: Running, field: st
 
 
 def saved(server: Running, answer: Answer, path: str, **fields: str | list[str]) -> Answer:
-    """Send the form of a shown page."""
     token = re.search(rb'name="form_token" value="([^"]+)"', answer.body)
     assert token is not None
     cookie = answer.headers["set-cookie"].partition(";")[0]
@@ -224,7 +222,6 @@ def test_the_ruler_adds_up_to_the_tokens(server: Running) -> None:
 
 
 def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
-    """Hidden documents are neither shown nor counted."""
     for name in ("open", "shut"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nPlums of {name}.\n", encoding="utf-8")

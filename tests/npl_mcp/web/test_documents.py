@@ -59,14 +59,12 @@ def test_a_filter_sees_all_folders_of_the_caller(site: Site) -> None:
 
 
 def test_links_lead_only_to_what_the_caller_sees(site: Site) -> None:
-    """Hidden documents look absent."""
     path = "/documents/health.json?file=docs.md&check=broken"
     assert [site.data(who, path)["total"] for who in ("all", "docs")] == [0, 1]
 
 
 @pytest.mark.parametrize("view", ["both", "links", "none"])
 def test_a_view_that_is_not_there_shows_the_text(site: Site, view: str) -> None:
-    """Addresses of earlier versions lead to the page."""
     assert site.data("all", f"/documents/docs.md.json?view={view}")["view"] == "text"
 
 

@@ -122,7 +122,6 @@ def test_a_program_without_a_token_gets_the_envelope(server: tuple[Running, str]
 
 
 def test_differences_have_no_empty_lines_between_lines() -> None:
-    """Each line stands on a line of its own."""
     from npl_mcp.web.rendering import environment
 
     rows = [{"sign": sign, "text": f"line {sign}"} for sign in ("", "−", "+", "")]
@@ -134,7 +133,6 @@ def test_differences_have_no_empty_lines_between_lines() -> None:
 
 
 def test_a_page_is_asked_for_again_as_it_was(server: tuple[Running, str], tmp_path: Path) -> None:
-    """Signing in leads to the same path, with any text in it."""
     visitor = Visitor(server[0])
     answer = visitor.send("GET", "/documents/a%20b%3Fc?view=text", Accept="text/html")
     assert answer.status == 303

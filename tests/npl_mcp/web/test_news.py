@@ -90,7 +90,6 @@ def test_waiting_pages_keep_nobody_out(pages: Pages) -> None:
 
 
 def test_who_is_let_in_no_more_is_told_no_more(pages: Pages) -> None:
-    """An open page ends with its visitor's token."""
     stores = engines.stores(pages.server.folder / "data")
     try:
         pages.tokens["guest"] = stores.database.writing(add_token, "guest")

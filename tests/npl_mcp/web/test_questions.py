@@ -45,7 +45,6 @@ def server(tmp_path: Path, docs: Path) -> Iterator[Running]:
 
 
 def rows(visitor: Visitor, path: str = "/questions") -> dict[str, Any]:
-    """Return the questions of a page in their order."""
     return {row["question"]: row for row in visitor.json(path)["items"]}
 
 
@@ -172,7 +171,6 @@ def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None
 
 
 def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path) -> None:
-    """The list of problems is bounded for any file."""
     (docs / "odd.questions.md").write_text("## Why?\n\n" + "Because.\n" * 90, encoding="utf-8")
     shown = Visitor(server).open("/questions")
     assert "odd.questions.md:3:1: expected a list item" in shown.text
@@ -225,7 +223,6 @@ def test_a_token_for_other_domains_changes_no_question(tmp_path: Path, docs: Pat
 def test_a_form_with_wrong_fields_is_refused(
     server: Running, fields: dict[str, str], status: int, words: str
 ) -> None:
-    """The page has the reason, and nothing changes."""
     visitor = Visitor(server)
     sent = {**visitor.open("/questions/edit").fields("/questions/save"), "text": "Why?", "others": "plums"}
     refused = visitor.post("/questions/save", {**sent, **fields})

@@ -120,7 +120,6 @@ def test_what_was_found_is_text(site: Site) -> None:
 
 
 def test_what_was_not_searched_is_said(site: Site) -> None:
-    """Visitors who may see artifacts are told of a damaged one."""
     said = b"Not searched: 1 of artifact:*, such as artifact:2@0"
     assert said in site.get("all", "/search?q=capstan").body
     assert b"Not searched" not in site.get("no-artifact", "/search?q=capstan").body

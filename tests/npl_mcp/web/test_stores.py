@@ -11,7 +11,6 @@ from tests.npl_mcp.web.pages import Pages, visited
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    """A session with something of each kind."""
     with visited(tmp_path_factory.mktemp("pages")) as site:
         site.call("ann", "session_create", session_id="s", title="Quay")
         site.call("ann", "chat_create_room", name="r", members=["ann", "ben"], session_id="s")
@@ -152,7 +151,6 @@ def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
 
 
 def test_comments_are_hidden_with_reviews(pages: Pages) -> None:
-    """The artifact is there, without a word of its reviews."""
     shown = pages.data("ann", "/artifacts/1/revisions/0")
     assert [line["number"] for line in shown["items"] if line["meant"]] == [3]
     assert "Why one?" in [row["comment"] for row in shown["comments"]]

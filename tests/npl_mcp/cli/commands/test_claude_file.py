@@ -93,7 +93,6 @@ def test_a_section_is_renewed_where_it_stands(project: Path, capsys: pytest.Capt
 
 
 def test_all_are_renewed_or_added(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--update-all`` leaves nothing to do."""
     (project / "CLAUDE.md").write_text(prompt("npl-conventions", "1.0.0"), encoding="utf-8")
     assert main(["init-claude", "--update-all"]) == 1
     assert main(["init-claude", "--update-all"]) == 0
@@ -111,7 +110,6 @@ def test_names_without_a_source(project: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_file_that_cannot_be_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file stays whole, and the exit code reports the failure."""
     assert main(["init-claude", "--target", "nosuch/CLAUDE.md"]) == 74
     assert "nosuch" in capsys.readouterr().err
     assert not (project / "nosuch").exists()

@@ -12,7 +12,6 @@ from npl_mcp.config.settings import SETTINGS
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project and a user with a file each."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "npl.toml").write_text('root = "docs"\n\nweights = [1, 0, 0]\n')
     (tmp_path / "config" / "npl-mcp").mkdir(parents=True)

@@ -33,8 +33,6 @@ HEAVY = (
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a command."""
-
     code: int
     out: str
     err: str
@@ -83,7 +81,6 @@ def test_to_the_byte(case: dict[str, Any], run: Run) -> None:
 
 @pytest.mark.parametrize("case", RECORDED["cases"], ids=lambda case: case["name"])
 def test_what_the_predecessor_printed(case: dict[str, Any], run: Run) -> None:
-    """Every recorded command gives the same bytes and exit code."""
     work, home = (
         RECORDED["fixtures"][tree] if isinstance(tree, str) else tree
         for tree in (case["fixture"], case["home_fixture"])
@@ -151,7 +148,6 @@ NORTH = "## North\n\n| crop | month |\n|:--|:--|\n| peas | May |\n"
 
 
 def test_an_index_of_many_items_lists_them_all(run: Run) -> None:
-    """No item is folded into its folder."""
     work = {f".npl/npl/d{number % 3}/a{number}.md": f"# T{number}\n" for number in range(150)}
     done = run("c", "**", "--index", work=work, home={})
     assert (done.code, done.out.count("+-- .npl/npl/d")) == (0, 150)
@@ -255,7 +251,6 @@ def test_search_lists_places(run: Run) -> None:
     "words", [["--help"], ["-h"], ["c", "--help"], ["agent", "x", "-h"], ["tailored", "--help"]]
 )
 def test_help_teaches(words: list[str], run: Run) -> None:
-    """Every help has examples and the exit codes."""
     done = run(*words)
     assert done.code == 0
     assert done.out.startswith("usage: npl-load")

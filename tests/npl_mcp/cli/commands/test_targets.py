@@ -46,7 +46,6 @@ FOUND = cases("npl_mcp/cli/commands/targets")
 
 @pytest.mark.parametrize("case", FOUND)
 def test_the_best_section_comes_from_the_place_that_is_meant(run: Run, case: str) -> None:
-    """Every path that the shell may read can be searched."""
     words, file = FOUND[case]
     code, out, _ = run("search", *words, "--limit", "1")
     assert code == 0

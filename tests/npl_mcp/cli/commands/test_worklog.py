@@ -47,7 +47,6 @@ def masked(text: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty project, which is the working directory."""
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -86,7 +85,6 @@ def test_to_the_byte(case: dict[str, Any], run: Run, project: Path) -> None:
 def test_what_the_predecessor_printed(
     case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every recorded command gives the same bytes and exit code."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -141,7 +139,6 @@ def test_a_long_worklog_is_read_page_by_page(
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_teaches(name: str, run: Run) -> None:
-    """Each command shows its options, examples that can be typed, and the exit codes."""
     done = run(*([name] if name else []), "--help")
     assert (done.code, done.err) == (0, "")
     arguments = COMMANDS[name].arguments if name else ()

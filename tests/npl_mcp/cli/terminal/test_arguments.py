@@ -14,7 +14,6 @@ PROGRAMS = (load.PROGRAM, worklog.PROGRAM, __main__.PROGRAM)
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_every_option_says_what_it_is(program: Program) -> None:
-    """An option is described by its own help or by the tool's parameter."""
     for words, parser in parsers_of(program.parser()).items():
         assert isinstance(parser, ProgramParser)
         parser.describe()
@@ -48,7 +47,6 @@ def test_a_message_names_the_option(problem: str, parameter: str | None, said: s
 
 
 def test_settings_have_a_meaning() -> None:
-    """The meaning of ``domains`` lists all domains and groups."""
     assert all(setting.meaning for setting in SETTINGS.values())
     text = SETTINGS["domains"].meaning
     assert all(f"`{name}`" in text for name in (*LISTED, *PRESETS))

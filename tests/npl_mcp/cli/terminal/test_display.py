@@ -30,7 +30,6 @@ SEEN = "café Ελλάδα नमस्ते می\u200cخواهم 中文 👩\u
 
 @pytest.mark.parametrize("character", UNSEEN, ids=lambda sign: f"U+{ord(sign):04X}")
 def test_what_nobody_can_see_is_escaped(character: str) -> None:
-    """Characters that hide, reverse or break the text around them are escaped."""
     for lines in (True, False):
         shown = escaped(f"a{character}b", lines=lines)
         assert shown.isascii()

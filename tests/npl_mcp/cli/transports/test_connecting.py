@@ -73,7 +73,6 @@ LOCKS: list[int] = []
 
 @pytest.fixture(autouse=True)
 def locks() -> Iterator[None]:
-    """Release the locks of servers that a test played."""
     yield
     while LOCKS:
         os.close(LOCKS.pop())
@@ -343,7 +342,6 @@ def test_a_folder_that_no_header_can_hold(
 def test_variables_that_cannot_be_used(
     name: str, value: str, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error names the variable and its allowed values."""
     monkeypatch.setenv(name, value)
     with pytest.raises(InvalidRequestError, match=f"{name}='{value}'"):
         connect(Namespace(via=None), print)
@@ -352,7 +350,6 @@ def test_variables_that_cannot_be_used(
 
 
 def test_the_environment_says_how(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``NPL_VIA`` counts where no ``--via`` is given."""
     monkeypatch.setenv("NPL_VIA", "http")
     told: Told = []
     with pytest.raises(SystemExit) as ended:
@@ -386,7 +383,6 @@ def test_a_server_gives_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Every command prints over HTTP what it prints by itself."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
     monkeypatch.setenv("NPL_VIA", "http")
@@ -443,7 +439,6 @@ def test_files_of_this_folder_over_http(
 
 
 def test_an_interrupt_while_a_server_works_is_silent(data: Path, stage: Callable[[Play], Stage]) -> None:
-    """Ctrl-C ends the command without a message."""
     asked: list[bytes] = []
 
     def play(line: socket.socket) -> None:

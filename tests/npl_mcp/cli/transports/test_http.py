@@ -42,7 +42,6 @@ def call(where: Address, tool: str = "x", token: str = "", **arguments: object) 
     ],
 )
 def test_addresses(text: str, parts: tuple[object, ...]) -> None:
-    """An address is a URL with or without the protocol's path, or a socket."""
     assert parse_address(text) == Address(text, *parts)  # type: ignore[arg-type]
 
 
@@ -74,7 +73,6 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ids=lambda part: part[:50].decode("latin-1") if isinstance(part, bytes) else None,
 )
 def test_garbage(data: bytes, problem: str, stage: Callable[[Play], Stage]) -> None:
-    """Bytes that are not an answer are detected at once."""
     with pytest.raises(TransportError, match=problem):
         asked(stage(playing(data)).where)
 
@@ -85,7 +83,6 @@ def test_garbage(data: bytes, problem: str, stage: Callable[[Play], Stage]) -> N
 def test_an_endless_answer_is_cut_off(
     head: bytes, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit counts received bytes, not announced ones."""
     monkeypatch.setattr(http, "MAX_BODY_BYTES", 1 << 20)
 
     def play(line: socket.socket) -> None:

@@ -17,8 +17,6 @@ ALSO = ("### See Also\n\nSharpen the shears first.\n", "### See Also\n\nTurn the
 
 
 def read(settings: Settings, *paths: str, **changes: Any) -> list[str]:
-    """Read resources, and give their texts."""
-
     async def ask(client: Client[Any]) -> list[str]:
         texts = []
         for path in paths:
@@ -52,7 +50,6 @@ def test_whole_documents(settings: Settings, docs: Path) -> None:
     ],
 )
 def test_sections(settings: Settings, path: str, text: str) -> None:
-    """A resource has exactly the lines of its section, subsections included."""
     assert read(settings, path) == [text]
 
 
@@ -82,8 +79,6 @@ def test_what_cannot_be_read(settings: Settings, docs: Path, path: str, problem:
 
 
 def test_a_document_as_it_is_now(settings: Settings, docs: Path) -> None:
-    """The next reading sees a change."""
-
     async def ask(client: Client[Any]) -> list[str]:
         texts = []
         for text in ("# One\n", "# Another\n"):

@@ -87,7 +87,6 @@ def test_a_transaction_happens_whole_or_not_at_all(database: Database) -> None:
 
 
 def test_a_reader_cannot_write(database: Database) -> None:
-    """A mistake in a store cannot change anything through a reader."""
     with pytest.raises(DatabaseError), database.read() as tx:
         tx.run("INSERT INTO total (name, value) VALUES ('a', 1)")
     assert names(database) == []
@@ -139,7 +138,6 @@ def test_ids_are_never_used_again(database: Database) -> None:
 
 
 def test_many_threads_write_one_after_the_other(database: Database) -> None:
-    """Reading and then writing in one transaction loses no update."""
     add(database, "counter")
 
     def work() -> None:

@@ -31,7 +31,6 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def net(place: Path) -> Iterator[Network]:
-    """The network of one replica."""
     with network(engines.address(place / "data") or "") as made:
         yield made
 
@@ -163,7 +162,6 @@ def test_a_network_that_stands_still_ends_a_call_and_nothing_is_done_later(
 
 
 def test_a_turn_that_never_comes_ends_a_call(app: App, net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait for it ends with the call's time, however long a statement may take."""
     monkeypatch.setattr(engine, "BUSY_MILLISECONDS", 500)
     monkeypatch.setattr(postgres, "SILENCE_SECONDS", 20 * SOON)
     assert say(app, "before")["success"]

@@ -80,6 +80,5 @@ def test_what_a_transaction_sets_ends_with_it(address: str, tmp_path: Path, *, r
 
 
 def limits(raw: Any) -> list[str]:
-    """Return how long a transaction may wait, and do nothing."""
     names = ("lock_timeout", "idle_in_transaction_session_timeout")
     return [raw.execute(f"SHOW {name}").fetchone()[0] for name in names]

@@ -173,7 +173,6 @@ def store(app: App, number: int) -> dict[str, Any]:
 
 
 def is_stored(app: App, artifact_id: int) -> bool:
-    """Return whether the database has a stored value."""
     artifact = ask(app, "artifact_get", artifact_id=artifact_id)["data"]
     return base64.b64decode(artifact["file_content"]) == noise(int(artifact["artifact_name"]))
 

@@ -432,7 +432,6 @@ def contents(folder: Path) -> dict[str, str]:
 def test_an_export_leaves_what_is_not_its_own(
     database: Database, project: Path, tmp_path: Path, case: str
 ) -> None:
-    """The export is refused, and the folder is as it was."""
     store = Worklogs(database)
     store.log(str(project), "a", "did", "s")
     target = tmp_path / "site"

@@ -27,7 +27,6 @@ def seqs(store: Worklogs, project: str, agent: str, **options: Any) -> list[int]
 
 
 def test_two_readers_of_one_agent_share_the_entries(store: Worklogs, project: str) -> None:
-    """Simultaneous readers get no entry twice."""
     store.init(project, "s1")
     for number in range(60):
         store.log(project, "a", "found", str(number))
@@ -55,7 +54,6 @@ def test_a_live_session_comes_before_an_archived_one(store: Worklogs, project: s
 
 
 def test_projects_do_not_meet(store: Worklogs, project: str, tmp_path: Path) -> None:
-    """Two folders may have sessions of one id."""
     other = tmp_path / "other"
     other.mkdir()
     store.init(project, "s1", "here")

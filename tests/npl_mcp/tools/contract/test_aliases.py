@@ -86,7 +86,6 @@ def test_another_kind_is_refused(call: Call, kind: object) -> None:
     "kind", [{}, {"resource_type": None}, {"resource_type": ""}], ids=["absent", "null", "empty"]
 )
 def test_without_a_kind_components_are_loaded(call: Call, kind: dict[str, None]) -> None:
-    """Nearly every call of the old name loaded components."""
     assert call("npl_load", items="syntax", **kind)["data"]["loaded_items"] == ["syntax"]
 
 
@@ -153,8 +152,6 @@ def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
 def test_both_names_are_accepted_whichever_is_listed(
     settings: Settings, exact: bool, structured: bool
 ) -> None:
-    """Both give the same answer, in both forms of answers."""
-
     async def ask(client: Client[Any]) -> list[Any]:
         await client.list_tools()
         return [

@@ -162,7 +162,6 @@ def reads_back(fields: dict[str, Any]) -> bool:
 
 @pytest.mark.thorough
 def test_every_listed_tool_answers_in_markdown(tmp_path: Path) -> None:
-    """The form has fewer tokens than its JSON and the same contents."""
     made: dict[str, dict[str, str]] = {}
     for form in ("json", "markdown"):
         # Paths and times stand in answers; they are as long in both forms.
