@@ -21,7 +21,6 @@ from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App, Gathered
-from npl_mcp.app.file_view import may_write
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
 DEFAULT_BUDGET = 1_000
@@ -104,7 +103,7 @@ def section_index(
     app: App, ref: DocumentRef, gathered: Gathered, request: IndexRequest
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
-    outlined = _Outlined(app, gathered, request)
+    outlined, is_editable = _Outlined(app, gathered, request), gathered.digests and not gathered.several
     summaries, shown, document = outlined.summaries.values(), outlined.shown, outlined.document
     reply = IndexReply(
         changed=gathered.changed,
@@ -123,7 +122,7 @@ def section_index(
         warnings=outlined.warnings or None,
         partial=True if gathered.missing else None,
         missing_files=gathered.missing or None,
-        digest=_digest(app, ref, gathered),
+        digest=digest_of(gathered.document(0).document.data) if is_editable else None,
     )
     folders = outlined.folders()
     parts = Sections(document) if document else folders
@@ -243,15 +242,6 @@ class Fields:
     def line(self, node: Node, depth: int) -> str:  # noqa: ARG002
         """Return the fields of a node without its children."""
         return encode({**as_dict(node), "children": []}) + ","
-
-
-def _digest(app: App, ref: DocumentRef, gathered: Gathered) -> str | None:
-    """Return the digest of a file whose sections may be changed; ``None`` for other documents."""
-    if not app.settings.write or gathered.several or not app.documents.is_file(ref):
-        return None
-    if not may_write(app.state.settings, gathered.founds[0].absolute):
-        return None
-    return digest_of(gathered.collection.documents[0].document.data)
 
 
 def _selector(indexed: ParsedDocument, file: str, section: int) -> str:
