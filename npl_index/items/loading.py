@@ -37,12 +37,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from npl_index.errors import (
-    DocumentTooLargeError,
-    InvalidRequestError,
-    MissingRequestError,
-    NPLError,
-)
+from npl_index import errors
 from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, Found, Library
 from npl_index.library.patterns import has_magic
@@ -203,7 +198,7 @@ class _Load:
                 self.size += len(self.texts[-1][1])
             if self.size > (most := self.library.limits.max_bytes):
                 problem = f"the items are larger than {most:,} characters together"
-                raise DocumentTooLargeError(problem, hint="name fewer items")
+                raise errors.DocumentTooLargeError(problem, hint="name fewer items")
         known = self.library.item_names(kind) if absent else ()
         label = None if self.problems is None else kind.name
         for name in absent:
@@ -213,7 +208,7 @@ class _Load:
     def _noting_problems(self) -> Iterator[None]:
         try:
             yield
-        except NPLError as error:
+        except errors.NPLError as error:
             if self.problems is None:
                 raise
             self.problems.append(str(error))
@@ -258,7 +253,8 @@ def load(
     """
     wanted, loading = split_items(items), _Load(library)
     if not wanted:
-        raise MissingRequestError("'items' contains no name", parameter="items", hint="name an item, or '*'")
+        hint = "name an item, or '*'"
+        raise errors.MissingRequestError("'items' contains no name", parameter="items", hint=hint)
     loading.add(library.catalog.kind(kind), wanted, skip)
     return loading.result()
 
@@ -272,7 +268,7 @@ def load_raw(library: Library, kind: str, item: str | None = None) -> Loaded:
     of_kind = library.catalog.kind(kind)
     name = item if item is not None else of_kind.only
     if name is None:
-        raise MissingRequestError(f"the {of_kind.name} is not specified", parameter="item")
+        raise errors.MissingRequestError(f"the {of_kind.name} is not specified", parameter="item")
     described, text = _load_one(library, of_kind, name)
     return Loaded(content=text, flags={}, items=(described,))
 
@@ -320,7 +316,7 @@ def _agent(library: Library, name: str, found: Found) -> AgentInfo:
     """Describe one agent; a file that cannot be read is listed by its name alone."""
     try:
         text = text_of(library.read(found))
-    except NPLError:
+    except errors.NPLError:
         text = ""
     return AgentInfo(name, found.absolute, front_matter(text), text)
 
@@ -343,7 +339,7 @@ def split_items(items: str | Iterable[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name for text in texts for part in text.split(",") if (name := part.strip())))
     if len(names) > _MAX_ITEMS:
         hint = f"use at most {_MAX_ITEMS}, or a pattern"
-        raise InvalidRequestError(f"'items' has {len(names)} names", parameter="items", hint=hint)
+        raise errors.InvalidRequestError(f"'items' has {len(names)} names", parameter="items", hint=hint)
     for name in names:
         check_name(name, "items")
     return names
@@ -362,12 +358,12 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
     text = skip if isinstance(skip, str) else " ".join(skip or ())
     if len(text) > _MAX_SKIP_CHARACTERS:
         hint = f"use at most {_MAX_SKIP_CHARACTERS:,}, or a pattern"
-        raise InvalidRequestError(f"'skip' has {len(text):,} characters", parameter="skip", hint=hint)
+        raise errors.InvalidRequestError(f"'skip' has {len(text):,} characters", parameter="skip", hint=hint)
     parts = frozenset(part for part in re.split(r"[,\s]+", text) if part)
     patterns = [re.compile(fnmatch.translate(part)) for part in parts if has_magic(part)]
     if len(patterns) > _MAX_SKIP_PATTERNS:
         hint = f"use at most {_MAX_SKIP_PATTERNS}"
-        raise InvalidRequestError(f"'skip' has {len(patterns)} patterns", parameter="skip", hint=hint)
+        raise errors.InvalidRequestError(f"'skip' has {len(patterns)} patterns", parameter="skip", hint=hint)
 
     def is_skipped(name: str) -> bool:
         spellings = (name, name.replace("/", "."))

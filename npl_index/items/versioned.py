@@ -85,7 +85,6 @@ class VersionsReport:
     :param sections: sections that are installed or have a source.
     :param text: updated text, if a change was requested.
     :param changes: replaced and added sections.
-    :param present: requested prompts that were already installed.
     :param lost: requested sections without a source.
     :param unknown: unknown names.
     :param near: known names similar to the unknown ones.
@@ -94,7 +93,6 @@ class VersionsReport:
     sections: tuple[VersionComparison, ...]
     text: str | None = None
     changes: tuple[Change, ...] | None = None
-    present: tuple[str, ...] | None = None
     lost: tuple[str, ...] | None = None
     unknown: tuple[str, ...] | None = None
     near: tuple[str, ...] | None = None

@@ -19,13 +19,7 @@ from hashlib import blake2b
 from itertools import chain, islice, product, zip_longest
 from typing import Any
 
-from npl_index.errors import (
-    DocumentNotFoundError,
-    DocumentTooLargeError,
-    InvalidRequestError,
-    NPLError,
-    UnreadableDocumentError,
-)
+from npl_index import errors
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import read_below
 from npl_index.library.fingerprints import Fingerprint
@@ -158,7 +152,7 @@ class Library:
         kind = self.catalog.init if ref.kind is None else self.catalog.kind(ref.kind)
         if kind.suffix not in MARKDOWN_SUFFIXES:
             problem = f"a {kind.name} has no sections"
-            raise InvalidRequestError(problem, parameter="resource_type", hint="load it whole")
+            raise errors.InvalidRequestError(problem, parameter="resource_type", hint="load it whole")
         item = ref.item if ref.item is not None else kind.only or ""
         items = self.find_items(kind, item)
         if not items:
@@ -176,7 +170,7 @@ class Library:
         """Return whether a short search finds Markdown below a root."""
         try:
             return any(self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED))
-        except DocumentTooLargeError:
+        except errors.DocumentTooLargeError:
             return False
 
     def is_set(self, ref: DocumentRef) -> bool:
@@ -197,7 +191,7 @@ class Library:
         clean = os.path.normpath(text)
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise outside(text)
-        problems: list[NPLError] = []
+        problems: list[errors.NPLError] = []
         if files := self._at_first(clean, text, problems):
             return files
         paths = map(os.path.normpath, alternatives(clean))
@@ -213,10 +207,10 @@ class Library:
         """Return whether a text, taken literally, is the path of a usable file or folder."""
         try:
             return bool(self._at_first(os.path.normpath(text), text, []))
-        except NPLError:
+        except errors.NPLError:
             return False
 
-    def _at_first(self, clean: str, text: str, problems: list[NPLError]) -> tuple[Found, ...]:
+    def _at_first(self, clean: str, text: str, problems: list[errors.NPLError]) -> tuple[Found, ...]:
         """Return the file, or the files of the folder, at the first usable path.
 
         :param problems: list to which the errors of unusable paths are added.
@@ -225,12 +219,12 @@ class Library:
             if path.lower().endswith(MARKDOWN_SUFFIXES) or not os.path.isdir(path):
                 try:
                     return (self.roots.regular(path, text, MARKDOWN_SUFFIXES),)
-                except (DocumentNotFoundError, UnreadableDocumentError) as problem:
+                except (errors.DocumentNotFoundError, errors.UnreadableDocumentError) as problem:
                     problems.append(problem)
             elif files := self._collect([path]):
                 return files
             else:
-                problems.append(DocumentNotFoundError(f"the folder {text!r} contains no Markdown"))
+                problems.append(errors.DocumentNotFoundError(f"the folder {text!r} contains no Markdown"))
         return ()
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
@@ -238,7 +232,7 @@ class Library:
         files = self._collect([root.path for root in searched])
         if not files:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
-            raise DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
+            raise errors.DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
         return files
 
     def left_out(self) -> Counter[str]:
@@ -258,7 +252,7 @@ class Library:
         path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
         try:
             return self._at_first(path, name, []) or self._find_named(clean) or self._find_ending(name)
-        except NPLError:
+        except errors.NPLError:
             return ()
 
     def _find_ending(self, name: str) -> tuple[Found, ...]:
@@ -422,15 +416,15 @@ class Library:
             self._check_number(items)
         return items
 
-    def no_item(self, kind: Kind, item: str) -> DocumentNotFoundError:
+    def no_item(self, kind: Kind, item: str) -> errors.DocumentNotFoundError:
         """Return the error for a missing item, with similar names."""
         near = near_names(item, self.item_names(kind))
-        return DocumentNotFoundError(f"there is no {kind.name} {item!r}", near=near)
+        return errors.DocumentNotFoundError(f"there is no {kind.name} {item!r}", near=near)
 
-    def _no_file(self, text: str) -> DocumentNotFoundError:
+    def _no_file(self, text: str) -> errors.DocumentNotFoundError:
         """Return the error for a missing file, with similar file and item names."""
         kinds = [kind for kind in self.catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
         items = (name for kind in kinds for name in self.item_names(kind))
         near = near_names(text, chain(items, self.roots.sample(MARKDOWN_SUFFIXES)))
         hint = None if near else "give a path below a root, a folder, a pattern or an item name"
-        return DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)
+        return errors.DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)

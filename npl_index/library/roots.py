@@ -21,28 +21,14 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from npl_index.errors import (
-    DocumentError,
-    DocumentNotFoundError,
-    DocumentTooLargeError,
-    NPLError,
-    OutsideRootError,
-    UnreadableDocumentError,
-)
+from npl_index import errors
+from npl_index.library import references
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
 from npl_index.library.fingerprints import Fingerprint, entry_state, settled_states
 from npl_index.library.ignoring import NOTHING, RULES_FILE, Ignoring, Rules, everything
 from npl_index.library.lazy import LazySequence
 from npl_index.library.patterns import PathPattern, fits
-from npl_index.library.references import (
-    ADDRESSES,
-    OTHER_TEXTS,
-    QUESTION_SUFFIXES,
-    has_suffix,
-    is_walked,
-    kinds_of_unusable,
-)
 
 _SAMPLE = 1_000
 
@@ -252,14 +238,15 @@ class Roots:
         located = self.locate(path)
         if located is None:
             raise outside(text)
-        if located[1].startswith(ADDRESSES):
+        if located[1].startswith(references.ADDRESSES):
             problem = f"{text!r} is a file whose path looks like an address"
-            raise UnreadableDocumentError(problem, hint=f"rename it: {', '.join(ADDRESSES)} begin addresses")
-        if suffixes != QUESTION_SUFFIXES:
+            hint = f"rename it: {', '.join(references.ADDRESSES)} begin addresses"
+            raise errors.UnreadableDocumentError(problem, hint=hint)
+        if suffixes != references.QUESTION_SUFFIXES:
             refuse_questions(path, text)
-        if not has_suffix(path, suffixes):
+        if not references.has_suffix(path, suffixes):
             hint = f"names end in {', '.join(suffixes)}"
-            raise UnreadableDocumentError(f"{text!r} is not of a served file type", hint=hint)
+            raise errors.UnreadableDocumentError(f"{text!r} is not of a served file type", hint=hint)
         file = Found(*located, located[0].label)
         file.stat()
         return file
@@ -267,7 +254,7 @@ class Roots:
     def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
         """Yield the paths of some files below each root, and of their folders, from a short walk."""
         for root in self:
-            with suppress(DocumentTooLargeError):
+            with suppress(errors.DocumentTooLargeError):
                 for _, file in self.walk(root.path, None, suffixes, _SAMPLE):
                     yield from (file.path, file.path.rpartition("/")[0])
 
@@ -328,8 +315,8 @@ class Roots:
         files: Walked = []
         folders: list[tuple[str, str, Rules | None]] = []
         for number, entry in enumerate(entries):
-            if not is_walked(entry.name) and number < most:
-                walk.skipped.update(kinds_of_unusable(entry.name))
+            if not references.is_walked(entry.name) and number < most:
+                walk.skipped.update(references.kinds_of_unusable(entry.name))
                 continue
             walk.visited += 1
             if walk.visited > most or number >= most:
@@ -342,7 +329,7 @@ class Roots:
                 return None
             path = below + entry.name
             if label := self._label(entry, rules):
-                if has_suffix(entry.name, walk.suffixes):
+                if references.has_suffix(entry.name, walk.suffixes):
                     walk.skipped[label] += 1
                 elif walk.counted and entry.is_dir(follow_symlinks=False):
                     walk.waiting.insert(0, (entry.path, f"{path}/", everything(label)))
@@ -353,11 +340,11 @@ class Roots:
                     files.append((path, linked))
                 elif isinstance(linked, str) and self._may_enter(walk, path):
                     walk.waiting.append((linked, f"{path}/", self._rules(linked)))
-            elif has_suffix(entry.name, walk.suffixes):
+            elif references.has_suffix(entry.name, walk.suffixes):
                 if fits(walk.pattern, path) and entry.is_file(follow_symlinks=False):
                     file = Found(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
                     files.append((path, file))
-            elif entry.name.lower().endswith(OTHER_TEXTS):
+            elif entry.name.lower().endswith(references.OTHER_TEXTS):
                 walk.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
             elif entry.is_dir(follow_symlinks=False) and self._may_enter(walk, path):
                 folders.append((entry.path, f"{path}/", rules))
@@ -391,13 +378,13 @@ class Roots:
         """Return the file or the real folder at the target of a link; ``None`` for an unusable target."""
         real = real_path(entry.path)
         located = None if real is None else self.locate(real)
-        if real is None or located is None or located[1].startswith(ADDRESSES):
+        if real is None or located is None or located[1].startswith(references.ADDRESSES):
             return None
         if os.path.isdir(real):
             return real
         try:
             return self.regular(real, entry.name, suffixes)
-        except (DocumentError, DocumentNotFoundError):
+        except (errors.DocumentError, errors.DocumentNotFoundError):
             return None
 
     def _may_enter(self, walk: _Walk, path: str) -> bool:
@@ -463,33 +450,35 @@ def refuse_questions(path: str, text: str) -> None:
     :param text: the path as the caller gave it.
     :raises UnreadableDocumentError: it is one.
     """
-    if has_suffix(path, QUESTION_SUFFIXES):
+    if references.has_suffix(path, references.QUESTION_SUFFIXES):
         problem = f"{text!r} holds questions and the sections that answer them; it is not served"
-        raise UnreadableDocumentError(problem, hint="npl-load test asks its questions")
+        raise errors.UnreadableDocumentError(problem, hint="npl-load test asks its questions")
 
 
-def outside(text: str) -> OutsideRootError:
+def outside(text: str) -> errors.OutsideRootError:
     """Return the error for a path that lies outside all roots."""
     hint = "give a path below a root, or an item name"
-    return OutsideRootError(f"{text!r} lies outside the search roots", hint=hint)
+    return errors.OutsideRootError(f"{text!r} lies outside the search roots", hint=hint)
 
 
-def too_many(what: str) -> DocumentTooLargeError:
+def too_many(what: str) -> errors.DocumentTooLargeError:
     """Return the error for a walk that exceeds a limit."""
-    return DocumentTooLargeError(f"there are more than {what} below the folder", hint="name a smaller folder")
+    problem = f"there are more than {what} below the folder"
+    return errors.DocumentTooLargeError(problem, hint="name a smaller folder")
 
 
-def unusable(text: str, error: OSError) -> NPLError:
+def unusable(text: str, error: OSError) -> errors.NPLError:
     """Return the error for an unusable file, without the absolute path in the system's message."""
     if isinstance(error, NotRegularError):
-        return UnreadableDocumentError(f"{text!r} is not a regular file")
+        return errors.UnreadableDocumentError(f"{text!r} is not a regular file")
     if isinstance(error, FileTooLargeError):
-        return DocumentTooLargeError(f"{text!r} is {error.strerror}", hint="split it into smaller files")
+        problem = f"{text!r} is {error.strerror}"
+        return errors.DocumentTooLargeError(problem, hint="split it into smaller files")
     if isinstance(error, FileChangedError):
-        return UnreadableDocumentError(f"{text!r} changed while it was read", hint="try again")
+        return errors.UnreadableDocumentError(f"{text!r} changed while it was read", hint="try again")
     if error.errno == errno.ENOENT:
-        return DocumentNotFoundError(f"{text!r} no longer exists")
+        return errors.DocumentNotFoundError(f"{text!r} no longer exists")
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
-        return UnreadableDocumentError(f"{text!r} now leads through a link")
+        return errors.UnreadableDocumentError(f"{text!r} now leads through a link")
     reason = os.strerror(error.errno).lower() if error.errno is not None else "unknown system error"
-    return UnreadableDocumentError(f"{text!r} cannot be read: {reason}")
+    return errors.UnreadableDocumentError(f"{text!r} cannot be read: {reason}")

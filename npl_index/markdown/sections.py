@@ -24,15 +24,7 @@ from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import decoded, find_front_matter, texts_of
 from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.preambles import Segment, segments
-from npl_index.markdown.state import (
-    MAX_LINES,
-    MAX_SECTIONS,
-    BlockState,
-    Deadline,
-    check_count,
-    find_lines,
-    in_turns,
-)
+from npl_index.markdown.state import BlockState, Deadline, check_count, find_lines, in_turns
 from npl_index.markdown.traits import Traits, count_words, is_example
 
 _TRAIT_OF = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
@@ -203,7 +195,7 @@ def parse_sections(
     clock.check()
     source = decoded(data, name)
     lines = DocumentText(lambda: source)
-    check_count(name, len(lines.starts) - 1, MAX_LINES, "lines")
+    check_count(name, len(lines.starts) - 1, "lines")
     first, front = find_front_matter(source)
     blocks, dialect = _blocks_by_dialect(lines, first, npl, clock)
     openings = _openings(blocks, segments(blocks.tokens, source, lines.starts, first, front), name, clock)
@@ -371,7 +363,7 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
         elif token.type in _TRAIT_OF:
             result[-1].traits.add(_TRAIT_OF[token.type])
     open_parts(math.inf)
-    check_count(name, len(result), MAX_SECTIONS, "sections")
+    check_count(name, len(result), "sections")
     return result
 
 

@@ -62,15 +62,17 @@ class Deadline:
 NO_DEADLINE = Deadline("", None)
 
 
-def check_count(name: str, number: int, most: int, parts: str) -> None:
+_LIMITS = {"lines": MAX_LINES, "sections": MAX_SECTIONS, "headings, fences, tables and breaks": MAX_BLOCKS}
+
+
+def check_count(name: str, number: int, parts: str) -> None:
     """Refuse a document with too many parts of a kind.
 
     :raises DocumentTooLargeError: it has more than the maximum.
     """
-    if number > most:
-        raise DocumentTooLargeError(
-            f"{name} has more than {most} {parts}", hint="split it into smaller documents"
-        )
+    if number > _LIMITS[parts]:
+        problem = f"{name} has more than {_LIMITS[parts]} {parts}"
+        raise DocumentTooLargeError(problem, hint="split it into smaller documents")
 
 
 def find_lines(source: str) -> array[int]:
@@ -214,9 +216,7 @@ class BlockState(StateBlock):
         token = Token(ttype, tag, nesting, level=level)
         self.tokens.append(token)
         if not self.complete:
-            check_count(
-                self._deadline.name, len(self.tokens), MAX_BLOCKS, "headings, fences, tables and breaks"
-            )
+            check_count(self._deadline.name, len(self.tokens), "headings, fences, tables and breaks")
         return token
 
     def leaf(self, kind: str, start: int, stop: int) -> Token:
@@ -230,4 +230,4 @@ class BlockState(StateBlock):
         """Keep a heading's text, which its rule wrote into the shared token."""
         self.tokens[-1].content = self._unrecorded.content
         self._headings += 1
-        check_count(self._deadline.name, self._headings + 1, MAX_SECTIONS, "sections")
+        check_count(self._deadline.name, self._headings + 1, "sections")

@@ -13,7 +13,7 @@ from npl_index.selectors.labels import fold, heading_label
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
 from npl_index.selectors.predicates import KNOWN_PREDICATES
-from npl_index.selectors.writing import selector_for
+from npl_index.selectors.writing import selectors_of
 
 _MAX_NEAR = 5
 _MAX_COMPARED = 10_000
@@ -263,7 +263,7 @@ class _StepFailure:
         names = self.scope.names[tree]
         unique = (name for name in names if self.scope.documents_called[name] == 1)
         document = next(chain(self.scope.addresses[tree], unique), names[0])
-        return selector_for(self.scope.trees[tree], index, document=document)
+        return selectors_of(self.scope.trees[tree], document)[index]
 
     def _misreadings(self) -> list[str]:
         """Return hints about parts of the step's name that may be misread operators."""

@@ -10,19 +10,13 @@ from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import heading_label, label
 
 
-def selector_for(tree: SectionTree, index: int, *, document: str | None = None, own: bool = False) -> str:
-    """Return the selector that selects one section and no other in the document.
+def selectors_of(tree: SectionTree, document: str | None = None) -> tuple[str, ...]:
+    """Return for each section the selector that selects it and no other in the document, in linear time.
 
     It names all headings above the section, so that readers see its place.
 
     :param document: name of the document to use instead of the tree's own.
-    :param own: the section's own text only.
     """
-    return narrowed(selectors_of(tree, document)[index], own=own)
-
-
-def selectors_of(tree: SectionTree, document: str | None = None) -> tuple[str, ...]:
-    """Return the selectors of all sections, like :func:`selector_for`, in linear time."""
     name = tree.name if document is None else document
     return tuple(qualified(name, steps) for steps in steps_of(tree, short=False))
 

@@ -158,7 +158,6 @@ def _appended(
         sections=sections,
         text=versioned.append(text, bodies),
         changes=tuple(changes),
-        present=tuple(name for name in prompts or DEFAULT_PROMPTS if name in installed) or None,
         unknown=tuple(unknown) or None,
         near=tuple(near) or None,
     )

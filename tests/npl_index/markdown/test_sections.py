@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError, UnreadableDocumentError
-from npl_index.markdown.sections import MAX_SECTIONS, Section, SectionTree, Span, parse_sections
+from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
+from npl_index.markdown.state import MAX_SECTIONS
 from npl_index.markdown.traits import Traits, count_words
 from tests.conftest import cases
 

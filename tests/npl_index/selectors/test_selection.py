@@ -14,7 +14,7 @@ from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span
 from npl_index.markdown.traits import Traits
 from npl_index.selectors.grammar import MAX_LENGTH, compile_selector
 from npl_index.selectors.selection import Selected, select
-from npl_index.selectors.writing import narrowed, qualified, selector_for, selectors_of, steps_of
+from npl_index.selectors.writing import narrowed, qualified, selectors_of, steps_of
 from tests.conftest import cases
 from tests.npl_index.conftest import lines_run
 
@@ -141,14 +141,6 @@ NODES = st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 6]), N
 @given(name=st.just("guide") | NAMES, nodes=NODES, document=st.none() | NAMES)
 def test_generated_selectors_are_exact(name: str, nodes: list[tuple[int, str]], document: str | None) -> None:
     assert_exact(build(name, nodes), document)
-
-
-@given(nodes=NODES, document=st.none() | NAMES)
-def test_selector_for_agrees_with_selectors_of(nodes: list[tuple[int, str]], document: str | None) -> None:
-    tree = build("guide", nodes)
-    singly = tuple(selector_for(tree, section.index, document=document) for section in tree.sections)
-    assert singly == selectors_of(tree, document)
-    assert selector_for(tree, 0, own=True) == "guide [depth=0]"
 
 
 def test_generated_selectors_are_exact_in_real_files(corpus: Mapping[str, str]) -> None:
