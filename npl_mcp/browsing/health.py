@@ -238,7 +238,8 @@ class _Checks:
 
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
         """Return a defect at a line, counted from 0."""
-        index = self._relations.section_at(number, line)
+        sections = reversed(self._relations.parsed(number).tree.sections)
+        index = next((section.index for section in sections if section.own.start <= line), 0)
         return replace(self._in_section(number, index, check, note), line=line + 1)
 
     def _in_document(self, number: int, check: str, note: str) -> Defect:

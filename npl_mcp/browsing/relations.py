@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from npl_index.cached import cached_property
@@ -77,10 +77,6 @@ class Relations:
         """Return a document."""
         return self.gathered.collection.documents[document]
 
-    def references(self, document: int) -> Sequence[Reference]:
-        """Return the links of a document."""
-        return self._app.state.references(self.parsed(document))
-
     def number_of(self, found: Found) -> int | None:
         """Return the number of a document; ``None`` if it is not in this set."""
         return self._numbers.get(place_of(found))
@@ -120,14 +116,9 @@ class Relations:
 
     def links(self, document: int) -> Iterator[tuple[Reference, str | None, int | None]]:
         """Yield the links of a document, each with its target: location, and number of the document."""
-        for reference in self.references(document):
+        for reference in self._app.state.references(self.parsed(document)):
             place = self.place(document, reference)
             yield reference, place, self._target_of(reference, place)
-
-    def section_at(self, document: int, line: int) -> int:
-        """Return the section of a line, both counted from 0."""
-        sections = reversed(self.parsed(document).tree.sections)
-        return next((section.index for section in sections if section.own.start <= line), 0)
 
     def selector(self, document: int, section: int) -> str:
         """Return the selector of a section."""

@@ -111,7 +111,6 @@ class FileView:
     :param next: number of the first section after ``items``; absent at the end.
     :param tokens: tokens of the file.
     :param token_counter: name of the token counter.
-    :param words: words of the file.
     :param traits: traits of the file.
     :param version: version of the document, if it has one.
     :param status: status of a retired document by its front matter.
@@ -132,7 +131,6 @@ class FileView:
     next: int | None
     tokens: int
     token_counter: str
-    words: int
     traits: tuple[str, ...]
     version: str | None
     status: str | None
@@ -230,7 +228,6 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         next=stop if stop < len(rows) else None,
         tokens=rows[0].tokens,
         token_counter=gathered.counter.name,
-        words=top.whole_traits.word_count,
         traits=places.trait_names(top.whole_traits),
         version=top.version,
         status=gathered.status(0) or None,

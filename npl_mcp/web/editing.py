@@ -16,22 +16,17 @@ _NOT_KEPT = frozenset("\0\r")
 """Characters that a browser changes in the fields of a form."""
 
 
-def form(current: Data, yours: str | None = None, preview: str | None = None) -> Data:
+def form(current: Data, yours: str | None = None) -> Data:
     """Return the data of a section's form.
 
     :param current: the current section: ``section``, ``content``, ``digest``, and for the page ``_action``
         and ``_above``, the names and addresses of the pages above it.
     :param yours: the visitor's text.
-    :param preview: the text to render as a preview.
     """
     return {
         **current,
         "text": current["content"] if yours is None else yours,
         "can_edit": not _NOT_KEPT & {*current["content"]},
-        "message": None,
-        "meanwhile": None,
-        "wrote": None,
-        "preview": preview,
     }
 
 
@@ -54,7 +49,7 @@ async def saved(
     digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
     if visit.form.get("action") == "preview":
         shown = {**await read_again(), "digest": digest, "content": seen}
-        return Shown(TEMPLATE, form(shown, yours, yours), 200)
+        return Shown(TEMPLATE, {**form(shown, yours), "preview": yours}, 200)
     try:
         return await write(yours, digest)
     except CallError as error:

@@ -233,13 +233,6 @@ async def settle(visit: Visit) -> str:
     return f"{_next(visit)}#thread-{number}"
 
 
-async def change(visit: Visit) -> str:
-    """Archive or restore an artifact."""
-    number = visit.path("artifact")
-    await visit.call("artifact_archive", artifact_id=number, archived=visit.form.get("action") == "archive")
-    return f"/artifacts/{number}"
-
-
 _ARTIFACT = "/artifacts/{artifact:id}"
 _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
@@ -250,7 +243,6 @@ DECLARED = (
     WebPage("/reviews/{review:id}", review, "artifact.html", "review", entry=TEAM),
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment, "review"),
-    Action(f"{_ARTIFACT}/state", change, "artifact"),
     Action(f"{_REVISION}/verdict", finish, "review"),
     Action("/reviews/{review:id}/comments/{comment:id}", settle, "review"),
 )

@@ -88,11 +88,6 @@ class AskForm:
         budget = {} if self.budget == self.default else {"token_budget": self.budget}
         return {name: value for name, value in given.items() if value} | budget
 
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of an address for this request alone."""
-        kept: dict[str, object] = {name: getattr(self, name) for name in QUESTION}
-        return kept if self.budget == self.default else {**kept, "budget": self.budget}
-
 
 def _parts(texts: Iterable[str]) -> list[str]:
     return [text.strip() for text in texts if text.strip()]
@@ -241,24 +236,20 @@ def _command(arguments: dict[str, Any]) -> str:
 
 def _compared(first: Data, second: Data) -> Data:
     """Return two answers side by side, and each section with different states."""
-    changes = _changes(first["matches"], second["matches"])
     return {
         "compared": [
             {name: audit[name] for name in ("text", "tokens", "content_tokens", "states")}
             for audit in (first, second)
         ],
-        "changes": changes,
-        "_groups": {kind: [change for change in changes if change["kind"] == kind] for kind in KINDS},
-        "_kinds": KINDS,
+        "changes": _changes(first["matches"], second["matches"]),
     }
 
 
-KINDS = {"in": "Came in", "out": "Went out", "moved": "Moved"}
-"""Changes of a section from the first answer to the second, and their titles."""
-
-
 def _changes(first: list[Any], second: list[Any]) -> list[Data]:
-    """Return the sections that only one answer has, or that have another rank or size in it; best first."""
+    """Return the sections that only one answer has, or that have another rank or size in it; best first.
+
+    :returns: each with the ``kind`` of its change from the first answer: ``in``, ``out`` or ``moved``.
+    """
     before, after = ({(row["file"], row["selector"]): row for row in rows} for rows in (first, second))
     changed = []
     for place in dict.fromkeys((*after, *before)):

@@ -22,7 +22,6 @@ class Listing(NamedTuple):
     :param domain: domain of the tool with the items.
     :param made_by: tool that makes an item.
     :param items: function that returns the items, or the archived ones, each with ``id`` and ``name``.
-    :param time: field with the time that the page shows.
     :param columns: columns after the name.
     :param archives: whether items are archived.
     """
@@ -31,7 +30,6 @@ class Listing(NamedTuple):
     domain: str
     made_by: str
     items: Callable[[Visit, bool], Awaitable[list[Data]]]
-    time: str
     columns: Columns
     archives: bool = True
 
@@ -40,7 +38,7 @@ async def listed(path: str, visit: Visit) -> Data:
     """Return a page of a list."""
     listing, archived = LISTS[path], visit.flag("archived")
     items = await listing.items(visit, archived)
-    rows = [{**row, "path": address(f"{path}/{row['id']}"), "at": row.get(listing.time)} for row in items]
+    rows = [{**row, "path": address(f"{path}/{row['id']}")} for row in items]
     page = paged(visit, rows, {"name": "Name", **listing.columns}, SHOWN)
     return {**page, "archived": archived, "_listing": listing}
 
@@ -90,37 +88,38 @@ LISTS = {
         "session",
         "session_create",
         _sessions,
-        "updated_at",
-        {"status": "State", "at": "Last change", "room_count": "Rooms", "artifact_count": "Artifacts"},
+        {
+            "status": "State",
+            "updated_at": "Last change",
+            "room_count": "Rooms",
+            "artifact_count": "Artifacts",
+        },
     ),
     "/rooms": Listing(
         "Rooms",
         "chat",
         "chat_create_room",
         _rooms,
-        "created_at",
-        {"members": "Members", "event_count": "Events", "description": "About", "at": "Created"},
+        {"members": "Members", "event_count": "Events", "description": "About", "created_at": "Created"},
     ),
     "/artifacts": Listing(
         "Artifacts",
         "artifact",
         "artifact_create",
         _artifacts,
-        "created_at",
-        {"reviews": "Reviews", "revisions": "Revisions", "type": "Type", "at": "Created"},
+        {"reviews": "Reviews", "revisions": "Revisions", "type": "Type", "created_at": "Created"},
     ),
     "/reviews": Listing(
         "Reviews",
         "review",
         "review_create",
         _reviews,
-        "created_at",
         {
             "verdict": "Verdict",
             "reviewer_persona": "Reviewer",
             "status": "State",
             "comment_count": "Comments",
-            "at": "Begun",
+            "created_at": "Begun",
         },
         archives=False,
     ),
@@ -129,8 +128,7 @@ LISTS = {
         "worklog",
         "worklog_init",
         _worklogs,
-        "last_entry",
-        {"status": "State", "at": "Last entry", "agents": "Agents", "entry_count": "Entries"},
+        {"status": "State", "last_entry": "Last entry", "agents": "Agents", "entry_count": "Entries"},
     ),
 }
 """Lists by path, in the order of the tabs."""

@@ -34,12 +34,9 @@ PATH = "/questions"
 SHOWN = 200
 """Rows of a page."""
 
-_GONE = "there is no such question; it was changed or removed"
-
 COLUMNS = {"question": "Question", "result": "Result", "rank": "Rank", "file": "File"}
 
-UNKNOWN = "not asked"
-RESULTS = {True: "pass", False: "fail", None: UNKNOWN}
+RESULTS = {True: "pass", False: "fail", None: "not asked"}
 
 MAX_ABOVE = 5
 """Sections above the right one on the page of a question."""
@@ -61,7 +58,7 @@ async def questions(visit: Visit) -> Data:
     counts = Counter(row["result"] for row in rows)
     wanted = visit.text("result")
     shown = [row for row in rows if wanted in ("", row["result"])]
-    shown.sort(key=lambda row: list(RESULTS.values()).index(row["result"]) == 0)
+    shown.sort(key=lambda row: row["result"] == "pass")
     data = {"problems": problems_of(files), "counts": counts, "result": wanted, "questions": len(rows)}
     return {**paged(visit, shown, COLUMNS, SHOWN), **data, "_results": tuple(RESULTS.values())}
 
@@ -77,24 +74,21 @@ async def _question(visit: Visit, name: str, line: int | None) -> Question:
         for question in file.questions:
             if (file.name, question.line) == (name, line):
                 return question
-    raise CallError(_GONE, ErrorCode.NOT_FOUND)
+    raise CallError("there is no such question; it was changed or removed", ErrorCode.NOT_FOUND)
 
 
 async def _explained(visit: Visit, question: Question, file: str) -> Data:
     outcome = await visit.run(partial(ask_one, question=question))
     first = question.answers[0] if question.answers and outcome.rank is None and not outcome.wrong else None
     audit = await visit.call("npl_audit", context=question.text, format="markdown", section=first)
-    matches = audit["matches"]
-    right = next((row for row in matches if outcome.rank and row.get("rank") == outcome.rank), None)
-    if right is None and "opened" in audit:
-        right = audit["opened"]
-    above = [row for row in matches if row.get("rank", 0) and (not right or row is not right)]
-    above = [row for row in above if not outcome.rank or row["rank"] < outcome.rank][:MAX_ABOVE]
+    ranked = [row for row in audit["matches"] if "rank" in row]
+    right = next((row for row in ranked if row["rank"] == outcome.rank), audit.get("opened"))
+    above = [row for row in ranked if outcome.rank is None or row["rank"] < outcome.rank][:MAX_ABOVE]
     return {
         **_row(question, file),
         "outcome": as_dict(outcome),
         "right": right,
-        "above": above if question.answers else matches[:MAX_ABOVE],
+        "above": above,
         "section": await _text(visit, right) if right else None,
         "tried": None,
         "_action": ACTION,
@@ -147,18 +141,15 @@ def anchor(text: str) -> str:
 
 
 async def run(visit: Visit) -> Data:
-    """Return the outcomes of all questions, or of a file's questions."""
-    name = visit.text("file")
-    files = [file for file in await visit.run(question_files) if name in ("", file.name)]
-    chosen = [(question, file.name) for file in files for question in file.questions]
-    if name and not chosen:
-        raise CallError(_GONE, ErrorCode.NOT_FOUND)
-    return {"total": len(chosen), "items": _outcomes(visit, chosen)}
+    """Return the outcomes of all questions."""
+    files = await visit.run(question_files)
+    questions = [(question, file.name) for file in files for question in file.questions]
+    return {"total": len(questions), "items": _outcomes(visit, questions)}
 
 
-async def _outcomes(visit: Visit, chosen: Sequence[tuple[Question, str]]) -> AsyncIterator[Data]:
+async def _outcomes(visit: Visit, questions: Sequence[tuple[Question, str]]) -> AsyncIterator[Data]:
     """Ask questions, and yield the rows of their outcomes."""
-    for question, file in chosen:
+    for question, file in questions:
         outcome = await visit.run(partial(ask_one, question=question))
         yield {**as_dict(outcome), "rank": outcome.rank, **_row(question, file)}
 

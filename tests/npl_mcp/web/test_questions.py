@@ -49,16 +49,15 @@ def rows(visitor: Visitor, path: str = "/questions") -> dict[str, Any]:
 
 
 def test_questions_are_asked_in_the_request(server: Running) -> None:
-    """All, or those of a file are asked; the page has their sum and the sections above a miss."""
+    """All are asked; the page has their sum and the sections above a miss."""
     visitor = Visitor(server)
     asked = rows(visitor, "/questions/run")
     assert [row["passed"] for row in asked.values()] == [True, False, True]
     assert asked["When is fruit picked?"]["above"] == ["plums.md > ## Picking"]
     assert asked["When are plums pruned?"]["rank"] == 1
-    shown = visitor.open("/questions/run?file=questions.md")
+    shown = visitor.open("/questions/run")
     assert "2 of 3 pass" in shown.text
     assert "Ranked above it: plums.md > ## Picking" in shown.text
-    assert visitor.open("/questions/run?file=gone.questions.md").status == 404
 
 
 def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) -> None:
