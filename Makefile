@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 LAST := .last-release
 SETUP := $(VENV)/.set-up
 
-# Compiled modules are kept in any environment: tests start hundreds of processes.
+# Python keeps compiled modules even if the environment forbids it: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Tests of the database, which hold for every engine.
+# Tests of the database for every engine.
 ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
 	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search search_at_once) \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
@@ -16,7 +16,7 @@ ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
 
 .PHONY: setup run test oldest coverage lint types check postgres postgres-shell browser pictures hostile durability conformance bench docs package clients weigh pin clean
 
-# Install what a folder's requirements pin, and the package in the folder.
+# Install the pinned requirements of a folder, and its package.
 define install
 $(PYTHON) -m venv $(1)$(VENV)
 $(1)$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(1)requirements.txt
@@ -32,15 +32,15 @@ $(SETUP): requirements.txt pyproject.toml
 run: $(SETUP)
 	$(BIN)/python -m docs.demo
 
-# All tests except those of `make durability`, and of tables each fourth case; NPL_THOROUGH=1 tries all cases, as CI does.
+# All tests except those of `make durability`, with a fourth of the cases of long tables; NPL_THOROUGH=1 tries all, as CI does.
 test: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not thorough"
 
-# The same tests with every line counted, in child processes as well; this takes almost twice as long.
+# The same tests with line coverage, also of child processes; this takes almost twice as long.
 coverage: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=term:skip-covered
 
-# The same tests with the oldest supported Python, which must be installed; it gets an older FastMCP.
+# The same tests with the oldest supported Python, which must be installed and gets an older FastMCP.
 oldest: $(SETUP)
 	python=$$($(BIN)/python -m tests.packaging.pythons) && $(MAKE) test PYTHON=$$python VENV=.venv-oldest
 
@@ -61,11 +61,11 @@ postgres: $(SETUP)
 postgres-shell: $(SETUP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.postgres_server sh -c '$(CMD)'
 
-# The pages in a real browser, which must be installed: Debian's package is chromium.
+# The pages in Chromium, which must be installed.
 browser: $(SETUP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/browser
 
-# The pictures of the pages.
+# Screenshots of the pages.
 pictures: $(SETUP)
 	$(BIN)/python -m tests.browser.pictures docs
 
@@ -73,12 +73,12 @@ pictures: $(SETUP)
 conformance: $(SETUP)
 	$(BIN)/python tests/conformance/run.py
 
-# All attacks at once on both servers while quiet clients call; takes two minutes.
+# All attacks at once on both servers while quiet clients call; this takes two minutes.
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run $(ARGS)
 
-# Programs are killed, attacked and measured. Writers on SQLite and replicas on PostgreSQL are killed two hundred times each; the
-# tests do less of it.
+# Tests that kill, attack and measure programs. Writers on SQLite and replicas on PostgreSQL are killed 200 times each, more
+# often than in the tests.
 durability: export NPL_THOROUGH := 1
 durability: $(SETUP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m thorough
@@ -88,14 +88,14 @@ durability: $(SETUP)
 clean:
 	rm -rf $(VENV) .venv-oldest $(LAST) dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
-# The last release, that is the last commit that changed the version, in its own environment.
+# The last release, the last commit that changed the version, in its own environment.
 $(LAST)/$(SETUP):
 	mkdir -p $(LAST)
 	git archive $$(git log -1 --format=%H -G'^__version__' -- npl_mcp/__init__.py) | tar -x -C $(LAST)
 	$(call install,$(LAST)/)
 	@touch $@
 
-# Figures of benchmarks/README.md; absolute times depend on the machine, compare ratios.
+# The figures of benchmarks/README.md. Times depend on the machine: compare ratios.
 bench: $(SETUP) $(LAST)/$(SETUP)
 	$(BIN)/python -m benchmarks.bench_side $(LAST)/$(BIN)/npl-mcp $(BIN)/npl-mcp
 	$(BIN)/python -m pytest -q -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only --benchmark-columns=median,ops
@@ -118,7 +118,7 @@ bench: $(SETUP) $(LAST)/$(SETUP)
 docs: $(SETUP)
 	$(BIN)/python -m docs.reference
 
-# Build the packages in dist, check them, and install them with every supported Python, with and without extras; needs the network.
+# Build the packages in dist, check them, and install them on every supported Python, with and without extras; needs the network.
 package: $(SETUP)
 	$(BIN)/python -m tests.packaging.build
 
@@ -126,11 +126,11 @@ package: $(SETUP)
 weigh: $(SETUP)
 	$(BIN)/python -m tests.packaging.weigh
 
-# Clients from npm start the server with the entries that we print; needs npm and the network.
+# Clients from npm start the server with our printed entries; needs npm and the network.
 clients: $(SETUP)
 	$(BIN)/python -m tests.packaging.real_clients
 
-# Without the extra "exact": tests say what is estimated, and make their own vocabulary.
+# The extra "exact" is left out: tests make their own vocabulary, and expect estimates otherwise.
 pin:
 	uv pip compile --universal --python-version 3.10 --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --no-header pyproject.toml --extra postgres --group dev -o requirements.txt
 	sed -i '1i # Every package `make` installs, pinned by hash; `make pin` writes it from pyproject.toml' requirements.txt

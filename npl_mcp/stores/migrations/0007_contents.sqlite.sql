@@ -1,6 +1,6 @@
 -- The contents of artifacts, each once, under its digest, as PostgreSQL has had them since 0003. They were files.
--- kept_file gives what is in the file of a revision, or NULL if that is not what was stored. Then the row stays
--- empty: whoever reads or checks it is told, and all other contents are taken over.
+-- kept_file returns the bytes of a revision's file, or NULL if their digest differs. Then the row stays empty, which
+-- readers and the check report; all other contents are taken over.
 
 CREATE TABLE content (
     digest TEXT NOT NULL,
@@ -15,7 +15,7 @@ SELECT
 FROM revision WHERE true
 ON CONFLICT (digest) DO UPDATE SET data = excluded.data WHERE length(content.data) = 0;
 
--- A program of a version before, which knows no contents, can add no revision any more.
+-- A program of an earlier version, which knows no contents, can no longer add a revision.
 CREATE TABLE revision_new (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     artifact_id INTEGER NOT NULL,
@@ -40,5 +40,5 @@ DROP TABLE revision;
 
 ALTER TABLE revision_new RENAME TO revision;
 
--- How often files of unfinished writes were removed.
+-- The number of removals of files of unfinished writes.
 DELETE FROM total WHERE name = 'recoveries';

@@ -1,4 +1,4 @@
--- Worklogs are imported in one transaction; what an import of an earlier version left that was interrupted goes.
+-- Worklogs are imported in one transaction. Rows of interrupted imports of earlier versions are removed.
 
 DELETE FROM worklog_entry WHERE session_number IN (
     SELECT number FROM worklog_session WHERE project LIKE 'importing:%');

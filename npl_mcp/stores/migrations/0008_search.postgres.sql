@@ -1,14 +1,14 @@
--- Words of the rows that a search looks through. The functions that find them are called as SQLite's tables are.
+-- Words of the searched rows. The functions have the names of SQLite's tables.
 
 -- Signs of ASCII separate words, as in SQLite's index; the parser would see paths, hosts and numbers in them.
--- Only the beginning of a text is indexed: a vector has at most a megabyte. What an index calls stands in no other
--- function, which a program that restores a database would not find.
+-- Only the beginning of a text is indexed: a vector has at most a megabyte. An index calls no function that calls others:
+-- a program that restores a database would not find them.
 CREATE FUNCTION words_of(text) RETURNS tsvector LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT to_tsvector('pg_catalog.simple', regexp_replace(
         left($1, 200000), '[\x01-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+', ' ', 'g'))
 $$;
 
--- One of some phrases, each of which ends with the beginning of a word: "one tw" * OR "thr" *
+-- Any of several phrases, each of which ends with the beginning of a word: "one tw" * OR "thr" *
 CREATE FUNCTION words_like(text) RETURNS tsquery LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT coalesce(string_agg('(' || words::text || ':*)', ' | '), '')::tsquery
     FROM regexp_split_to_table($1, '" \* OR "') AS phrase, phraseto_tsquery('pg_catalog.simple', regexp_replace(

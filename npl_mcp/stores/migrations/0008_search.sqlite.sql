@@ -1,4 +1,4 @@
--- Words of the rows that a search looks through. These rows are never changed, so an insert is all that is followed.
+-- Words of the searched rows. Rows are never changed, so one trigger on inserts suffices.
 
 CREATE VIRTUAL TABLE event_words USING fts5 (words, content='', tokenize='unicode61 remove_diacritics 0');
 

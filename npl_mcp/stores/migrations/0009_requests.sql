@@ -4,7 +4,7 @@ CREATE TABLE request (
     -- The name of the token; empty without tokens.
     caller TEXT NOT NULL,
     id TEXT NOT NULL,
-    -- Of the tool and its arguments.
+    -- Digest of the tool and its arguments.
     digest TEXT NOT NULL,
     answer TEXT NOT NULL,
     created_at TEXT NOT NULL,

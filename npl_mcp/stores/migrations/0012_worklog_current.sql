@@ -1,4 +1,4 @@
--- The current session of each agent; that of the command line, one a project, is in worklog_project.
+-- The current session of each agent. worklog_project has that of the command line, one for each project.
 
 CREATE TABLE worklog_current (
     project TEXT NOT NULL,

@@ -1,2 +1,2 @@
--- The end of the claim of which its holder was told.
+-- The end of the claim that was last reported to its holder.
 ALTER TABLE todo ADD COLUMN lease_told TEXT;

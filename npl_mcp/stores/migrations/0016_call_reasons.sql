@@ -1,4 +1,4 @@
--- Reasons of failed calls, and what questions lacked.
+-- Reasons of failed calls, and absent words of questions.
 
 ALTER TABLE tool_call ADD COLUMN message TEXT;
 

@@ -1,6 +1,6 @@
 -- Words of rows approximate the terms of documents: without accents, also as English stems, with parts of camel case,
--- each character of a script without spaces alone, and words without markup inside. Symbols are no words. What an index
--- calls stands in no other function, which a program that restores a database would not find.
+-- each character of a script without spaces alone, and words without markup inside. Symbols are not words. An index calls
+-- no function that calls others: a program that restores a database would not find them.
 
 CREATE FUNCTION plain_words(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT regexp_replace(regexp_replace(regexp_replace(translate(
@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION words_of(text) RETURNS tsvector LANGUAGE sql IMMUTABL
     LATERAL (SELECT plain || ' ' || regexp_replace(plain, '([a-z])([A-Z])', '\1 \2', 'g') AS words) AS other
 $$;
 
--- All of some terms, each the beginning of a word: "one" * AND "two" *
+-- All of several terms, each the beginning of a word: "one" * AND "two" *
 CREATE OR REPLACE FUNCTION words_like(text) RETURNS tsquery LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT coalesce(string_agg('(' || words::text || ':*)', ' & '), '')::tsquery
     FROM regexp_split_to_table($1, '" \* AND "') AS term,

@@ -1,4 +1,4 @@
--- The index of rows has the same terms as that of documents. Rows are never changed, so an insert is all that is followed.
+-- The index of rows has the same terms as that of documents. Rows are never changed, so one trigger on inserts suffices.
 
 DROP TRIGGER event_is_searched;
 DROP TABLE event_words;
