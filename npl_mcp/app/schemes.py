@@ -12,18 +12,26 @@ class Scheme(NamedTuple):
     """A scheme of documents.
 
     :param domain: domain of the tools that a caller must see.
+    :param address: regular expression of the addresses of single documents, as a text may name them.
     :param changed_by: names of the tools that change these documents.
     """
 
     domain: str
+    address: str
     changed_by: str
 
 
 SCHEMES: Mapping[str, Scheme] = {
-    "artifact": Scheme("artifact", "artifact_add_revision changes artifacts, artifact_create makes them"),
-    "cr": Scheme("cr", "manage_cr_sections changes change requests, create_cr makes them"),
+    "artifact": Scheme(
+        "artifact", r"artifact:\d+", "artifact_add_revision changes artifacts, artifact_create makes them"
+    ),
+    "cr": Scheme(
+        "cr", r"cr:[A-Z][A-Z0-9]*-\d+", "manage_cr_sections changes change requests, create_cr makes them"
+    ),
 }
-"""All schemes, by name. :class:`~npl_mcp.app.app.App` has the source of each."""
+"""All schemes, by name. :class:`~npl_mcp.app.app.App` has the source of each, and
+:data:`npl_index.library.references.ADDRESSES` keeps files from having such names.
+"""
 
 REMOVED: Mapping[str, str] = {
     "lib": "'npl-mcp library export DIR' writes the libraries as files",

@@ -10,6 +10,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_mcp.app.app import App
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores.chat import feed, rooms
 
 MAX_DOCUMENTS = 5
@@ -21,7 +22,8 @@ MAX_COUNTED = 256 * 1024
 QUESTION = 1_000
 """Maximum characters of a question from a change request: its title and its first paragraphs."""
 
-_NAMES = re.compile(r"(?<![\w:/.-])(?:[\w./-]+\.(?:md|markdown)|artifact:\d+|cr:[A-Z][A-Z0-9]*-\d+)(?!\w)")
+_ADDRESSES = "|".join(scheme.address for scheme in SCHEMES.values())
+_NAMES = re.compile(rf"(?<![\w:/.-])(?:[\w./-]+\.(?:md|markdown)|{_ADDRESSES})(?!\w)")
 _TODO = re.compile(r"todo:(\d{1,15})")
 
 
@@ -71,7 +73,7 @@ def question_in(app: App, context: str | None) -> str | None:
             number = int(todo[1])
             (event,) = feed.by_ids(tx, rooms.room_of(tx, number), [number])
         return str(event.data.get("description") or event.data.get("message") or name)
-    if re.fullmatch(r"cr:[A-Z][A-Z0-9]*-\d+", name):
+    if re.fullmatch(SCHEMES["cr"].address, name):
         tree = app.gather(DocumentRef(file=name)).collection.documents[0].tree
         return f"{tree.sections[0].title}\n{tree.text(tree.sections[0].whole)}"[:QUESTION]
     return context

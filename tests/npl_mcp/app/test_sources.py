@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from npl_index.library.references import ADDRESSES
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.config.settings import Settings
 from tests.conftest import GUIDE, Call, calls
 
@@ -109,3 +111,8 @@ def test_a_wrong_name_gets_a_clear_error(call: Call, guide: str, case: str) -> N
 def test_what_is_no_text_is_refused(call: Call) -> None:
     number = stored(call, "picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png")
     assert call("npl_section_index", file=f"artifact:{number}")["error_code"] == "FILE_SYSTEM_ERROR"
+
+
+def test_no_file_takes_the_name_of_a_scheme() -> None:
+    """Files are kept from each scheme there is or was."""
+    assert {f"{name}:" for name in (*SCHEMES, "lib")} == set(ADDRESSES)
