@@ -161,21 +161,6 @@ A line may have several types. A word that is a type begins a new one if the typ
 and another word follows; with a comma it is always a name. --quiet goes before the command.
 
 """
-_EXAMPLES = """\
-npl-load tailored "grade essays" --budget 900   # the sections a task needs, of the Markdown here
-npl-load tailored "deploy" --file docs --topic rollback > context.md    # from a folder
-npl-load search "retry policy" --file docs --limit 3
-npl-load index docs/guide.md
-npl-load map --write AGENTS.md
-npl-load test docs --against origin/main        # ask the questions of docs/questions.md
-npl-load c "syntax,fences"                      # names are separated by commas or blanks
-npl-load c syntax --select "## Purpose" --depth 0         # one section without its subsections
-npl-load c syntax --skip "" m "persona.qa" --skip "x"     # several types, each with its own --skip
-npl-load schema nimps | sqlite3 new.db          # create the tables of a schema
-npl-load agent --list -v --search 'review|grade'          # agents whose file matches
-npl-load syntax --file prompt.md --matches
-npl-load init-claude --update-all --dry-run     # the updates of prompts in CLAUDE.md
-"""
 _OPTIONS = (
     option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),
     SELECT,
@@ -211,7 +196,6 @@ PROGRAM = Program(
         *CLIENT_FLAGS,
     ),
     (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
-    examples=_EXAMPLES,
     exits="""\
 --strict and --via may also stand after a command.
 Exit codes: 0 success, also if an item is missing (standard error names it), so that scripts for the

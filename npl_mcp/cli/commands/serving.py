@@ -50,15 +50,6 @@ _YES_OR_NO = {"True": "yes", "False": "no"}
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
 """Programs of earlier versions, such as ``npl-mcp-web``, each with its equivalent command."""
 
-_EXAMPLES = """\
-npl-mcp-server start                         # in the background, at http://127.0.0.1:8765/mcp
-npl-mcp-server open                          # its pages, in a browser
-npl-mcp-server status
-npl-mcp-server config                        # for Claude Code, Cursor and others
-npl-mcp-server stop
-npl-mcp-server --socket ~/.npl.sock          # for this user alone
-NPL_MCP_TOKEN=... npl-mcp-server --host 0.0.0.0 --allow-host tools.example
-"""
 
 _NOTES = """\
 Each option of npl-mcp-server --help, such as --root DIR, may also stand after a command, and has a variable
@@ -267,7 +258,6 @@ PROGRAM = Program(
     COMMANDS,
     (*_FLAGS, *flags(HTTP), *SERVER_FLAGS),
     default=_chosen,
-    examples=_EXAMPLES,
     exits=_NOTES,
 )
 parser = PROGRAM.parser

@@ -208,16 +208,6 @@ def _close(given: Namespace, connection: ServerConnection, display: Display) -> 
     display.text(f"Session {data['session_id']} {done}\n")
 
 
-_EXAMPLES = """\
-npl-worklog init --task "Find calls without a retry"   # start a session for today
-npl-worklog current || npl-worklog init
-npl-worklog log --agent scout-1 --action found --summary x --data '{"calls": 14}'
-npl-worklog read --agent main                          # each entry is printed once
-npl-worklog status --session retry-audit --json
-npl-worklog list --all
-npl-worklog close --archive
-"""
-
 PROGRAM = Program(
     "npl-worklog",
     "npl-worklog [OPTION ...] COMMAND ...",
@@ -225,7 +215,6 @@ PROGRAM = Program(
     "which each agent has read. The project is the working directory, or the folder in NPL_PROJECT.",
     COMMANDS,
     CLIENT_FLAGS,
-    examples=_EXAMPLES,
     exits="""\
 --via may also stand after a command.
 Exit codes: 0 success; 1 no such session, or --data is not JSON; 2 invalid command line or value; 65 the

@@ -23,6 +23,9 @@ SHELLS = ("bash", "zsh", "fish")
 MAX_PROBLEM = 300
 """Maximum characters of a message about a command line; argparse repeats words of any length."""
 
+EXAMPLES = Path(__file__).parents[2] / "data" / "command_lines.txt"
+"""Command lines of all programs, for their help, each with its meaning after ``#``."""
+
 Argument = tuple[tuple[str, ...], dict[str, Any]]
 """An option or a word of a command, and its settings; see :func:`argument`."""
 
@@ -245,7 +248,6 @@ class Program:
     :param first: options that stand before the command.
     :param default: function that runs without a command; by default a command is required.
     :param groups: descriptions of the groups of commands.
-    :param examples: command lines, each with its meaning after ``#``.
     :param exits: last lines of each help.
     """
 
@@ -257,12 +259,12 @@ class Program:
     first: tuple[Argument, ...] = ()
     default: Run | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
-    examples: str = ""
     exits: str = ""
 
     def parser(self) -> ProgramParser:
         """Return the parser of the program and all of its commands."""
-        form, examples = argparse.RawDescriptionHelpFormatter, self.examples.splitlines()
+        form, lines = argparse.RawDescriptionHelpFormatter, EXAMPLES.read_text("utf-8").splitlines()
+        examples = [line for line in lines if self.name in line.partition("#")[0].split()]
         epilog = self._epilog(examples)
         result = ProgramParser(self.name, self.usage, self.description, epilog, formatter_class=form)
         result.set_defaults(parser=result, run=self.default)
