@@ -36,8 +36,13 @@ ASKED = 1.7
 little about each of many subjects, so the page of the subject fits better.
 """
 
+TRANSLATED = 0.25
+"""Cost of translations of a page where the question tells no language: they fit as well as the page."""
+
 _CODE = re.compile(
-    r"^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1|\Z)|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+", re.MULTILINE
+    r"^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1|\Z)|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+"
+    r"|(?a:\b\w+(?:[._/]\w+)+|\b\w*[a-z][A-Z]\w*)",
+    re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _SCRIPTS = (
@@ -64,6 +69,7 @@ _VERSIONED = re.compile(
 _HISTORY = re.compile(
     r"(?i)(?:changelog|changes|history|news|release[-_ ]?notes|releases|whats[-_]?new)(?:[-_.]?v?\d[\w.-]*)?"
 )
+_LANGUAGE_FOLDER = re.compile(r"/([a-z]{2})(?:[-_][A-Za-z]{2,4})?(?=/)")
 _HISTORY_FOLDERS = frozenset({"changelog", "changelogs", "release-notes", "release_notes", "releases"})
 _ASKED_VERSION = re.compile(r"(?i)\bv(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b|\bversion (\d+)\b")
 _ASKED_HISTORY = re.compile(
@@ -166,12 +172,15 @@ class Versions(NamedTuple):
     :param versions: name of the version of each versioned document.
     :param history: documents about changes.
     :param alone: documents of versions without a counterpart of the same path.
+    :param translations: language of documents in a folder of its code, if their path has a counterpart in
+        ``en`` or outside of such folders.
     """
 
     older: frozenset[int]
     versions: Mapping[int, str]
     history: frozenset[int]
     alone: Mapping[int, VersionedPage]
+    translations: Mapping[int, str]
 
     def with_renamed(self, headings: Mapping[int, frozenset[str]]) -> Versions:
         """Return the versions with counterparts of the same headings, if no other page of a version has them.
@@ -213,7 +222,19 @@ def versions_of(paths: Sequence[str]) -> Versions:
     folders = {pages[number].folder for number in single if number in versions}
     alone = {number: pages[number] for number in single if pages[number].folder in folders}
     older = frozenset[int]().union(*(_older(group, pages) for group in several))
-    return Versions(older, versions, history, alone)
+    return Versions(older, versions, history, alone, _translations(paths))
+
+
+def _translations(paths: Sequence[str]) -> dict[int, str]:
+    """Return the languages of translated documents."""
+    every = set(paths)
+    return {
+        number: code
+        for number, path in enumerate(paths)
+        for match in _LANGUAGE_FOLDER.finditer(path)
+        if (code := match[1]) != "en"
+        and not every.isdisjoint(path[: match.start()] + one + path[match.end() :] for one in ("", "/en"))
+    }
 
 
 def _older(group: Sequence[int], pages: Mapping[int, VersionedPage]) -> set[int]:
@@ -276,7 +297,7 @@ def _is_history(path: str) -> bool:
 
 def cost_of(reason: str | None) -> float:
     """Return the relative cost for standing behind others by a reason, 0 without one."""
-    return 0.0 if reason is None else ASKED if reason == "current" else 1.0
+    return 0.0 if reason is None else {"current": ASKED, "translation": TRANSLATED}.get(reason, 1.0)
 
 
 def reasons(
@@ -307,4 +328,6 @@ def reasons(
             found[number] = "current"
         elif not asks_change and not named and number in versions.history:
             found[number] = "history"
+        elif not language and standing.language and standing.language == versions.translations.get(number):
+            found[number] = "translation"
     return found

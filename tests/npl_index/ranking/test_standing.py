@@ -122,3 +122,21 @@ def test_a_named_version_stands_before_the_current_pages() -> None:
     """Pages outside of version folders are current, also without a version in their path."""
     versions = versions_of(["/r/docs/a.md", "/r/versioned_docs/version-3.1/a.md", "/r/docs/b.md"])
     assert reasons("How was it in 3.1?", range(3), [Standing()] * 3, versions) == {0: "version current"}
+
+
+@pytest.mark.parametrize(
+    ("paths", "behind"),
+    [
+        (["a.md", "de/a.md", "de/b.md", "en/a.md"], {1}),
+        (["en/a.md", "de-AT/a.md", "x/de/a.md"], {1}),
+        (["a.md", "fr/a.md"], set()),
+    ],
+)
+def test_a_translation_stands_behind_its_page_if_the_question_tells_no_language(
+    paths: list[str], behind: set[int]
+) -> None:
+    """A translation is in the language that its folder says; a page without an original is none."""
+    versions = versions_of([f"/docs/{path}" for path in paths])
+    known = range(len(paths)), [Standing("de")] * len(paths), versions
+    assert reasons("json.indentWidth", *known) == dict.fromkeys(behind, "translation")
+    assert reasons("Wie kann ich das löschen?", *known) == {}
