@@ -76,6 +76,9 @@ class Folder:
         self.path = path
         self._handle = handle
 
+    def __fspath__(self) -> str:
+        return self.path
+
     @classmethod
     @contextmanager
     def opened(
@@ -83,7 +86,7 @@ class Folder:
     ) -> Iterator[Folder]:
         """Open a folder below a root.
 
-        :param root: a folder that exists; links in its own path are followed.
+        :param root: a folder that exists; links in its own path are followed, unless it is an open folder.
         :param below: path below the root, ``/`` between segments; no segment may be a link.
         :param make: make the missing folders below the root.
         :param mode: permissions of new folders, and of new files in the folder, less the umask.
@@ -94,28 +97,17 @@ class Folder:
             _open_by_path(root, path, make, mode)
             yield cls(path, None, mode)
             return
-        handle = _descend(os.open(root, _FOLDER), below, make, mode)
+        start = root._handle if isinstance(root, Folder) else None
+        start = os.open(root, _FOLDER) if start is None else os.dup(start)
+        handle = _descend(start, below, make, mode)
         try:
             yield cls(path, handle, mode)
         finally:
             os.close(handle)
 
-    @contextmanager
-    def inner(self, name: str, *, make: bool = False) -> Iterator[Folder]:
-        """Open a folder in this one, but not through a link.
-
-        :param make: make it if it does not exist.
-        :raises OSError: see :meth:`opened`.
-        """
-        if self._handle is None:
-            with self.opened(self.path, name, make=make, mode=self._mode) as folder:
-                yield folder
-            return
-        handle = _descend(os.dup(self._handle), name, make, self._mode)
-        try:
-            yield Folder(os.path.join(self.path, name), handle, self._mode)
-        finally:
-            os.close(handle)
+    def inner(self, name: str, *, make: bool = False) -> AbstractContextManager[Folder]:
+        """Open a folder in this one, but not through a link; see :meth:`opened`."""
+        return self.opened(self, name, make=make, mode=self._mode)
 
     def open(self, name: str, flags: int = _READ, mode: int | None = None) -> int:
         """Return a descriptor of a regular file.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from operator import attrgetter, itemgetter, ne
 from cachetools import LRUCache, cached
 
 from npl_index.cached import cached_property
+from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import Found, Known, Walked
 
@@ -42,7 +42,7 @@ class Listed(tuple[Found, ...]):
         with suppress(OSError):  # one is deleted
             times = map(_TIMES_OF_FILE, map(os.lstat, self._paths))
             changed = list(compress(changed, map(ne, times, self._times)))
-        fresh = {place: _state_of(self._paths[place], self.states[place]) for place in changed}
+        fresh = {place: state_of(self[place], self.states[place]) for place in changed}
         if all(state is self.states[place] for place, state in fresh.items()):
             return self
         return Listed.of(self, (fresh.get(place, state) for place, state in enumerate(self.states)))
@@ -100,13 +100,12 @@ class _CachedListing:
             return self._listed
 
 
-def _state_of(path: str, known: Fingerprint | None) -> Fingerprint | None:
-    """Return the fingerprint of a file, the known one if it is equal; ``None`` for a deleted file."""
+def state_of(file: Found, known: Fingerprint | None = None) -> Fingerprint | None:
+    """Return the fingerprint of a document, the known one if it is equal; ``None`` for a deleted file."""
     try:
-        status = os.lstat(path)
-    except OSError:
+        state = file.stat()
+    except (DocumentError, DocumentNotFoundError):
         return None
-    state = Fingerprint.of(path, status) if stat.S_ISREG(status.st_mode) else None
     return known if state == known else state
 
 

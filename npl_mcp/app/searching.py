@@ -158,7 +158,7 @@ async def search(
     """
     result = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
     if ref is not None:
-        result.hits = _section_hits(result, "document", ref, await app.gathered(ref))
+        result.hits = _section_hits(result, "document", await app.gathered(ref))
         return result
     searched = [kind for kind in kinds if not wanted or kind in wanted]
     # Change requests that the caller may see are not hits of kind document as well.
@@ -167,22 +167,13 @@ async def search(
         crs = {cr.absolute for cr in app.documents.find(_SETS["cr"])} if "cr" in kinds else crs
     hits: dict[str, Iterator[SearchHit]] = {}
     for kind in searched:
-        seconds = conditions.seconds if kind == "document" else 1.0
         sections: Iterator[SearchHit] = iter(())
-        if kind in _SETS and (gathered := await _set_of(result, _SETS[kind], seconds)) is not None:
-            left_out = crs if kind == "document" else ()
-            sections = _section_hits(result, kind, _SETS[kind], gathered, left_out)
+        if kind in _SETS and (gathered := await _set_of(result, kind)) is not None:
+            sections = _section_hits(result, kind, gathered, crs if kind == "document" else ())
         # Sections of artifacts that are Markdown, then artifacts by their names.
-        hits[kind] = chain(sections, _row_hits(result, kind, _matching_rows(app, kind, result.words)))
+        hits[kind] = chain(sections, _row_hits(result, kind))
     result.hits = _mixed(hits)
     return result
-
-
-def _matching_rows(app: App, kind: str, words: Sequence[str]) -> list[Match]:
-    # A search must not create a data folder.
-    if kind not in ROWS or not words or not app.database.engine.exists():
-        return []
-    return app.database.reading(ROWS[kind].matching, words, app.project)
 
 
 def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
@@ -194,20 +185,18 @@ def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
                 del left[kind]
 
 
-async def _set_of(result: SearchResult, ref: DocumentRef, seconds: float) -> Gathered | None:
-    """Return a set of documents; ``None`` if it cannot be read.
-
-    :param seconds: time limit if it is being indexed.
-    """
+async def _set_of(result: SearchResult, kind: str) -> Gathered | None:
+    """Return the documents of a kind of hit; ``None`` if they cannot be read."""
     end_if_abandoned()
+    seconds = result.conditions.seconds if kind == "document" else 1.0
     try:
-        return await limit_wait(result.app.gathered(ref), time.monotonic(), seconds)
+        return await limit_wait(result.app.gathered(_SETS[kind]), time.monotonic(), seconds)
     except (NotFoundError, OutsideRootError):
         pass  # the caller sees no documents of this set
     except NotIndexedError as error:
         result.missing += error.files
     except NPLError as error:
-        result.not_searched.append(f"{ref.file or 'documents'}: {error.message}")
+        result.not_searched.append(f"{_SETS[kind].file or 'documents'}: {error.message}")
     return None
 
 
@@ -246,11 +235,7 @@ class _Section(NamedTuple):
 
 
 def _section_hits(
-    result: SearchResult,
-    kind: str,
-    ref: DocumentRef,
-    gathered: Gathered,
-    left_out: Collection[str] = (),
+    result: SearchResult, kind: str, gathered: Gathered, left_out: Collection[str] = ()
 ) -> Iterator[SearchHit]:
     """Return the matching sections of a set of documents, best first.
 
@@ -264,7 +249,7 @@ def _section_hits(
     end_if_abandoned()
     result.missing += gathered.missing
     if bad := gathered.unreadable:
-        result.not_searched.append(f"{len(bad):,} of {ref.file or 'the documents'}, such as {bad[0]}")
+        result.not_searched.append(f"{len(bad):,} of {gathered.file}, such as {bad[0]}")
     limit = len(gathered.collection) + 1 if result.phrases else LIMIT
     with gathered.collection.reading():
         ranking = rank(
@@ -383,8 +368,12 @@ def _section_hit(ranked: _Section, kind: str, words: Sequence[str]) -> SearchHit
     )
 
 
-def _row_hits(result: SearchResult, kind: str, matches: Sequence[Match]) -> Iterator[SearchHit]:
+def _row_hits(result: SearchResult, kind: str) -> Iterator[SearchHit]:
     end_if_abandoned()
+    matches: list[Match] = []
+    # A search must not create a data folder.
+    if kind in ROWS and result.words and result.app.database.engine.exists():
+        matches = result.app.database.reading(ROWS[kind].matching, result.words, result.app.project)
     if len(matches) >= MAX_MATCHES:
         result.capped.append(kind)
     allowed = result.conditions.allow_record

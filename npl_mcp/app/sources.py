@@ -19,7 +19,7 @@ from npl_index import errors
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library, Read
 from npl_index.library.lazy import LazySequence
-from npl_index.library.listing import Listed
+from npl_index.library.listing import Listed, state_of
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import refuse_questions
 from npl_mcp.app.schemes import refuse_removed
@@ -121,7 +121,7 @@ class Sources:
 
     def listed(self, documents: Sequence[Found]) -> Listed:
         """Return documents with their states; the same object as long as they are known to be unchanged."""
-        return documents if isinstance(documents, Listed) else Listed.of(documents, map(_state, documents))
+        return documents if isinstance(documents, Listed) else Listed.of(documents, map(state_of, documents))
 
     def read(self, document: Found) -> Document:
         """Read a whole document."""
@@ -279,14 +279,6 @@ def _parse_name(name: str) -> tuple[int, int | None]:
             hint="write artifact:12, artifact:12@0 or artifact:*",
         )
     return int(match[1]), None if match[2] is None else int(match[2])
-
-
-def _state(document: Found) -> Fingerprint | None:
-    """Return the state of a document; ``None`` if it was removed after it was listed."""
-    try:
-        return document.stat()
-    except (errors.DocumentNotFoundError, errors.DocumentError):
-        return None
 
 
 def _revision(document: Found) -> FoundRevision:
