@@ -250,6 +250,8 @@ class DocumentSets:
         collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, forget)
         missing = len(members.states) - len(founds) - len(members.failures)
         collection.partial = missing > 0
+        if live.set is not None:
+            collection.resume(live.set.collection)
         return IndexedSet(founds, collection, members.unreadable, missing)
 
     def _indexed(
