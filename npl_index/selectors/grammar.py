@@ -19,7 +19,7 @@ Grammar in EBNF; spaces are allowed between all elements::
     quoted    = '"' , { character | '\"' | '\\' | '\>' | code } , '"' ;   (* or between single quotes *)
     code      = "\x" , 2 hex | "\u" , 4 hex | "\U" , 8 hex ; (* an invisible character *)
     predicate = "[" , ( trait | version | depth | lines | ordinal ) , "]" ;
-    trait     = "has-code" | "has-definitions" | "has-examples" | "has-tables" ;
+    trait     = "has-" , name ;                              (* a field of Traits *)
     version   = "version" , ( "=" | "!=" | ">" | ">=" | "<" | "<=" ) , number ;
     depth     = "depth=" , digits ;                          (* at the end of a selector *)
     lines     = "lines=" , digits , "-" , digits ;           (* at the end of a selector *)

@@ -206,9 +206,8 @@ async def npl_section_index(
     r"""Browse the section tree of Markdown files: selectors, sizes, contents.
 
     :param file: documents, in the form of ``npl_load_tailored``.
-    :param filter: conditions of sections: ``has_examples``, ``has_tables``, ``has_code`` and
-        ``has_definitions`` are true or false, ``min_word_count``, ``max_word_count`` and ``heading_level``
-        are numbers. Other keys are fields of front matter, with a value or a list of alternatives; ``!``
+    :param filter: conditions of sections: traits of the answer (``has_code``) are true or false,
+        ``min_word_count``, ``max_word_count`` and ``heading_level`` are numbers. Other keys are fields of front matter, with a value or a list of alternatives; ``!``
         before a value excludes it, ``\!`` is an exclamation mark, and ``fm.has_code`` is a field.
     :param item: name of an item of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels of headings.
