@@ -207,8 +207,9 @@ async def npl_section_index(
 
     :param file: documents, in the form of ``npl_load_tailored``.
     :param filter: conditions of sections: traits of the answer (``has_code``) are true or false,
-        ``min_word_count``, ``max_word_count`` and ``heading_level`` are numbers. Other keys are fields of front matter, with a value or a list of alternatives; ``!``
-        before a value excludes it, ``\!`` is an exclamation mark, and ``fm.has_code`` is a field.
+        ``min_word_count``, ``max_word_count`` and ``heading_level`` are numbers. Other keys are fields of
+        front matter, with a value or a list of alternatives; ``!`` before a value excludes it, ``\!`` is an
+        exclamation mark, and ``fm.has_code`` is a field.
     :param item: name of an item of that kind, e.g. ``syntax.placeholder``.
     :param depth: levels of headings.
     :param token_budget: maximum tokens of the answer; 0 for no limit. The default is 1,000 for several files
