@@ -24,13 +24,8 @@ FIRST = (
 """Instructions for the tools of the domain ``npl``."""
 
 ALSO: Mapping[str, str] = {
-    "session": "session_*",
-    "artifact": "artifact_*",
-    "chat": "chat_*",
-    "review": "review_*",
-    "worklog": "worklog_*",
+    **{name: f"{name}_*" for name in ("session", "artifact", "chat", "review", "worklog", "directive")},
     "cr": "*_cr*, *_project*",
-    "directive": "directive_*",
     "utility": "git_*, dump_files",
     "search": "search for words everywhere",
 }

@@ -45,9 +45,8 @@ from npl_mcp.server.startup import new_loop, prepare_process
 from npl_mcp.server.stdio import connect, serve
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_for, sees
-from npl_mcp.tools.contract.aliases import Alias, usable_aliases
+from npl_mcp.tools.contract.aliases import REMOVED, Alias, usable_aliases
 from npl_mcp.tools.contract.error_codes import translate
-from npl_mcp.tools.contract.removed import REMOVED
 from npl_mcp.tools.contract.responses import as_dict, encode, size
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import shown_tools, unlisted_tools

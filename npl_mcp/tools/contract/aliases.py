@@ -1,4 +1,6 @@
-"""Former names of tools. They are accepted, but listed only with the setting ``exact-names``."""
+"""Former names of tools: they are accepted, but listed only with the setting ``exact-names``. A call of a
+removed tool answers NOT_FOUND with its replacement.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,12 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 FILE = Path(__file__).parents[2] / "data" / "former_names.json"
+"""By former name, the fields of :class:`Alias`; of a removed tool, a sentence without a full stop."""
+
+_ROWS: Mapping[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +30,11 @@ class Alias:
     fixed: Mapping[str, object] = field(default_factory=dict)
 
 
-ALIASES: Mapping[str, Alias] = {
-    old: Alias(**row) for old, row in json.loads(FILE.read_text(encoding="utf-8")).items()
-}
+ALIASES = {old: Alias(**row) for old, row in _ROWS.items() if isinstance(row, dict)}
 """All former names. Unlike the new names, they may have characters that some model providers refuse."""
+
+REMOVED = {old: advice for old, advice in _ROWS.items() if isinstance(advice, str)}
+"""The replacements of removed tools, by name."""
 
 
 def usable_aliases(tools: Collection[str]) -> dict[str, Alias]:
