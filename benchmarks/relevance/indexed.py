@@ -9,7 +9,7 @@ from npl_index.index.database import IndexDatabase
 from npl_index.index.entries import Indexer
 from npl_index.index.members import Update
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, Found
+from npl_index.library.documents import Document, DocumentFile
 
 _BYTES = 1 << 28
 
@@ -19,10 +19,10 @@ def indexed_collection(documents: Iterable[Document]) -> IndexedCollection:
     database, indexer = IndexDatabase(None), Indexer(60, "o200k_base")
     root = Root("/benchmark", "benchmark")
     of = {one.path: one for one in documents}
-    states = [(Found(root, path, root.label), one.fingerprint) for path, one in of.items()]
+    states = [(DocumentFile(root, path, root.label), one.fingerprint) for path, one in of.items()]
     update = Update(database, states, None, whole=True)
 
-    def read(found: Found) -> Document:
+    def read(found: DocumentFile) -> Document:
         return of[found.path]
 
     update.put(indexer.entry(asked, read) for asked in update.asked)

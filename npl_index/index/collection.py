@@ -17,7 +17,7 @@ from npl_index.index.asking import MAX_WORDS, IndexNames, IndexVocabulary, candi
 from npl_index.index.database import IndexDatabase
 from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeReader
 from npl_index.index.writing import AMONG, unsealed
-from npl_index.library.documents import Document, Fingerprint, Found, Read
+from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.sections import digest_of
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -131,7 +131,7 @@ class IndexedCollection(Collection):
         self,
         database: IndexDatabase,
         scope: DocumentScope,
-        founds: Sequence[Found],
+        founds: Sequence[DocumentFile],
         states: Sequence[Fingerprint],
         read: Read,
         kept: KeptDocuments,

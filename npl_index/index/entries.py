@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeoutError
-from npl_index.library.documents import Document, Fingerprint, Found, Read
+from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.state import Deadline
@@ -37,7 +37,7 @@ class IndexEntry(NamedTuple):
     :param failure: reason why the file cannot be indexed.
     """
 
-    found: Found
+    found: DocumentFile
     state: Fingerprint
     digest: str | None = None
     settled: bool = False

@@ -15,7 +15,7 @@ from npl_index.index.entries import IndexEntry
 from npl_index.index.scope import DocumentScope
 from npl_index.index.writing import AMONG, ROOT, ROOT_ROW
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Fingerprint, Found
+from npl_index.library.documents import DocumentFile, Fingerprint
 from npl_index.ranking.arrays import NDArray, np
 
 MAX_SECTIONS = 2_000_000
@@ -25,7 +25,7 @@ MAX_BYTES = 2 << 30
 """Maximum bytes of the files of one set, about as much as the maximum of sections; they are known before
 reading."""
 
-States = Sequence[tuple[Found, Fingerprint]]
+States = Sequence[tuple[DocumentFile, Fingerprint]]
 
 _Key = tuple[Root, str]  # root, path below it
 
@@ -34,7 +34,7 @@ class OvertakenError(Exception):
     """Another process replaced documents of a set during its update."""
 
 
-def _key(found: Found) -> _Key:
+def _key(found: DocumentFile) -> _Key:
     return found.root, found.path
 
 
@@ -69,7 +69,7 @@ class Members:
         """Return whether the files are certainly unchanged."""
         return not self.unsettled and (states is self.states or list(states) == list(self.states))
 
-    def documents(self) -> list[tuple[Found, Fingerprint]]:
+    def documents(self) -> list[tuple[DocumentFile, Fingerprint]]:
         """Return the files with documents, and their states."""
         return [self.states[place] for place in self.numbers.nonzero()[0].tolist()]
 

@@ -39,7 +39,7 @@ from hashlib import blake2b
 
 from npl_index import errors
 from npl_index.library.catalog import FLAGS, Kind
-from npl_index.library.documents import Document, Found, Library
+from npl_index.library.documents import Document, DocumentFile, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
 from npl_index.markdown.fences import BETWEEN, match_npl_header
@@ -179,7 +179,7 @@ class _Load:
         :param wanted: names and patterns.
         :raises DocumentTooLargeError: all items together exceed the limit.
         """
-        is_skipped, files, absent = _skipping(skip), dict[str, Found](), list[str]()
+        is_skipped, files, absent = _skipping(skip), dict[str, DocumentFile](), list[str]()
         for name in wanted:
             if not has_magic(name) and is_skipped(name):
                 self.skipped[name] = None
@@ -312,13 +312,13 @@ def list_agents(library: Library) -> tuple[AgentInfo, ...]:
     return tuple(_agent(library, name, files[name]) for name in sorted(files))
 
 
-def _agent(library: Library, name: str, found: Found) -> AgentInfo:
+def _agent(library: Library, name: str, file: DocumentFile) -> AgentInfo:
     """Describe one agent; a file that cannot be read is listed by its name alone."""
     try:
-        text = text_of(library.read(found))
+        text = text_of(library.read(file))
     except errors.NPLError:
         text = ""
-    return AgentInfo(name, found.absolute, front_matter(text), text)
+    return AgentInfo(name, file.absolute, front_matter(text), text)
 
 
 def flag_header(flags: Mapping[str, str]) -> str:
@@ -374,9 +374,9 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
     return is_skipped
 
 
-def _load_item(library: Library, kind: Kind, name: str, found: Found) -> tuple[LoadedItem, str]:
+def _load_item(library: Library, kind: Kind, name: str, file: DocumentFile) -> tuple[LoadedItem, str]:
     """Read one item and put its patch before its text."""
-    document = library.read(found)
+    document = library.read(file)
     text = text_of(document)
     patch = library.find_patch(kind, name)
     patched, digest = None, document.digest
@@ -386,7 +386,7 @@ def _load_item(library: Library, kind: Kind, name: str, found: Found) -> tuple[L
         patched = addition.path
         digest = blake2b((addition.digest + digest).encode(), digest_size=16).hexdigest()
         text = f"『(patch)\n{text_of(addition)}\n』\n{text}"
-    return LoadedItem(name, kind.name, found.label, found.path, version, digest, patched), text
+    return LoadedItem(name, kind.name, file.label, file.path, version, digest, patched), text
 
 
 def _load_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]:
@@ -395,10 +395,10 @@ def _load_one(library: Library, kind: Kind, name: str) -> tuple[LoadedItem, str]
     :raises DocumentNotFoundError: no item has the name; carries similar names.
     """
     check_name(name, "item")
-    found = library.find_item(kind, name)
-    if found is None:
+    file = library.find_item(kind, name)
+    if file is None:
         raise library.no_item(kind, name)
-    return _load_item(library, kind, name, found)
+    return _load_item(library, kind, name, file)
 
 
 def text_of(document: Document) -> str:

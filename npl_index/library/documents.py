@@ -28,7 +28,7 @@ from npl_index.library.listing import FileListings, Listed
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
-    Found,
+    DocumentFile,
     Limits,
     Roots,
     Walked,
@@ -39,7 +39,7 @@ from npl_index.library.roots import (
     unusable,
 )
 
-__all__ = ["Document", "DocumentRef", "Fingerprint", "Found", "Library", "Limits", "Root"]
+__all__ = ["Document", "DocumentFile", "DocumentRef", "Fingerprint", "Library", "Limits", "Root"]
 
 
 _MAX_SEARCHED = 10_000
@@ -69,11 +69,11 @@ class Document:
     filed: str | None = None
 
 
-Read = Callable[[Found], Document]
+Read = Callable[[DocumentFile], Document]
 """A reader of documents."""
 
 
-def read_document(file: Found, max_bytes: int, npl: tuple[str, ...] = ()) -> Document:
+def read_document(file: DocumentFile, max_bytes: int, npl: tuple[str, ...] = ()) -> Document:
     """Read a whole file.
 
     :param max_bytes: maximum bytes of the file.
@@ -132,7 +132,7 @@ class Library:
         # It can be sent to another process.
         self.read: Read = partial(read_document, max_bytes=self.limits.max_bytes, npl=self.roots.npl_prefixes)
 
-    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
         """Find the files of a reference: one file, or all of a folder or pattern, sorted by path.
 
         A relative path is searched below each root, first as given, then with ``.md``. A pattern matches
@@ -186,7 +186,7 @@ class Library:
         there = next(self._existing(self._spellings(clean), ref.file), None)
         return is_pattern if there is None else not is_file and os.path.isdir(there)
 
-    def _find_file(self, text: str) -> tuple[Found, ...]:
+    def _find_file(self, text: str) -> tuple[DocumentFile, ...]:
         """Return the files of a path, or else of a pattern, or else the item of any kind with this name."""
         clean = os.path.normpath(text)
         if clean.split(os.sep, 1)[0] == os.pardir:
@@ -210,7 +210,7 @@ class Library:
         except errors.NPLError:
             return False
 
-    def _at_first(self, clean: str, text: str, problems: list[errors.NPLError]) -> tuple[Found, ...]:
+    def _at_first(self, clean: str, text: str, problems: list[errors.NPLError]) -> tuple[DocumentFile, ...]:
         """Return the file, or the files of the folder, at the first usable path.
 
         :param problems: list to which the errors of unusable paths are added.
@@ -227,7 +227,7 @@ class Library:
                 problems.append(errors.DocumentNotFoundError(f"the folder {text!r} contains no Markdown"))
         return ()
 
-    def _find_all(self, searched: Sequence[Root]) -> tuple[Found, ...]:
+    def _find_all(self, searched: Sequence[Root]) -> tuple[DocumentFile, ...]:
         """Return the files below all default roots."""
         files = self._collect([root.path for root in searched])
         if not files:
@@ -242,7 +242,7 @@ class Library:
             pass
         return skipped
 
-    def find_called(self, name: str) -> tuple[Found, ...]:
+    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the file with a name from a selector: a path, an item name, or the end of a path.
 
         :param name: as :func:`npl_index.selectors.labels.label` returns it.
@@ -255,7 +255,7 @@ class Library:
         except errors.NPLError:
             return ()
 
-    def _find_ending(self, name: str) -> tuple[Found, ...]:
+    def _find_ending(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""
         roots = [root.path for root in self.roots if not root.npl and os.path.isdir(root.path)]
         walks = (self.roots.walk(root, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED) for root in roots)
@@ -286,7 +286,7 @@ class Library:
             return (clean,)
         return (clean, f"{clean}.md")
 
-    def _find_matches(self, clean: str, text: str) -> tuple[Found, ...]:
+    def _find_matches(self, clean: str, text: str) -> tuple[DocumentFile, ...]:
         """Return the files that match a pattern below the first root with a match."""
         if not has_magic(clean):
             return ()
@@ -324,7 +324,7 @@ class Library:
         if len(files) > self.limits.max_files:
             raise too_many(f"{self.limits.max_files:,} files")
 
-    def _find_named(self, clean: str) -> tuple[Found, ...]:
+    def _find_named(self, clean: str) -> tuple[DocumentFile, ...]:
         """Return the item with this name of the first kind that has one."""
         if os.path.isabs(clean):
             return ()
@@ -333,7 +333,7 @@ class Library:
         items = (self.find_item(kind, reading) for kind in kinds for reading in kind.readings(name))
         return tuple(islice(filter(None, items), 1))
 
-    def find_item(self, kind: Kind, item: str) -> Found | None:
+    def find_item(self, kind: Kind, item: str) -> DocumentFile | None:
         """Find the item with exactly this name; the first place with the file wins.
 
         :raises OutsideRootError: the name is absolute or contains ``..``, or a link leads out of every root.
@@ -345,7 +345,7 @@ class Library:
             return None
         return self._first(self.places(kind), item, kind.suffix)
 
-    def find_patch(self, kind: Kind, item: str) -> Found | None:
+    def find_patch(self, kind: Kind, item: str) -> DocumentFile | None:
         """Find the patch of an item: the file whose text goes before the item's.
 
         :raises OutsideRootError: a link leads out of every root.
@@ -353,7 +353,7 @@ class Library:
         """
         return self._first(kind.patches, item, PATCH_SUFFIX)
 
-    def _first(self, places: Sequence[ItemFolder], item: str, suffix: str) -> Found | None:
+    def _first(self, places: Sequence[ItemFolder], item: str, suffix: str) -> DocumentFile | None:
         paths = item_paths(item, suffix)
         for place, path in product(places, paths):
             real = self.roots.below(place, path)
@@ -361,7 +361,7 @@ class Library:
                 return replace(self.roots.regular(real, item, (suffix,)), label=place.root.label, item=item)
         return None
 
-    def find_items(self, kind: Kind, pattern: str) -> dict[str, Found]:
+    def find_items(self, kind: Kind, pattern: str) -> dict[str, DocumentFile]:
         """Find one item by name, or all items that match a pattern.
 
         In a pattern, dots and slashes separate folders: ``*`` is the top level, ``syntax.*`` one folder,
@@ -399,13 +399,13 @@ class Library:
         """
         return kind.places
 
-    def _items(self, kind: Kind, *, pattern: bool = False) -> dict[str, tuple[str, Found]]:
+    def _items(self, kind: Kind, *, pattern: bool = False) -> dict[str, tuple[str, DocumentFile]]:
         """Return, for every item by name, its path below its place without the suffix, and its file."""
         places = self.places(kind, pattern=pattern)
         if kind.only is not None:
             single = self._first(places, kind.only, kind.suffix)
             return {} if single is None else {kind.only: (kind.only, single)}
-        items: dict[str, tuple[str, Found]] = {}
+        items: dict[str, tuple[str, DocumentFile]] = {}
         for place in places:
             folder = self.roots.below(place, "")
             for below, file in self.roots.walk(folder, None, (kind.suffix,)) if folder else ():

@@ -14,7 +14,7 @@ from cachetools import LRUCache, cached
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.fingerprints import Fingerprint
-from npl_index.library.roots import Found, Known, Walked
+from npl_index.library.roots import DocumentFile, Known, Walked
 
 MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
@@ -24,15 +24,15 @@ _TIMES = attrgetter("mtime_ns", "size", "ctime_ns")
 _TIMES_OF_FILE = attrgetter("st_mtime_ns", "st_size", "st_ctime_ns")
 
 
-class Listed(tuple[Found, ...]):
-    """Found files with their fingerprints; the object stays the same while nothing changes."""
+class Listed(tuple[DocumentFile, ...]):
+    """Files with their fingerprints; the object stays the same while nothing changes."""
 
     states: tuple[Fingerprint | None, ...]
 
     @classmethod
-    def of(cls, founds: Iterable[Found], states: Iterable[Fingerprint | None]) -> Listed:
+    def of(cls, files: Iterable[DocumentFile], states: Iterable[Fingerprint | None]) -> Listed:
         """Return files with a fingerprint each; ``None`` for a deleted file."""
-        listed = cls(founds)
+        listed = cls(files)
         listed.states = tuple(states)
         return listed
 
@@ -57,9 +57,9 @@ class Listed(tuple[Found, ...]):
         return [() if state is None else _TIMES(state) for state in self.states]
 
     @cached_property
-    def there(self) -> tuple[tuple[Found, Fingerprint], ...]:
+    def there(self) -> tuple[tuple[DocumentFile, Fingerprint], ...]:
         """The existing files with their fingerprints."""
-        return tuple((found, state) for found, state in zip(self, self.states, strict=True) if state)
+        return tuple((file, state) for file, state in zip(self, self.states, strict=True) if state)
 
     @cached_property
     def roots(self) -> frozenset[str]:
@@ -67,9 +67,9 @@ class Listed(tuple[Found, ...]):
         return frozenset(map(_ROOT, self))
 
     @cached_property
-    def gone(self) -> tuple[Found, ...]:
+    def gone(self) -> tuple[DocumentFile, ...]:
         """The deleted files."""
-        return tuple(found for found, state in zip(self, self.states, strict=True) if state is None)
+        return tuple(file for file, state in zip(self, self.states, strict=True) if state is None)
 
 
 Walk = Callable[..., Iterable[Walked]]
@@ -100,7 +100,7 @@ class _CachedListing:
             return self._listed
 
 
-def state_of(file: Found, known: Fingerprint | None = None) -> Fingerprint | None:
+def state_of(file: DocumentFile, known: Fingerprint | None = None) -> Fingerprint | None:
     """Return the fingerprint of a document, the known one if it is equal; ``None`` for a deleted file."""
     try:
         state = file.stat()

@@ -50,13 +50,13 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A found file; its content is not read yet.
+class DocumentFile:
+    """The file of a document; its content is not read yet.
 
     :param root: the first root that contains it.
     :param path: path below that root, links resolved, ``/`` between segments.
     :param label: label of the root, or of the item's place.
-    :param item: its item name, if it was found by one.
+    :param item: its item name, if a request named it so.
     """
 
     root: Root
@@ -94,7 +94,7 @@ class Found:
         return Fingerprint.of(self.absolute, status)
 
 
-Walked = list[tuple[str, Found]]  # files of one folder, with their paths below the start of a walk
+Walked = list[tuple[str, DocumentFile]]  # files of one folder, with their paths below the start of a walk
 
 
 class WalkedFolder(NamedTuple):
@@ -188,7 +188,7 @@ class Roots:
         if label in self._labels:
             yield self._labels[label], below
 
-    def names(self, files: Sequence[Found]) -> Sequence[str]:
+    def names(self, files: Sequence[DocumentFile]) -> Sequence[str]:
         """Return an unambiguous path of each file: the path below its root.
 
         If an earlier root has the same path, the root's label precedes it; see :meth:`spelled`.
@@ -227,7 +227,7 @@ class Roots:
         """Return the real path of an existing path below a place; a link may lead anywhere."""
         return resolve(self._real[place.root.path], os.path.join(place.folder, path))
 
-    def regular(self, path: str, text: str, suffixes: tuple[str, ...]) -> Found:
+    def regular(self, path: str, text: str, suffixes: tuple[str, ...]) -> DocumentFile:
         """Return the regular file at a real path.
 
         :param text: the path as the caller gave it.
@@ -247,7 +247,7 @@ class Roots:
         if not references.has_suffix(path, suffixes):
             hint = f"names end in {', '.join(suffixes)}"
             raise errors.UnreadableDocumentError(f"{text!r} is not of a served file type", hint=hint)
-        file = Found(*located, located[0].label)
+        file = DocumentFile(*located, located[0].label)
         file.stat()
         return file
 
@@ -258,9 +258,9 @@ class Roots:
                 for _, file in self.walk(root.path, None, suffixes, _SAMPLE):
                     yield from (file.path, file.path.rpartition("/")[0])
 
-    def walk(self, *given: Any, **named: Any) -> Iterator[tuple[str, Found]]:
+    def walk(self, *arguments: Any, **named: Any) -> Iterator[tuple[str, DocumentFile]]:
         """Yield each file of :meth:`walk_folders`."""
-        return chain.from_iterable(self.walk_folders(*given, **named))
+        return chain.from_iterable(self.walk_folders(*arguments, **named))
 
     def walk_folders(
         self,
@@ -336,13 +336,13 @@ class Roots:
             elif entry.is_symlink():
                 states = None  # its target may change
                 linked = self._linked(entry, walk.suffixes)
-                if isinstance(linked, Found) and fits(walk.pattern, path):
+                if isinstance(linked, DocumentFile) and fits(walk.pattern, path):
                     files.append((path, linked))
                 elif isinstance(linked, str) and self._may_enter(walk, path):
                     walk.waiting.append((linked, f"{path}/", self._rules(linked)))
             elif references.has_suffix(entry.name, walk.suffixes):
                 if fits(walk.pattern, path) and entry.is_file(follow_symlinks=False):
-                    file = Found(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
+                    file = DocumentFile(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
                     files.append((path, file))
             elif entry.name.lower().endswith(references.OTHER_TEXTS):
                 walk.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
@@ -374,7 +374,7 @@ class Roots:
             return ""
         return rules.label_of(entry.path, entry.is_dir(follow_symlinks=False))
 
-    def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> Found | str | None:
+    def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> DocumentFile | str | None:
         """Return the file or the real folder at the target of a link; ``None`` for an unusable target."""
         real = real_path(entry.path)
         located = None if real is None else self.locate(real)

@@ -168,12 +168,12 @@ def field_values(front: str) -> list[tuple[str, str]]:
     """
     pairs: dict[tuple[str, str], None] = {}
     for field in fields(f"---\n{front[:MAX_YAML]}"):
-        given = field.value
-        if isinstance(given, str) and folded_value(field.name) == "tags":
-            given = given.split(",")
-        listed = given if isinstance(given, list) else [given]
-        for value in listed[:MAX_VALUES] or [""]:
-            text = value if isinstance(value, str) else ""
+        value = field.value
+        if isinstance(value, str) and folded_value(field.name) == "tags":
+            value = value.split(",")
+        listed = value if isinstance(value, list) else [value]
+        for part in listed[:MAX_VALUES] or [""]:
+            text = part if isinstance(part, str) else ""
             pairs[folded_value(field.name), folded_value(text)] = None
     return list(pairs)[:MAX_VALUES]
 

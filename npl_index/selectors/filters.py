@@ -62,9 +62,9 @@ class SectionFilter:
             return cls()
         if not isinstance(conditions, Mapping):
             raise invalid_filter(f"filter must be an object of conditions, not {brief(conditions)}")
-        given = {key: value for key, value in conditions.items() if value is not None}
-        traits = dict(checked_condition(key, value) for key, value in given.items() if condition_of(key))
-        fields = {str(key).strip(): value for key, value in given.items() if not condition_of(key)}
+        present = {key: value for key, value in conditions.items() if value is not None}
+        traits = dict(checked_condition(key, value) for key, value in present.items() if condition_of(key))
+        fields = {str(key).strip(): value for key, value in present.items() if not condition_of(key)}
         tests = (
             _field_test(name.removeprefix(_FIELD), value) for name, value in fields.items() if value != []
         )

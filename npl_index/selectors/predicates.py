@@ -43,10 +43,10 @@ class Conditions:
     unknown: tuple[str, ...] = ()
 
 
-def read_predicate(text: str, begin: int, given: Conditions) -> tuple[Conditions, int]:
+def read_predicate(text: str, begin: int, conditions: Conditions) -> tuple[Conditions, int]:
     """Read the predicate whose bracket opens at an offset of a selector.
 
-    :param given: the previous conditions.
+    :param conditions: the previous conditions.
     :returns: the conditions including this one, and the offset after the closing bracket.
     :raises SelectorSyntaxError: the bracket is not closed, or a known predicate has invalid syntax.
     """
@@ -61,24 +61,24 @@ def read_predicate(text: str, begin: int, given: Conditions) -> tuple[Conditions
         raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known: {KNOWN_PREDICATES}")
     word = (match["word"] or "").lower().replace("_", "-")
     if word in _READERS:
-        given = _READERS[word](given, match, text, start)
+        conditions = _READERS[word](conditions, match, text, start)
     elif word in _TRAITS and match["operator"] is None:
-        given = replace(given, traits=(*given.traits, _TRAITS[word]))
+        conditions = replace(conditions, traits=(*conditions.traits, _TRAITS[word]))
     else:
-        given = replace(given, unknown=(*given.unknown, text[begin : close + 1]))
-    return given, close + 1
+        conditions = replace(conditions, unknown=(*conditions.unknown, text[begin : close + 1]))
+    return conditions, close + 1
 
 
-def _with_ordinal(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _with_ordinal(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
     ordinal = int(match["ordinal"])
     if ordinal == 0:
         raise SelectorSyntaxError("equal headings are counted from 1", text, start)
-    if given.ordinal is not None:
+    if conditions.ordinal is not None:
         raise SelectorSyntaxError("only one [n] is allowed", text, start)
-    return replace(given, ordinal=ordinal)
+    return replace(conditions, ordinal=ordinal)
 
 
-def _with_version(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _with_version(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
     if match["operator"] not in OPERATORS:
         place = start + (match.end("word") if match["operator"] is None else match.start("operator"))
         hint = "write for example [version>=1.2.0]"
@@ -87,29 +87,29 @@ def _with_version(given: Conditions, match: re.Match[str], text: str, start: int
     if key is None:
         place = start + (match.end("operator") if match["value"] is None else match.start("value"))
         raise SelectorSyntaxError("expected a version such as 1.2.0", text, place)
-    return replace(given, versions=(*given.versions, VersionTest(match["operator"], key)))
+    return replace(conditions, versions=(*conditions.versions, VersionTest(match["operator"], key)))
 
 
-def _with_depth(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _with_depth(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
     value = match["value"] or ""
     if match["operator"] != "=" or not (value.isascii() and value.isdigit()):
         hint = "[depth=0] is a heading's own text, [depth=1] has the direct subsections too"
         raise SelectorSyntaxError("expected = and a number", text, start + match.end("word"), hint=hint)
-    if given.depth is not None:
+    if conditions.depth is not None:
         raise SelectorSyntaxError("[depth=…] is given twice", text, start)
-    return replace(given, depth=int(value))
+    return replace(conditions, depth=int(value))
 
 
-def _with_lines(given: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _with_lines(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
     numbers = _LINES.fullmatch(match["value"] or "") if match["operator"] == "=" else None
     if numbers is None or not 0 < int(numbers["first"]) <= int(numbers["last"]):
         hint = "[lines=10-20] is lines 10 to 20 of the file, within the section's own text"
         raise SelectorSyntaxError(
             "expected = and two line numbers", text, start + match.end("word"), hint=hint
         )
-    if given.lines is not None:
+    if conditions.lines is not None:
         raise SelectorSyntaxError("[lines=…] is given twice", text, start)
-    return replace(given, lines=(int(numbers["first"]), int(numbers["last"])))
+    return replace(conditions, lines=(int(numbers["first"]), int(numbers["last"])))
 
 
 _READERS = {"": _with_ordinal, "version": _with_version, "depth": _with_depth, "lines": _with_lines}

@@ -20,7 +20,7 @@ from cachetools import LRUCache, cachedmethod
 from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.index.scope import DocumentChangedError
-from npl_index.library.documents import DocumentRef, Fingerprint, Found
+from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
 from npl_index.markdown.state import NO_DEADLINE, Deadline
@@ -76,7 +76,7 @@ class Gathered(DocumentSet):
     :param exclude: sections of these documents that the caller already has.
     """
 
-    founds: tuple[Found, ...]
+    founds: tuple[DocumentFile, ...]
     exclude: tuple[Selector, ...] = ()
 
 
@@ -234,7 +234,7 @@ class App(Files):
         if ref.file is None or self.documents.is_set(ref):
             await Long()
         named, all_named = self._documents_named(selectors) if ref == DocumentRef() else ({}, False)
-        others: tuple[Found, ...] = ()
+        others: tuple[DocumentFile, ...] = ()
         # Selectors without a document are resolved in all documents, both included and excluded ones.
         if not (all_named and all(map(self._document_of, exclude))):
             try:
@@ -296,19 +296,19 @@ class App(Files):
         elsewhere = self.documents.find_called(selector.document)
         return not elsewhere or not set(elsewhere).isdisjoint(gathered.founds)
 
-    def may_edit(self, ref: DocumentRef, founds: Sequence[Found]) -> bool:
+    def may_edit(self, ref: DocumentRef, founds: Sequence[DocumentFile]) -> bool:
         """Return whether the settings allow edits of a file, or of some of several."""
         if not self.settings.write or self.settings.unwritable or not self.documents.is_file(ref):
             return False
         return len(founds) > 1 or may_write(self.state.settings, founds[0].absolute)
 
-    def _document_of(self, selector: Selector) -> tuple[Found, ...]:
+    def _document_of(self, selector: Selector) -> tuple[DocumentFile, ...]:
         """Return the documents with the name in a selector."""
         return () if selector.document is None else self.documents.find_called(selector.document)
 
-    def _documents_named(self, selectors: Sequence[Selector]) -> tuple[dict[Found, list[str]], bool]:
+    def _documents_named(self, selectors: Sequence[Selector]) -> tuple[dict[DocumentFile, list[str]], bool]:
         """Return the documents that selectors name, with those names, and whether each selector names one."""
-        named: dict[Found, list[str]] = {}
+        named: dict[DocumentFile, list[str]] = {}
         complete = bool(selectors)
         for selector in selectors:
             documents = self._document_of(selector)
@@ -317,7 +317,7 @@ class App(Files):
             complete = complete and bool(documents)
         return named, complete
 
-    async def _gather_set(self, ref: DocumentRef | None, founds: Sequence[Found]) -> IndexedSet:
+    async def _gather_set(self, ref: DocumentRef | None, founds: Sequence[DocumentFile]) -> IndexedSet:
         """Return a set in its indexed state.
 
         :param ref: cache key of the set; ``None`` if it is not cached.
@@ -371,7 +371,7 @@ class App(Files):
 
         return counts
 
-    def indexed_document(self, document: Found, fingerprint: Fingerprint) -> IndexedDocument:
+    def indexed_document(self, document: DocumentFile, fingerprint: Fingerprint) -> IndexedDocument:
         """Return the index of a document, from memory if the file is unchanged.
 
         :param fingerprint: current state of the file.

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError, NPLError
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, read_document
+from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, read_document
 from npl_index.library.listing import Listed
 from npl_mcp.app.sources import DocumentSource
 from npl_mcp.documents.change_requests import ChangeRequests, doubled
@@ -23,16 +23,16 @@ _LABEL = "change requests"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRequest(Found):
+class RequestFile(DocumentFile):
     """A change request that a name stands for.
 
     :param file: file of the change request.
     """
 
-    file: Found = field(kw_only=True, compare=False)
+    file: DocumentFile = field(kw_only=True, compare=False)
 
     @classmethod
-    def of(cls, project: Project, ticket: Ticket) -> FoundRequest:
+    def of(cls, project: Project, ticket: Ticket) -> RequestFile:
         """Return the document for a project's change request."""
         file = project.folder.file(ticket.name)
         root = Root(f"{_PREFIX}{file.absolute.rpartition('/')[0]}", _LABEL)
@@ -69,7 +69,7 @@ class CrDocuments(DocumentSource):
         self._changes = changes
         self._max_files = max_files
 
-    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
         """Return the documents that a name stands for, ordered by key.
 
         :raises DocumentNotFoundError: there is no change request.
@@ -78,7 +78,7 @@ class CrDocuments(DocumentSource):
         """
         changes, name = self._changes, _name(ref)
         if not self.is_set(ref):
-            return (FoundRequest.of(*changes.find(None, name, "file")),)
+            return (RequestFile.of(*changes.find(None, name, "file")),)
         projects = changes.projects.all() if name == "*" else (changes.projects.find(name),)
         pairs = [(project, ticket) for project in projects for ticket in changes.tickets(project)]
         if not pairs:
@@ -91,7 +91,7 @@ class CrDocuments(DocumentSource):
             if (ticket.code, ticket.number) == (following.code, following.number):
                 raise doubled((ticket, following))
         return Listed.of(
-            [FoundRequest.of(project, ticket) for project, ticket in pairs],
+            [RequestFile.of(project, ticket) for project, ticket in pairs],
             [_with_own_path(ticket.state) for _, ticket in pairs],
         )
 
@@ -100,14 +100,14 @@ class CrDocuments(DocumentSource):
         name = _name(ref)
         return name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
-    def find_called(self, name: str) -> tuple[Found, ...]:
+    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the change request with a key; empty if the name is not a key or nothing has it."""
         if number_in(name.upper()) is not None:
             with suppress(NPLError):
                 return self.find(DocumentRef(file=f"{_SCHEME}:{name}"))
         return ()
 
-    def read(self, document: Found) -> Document:
+    def read(self, document: DocumentFile) -> Document:
         """Read a change request; its key is its name in selectors.
 
         :raises DocumentNotFoundError: the file was removed.
@@ -126,8 +126,8 @@ def _with_own_path(state: Fingerprint) -> Fingerprint:
     return replace(state, path=f"{_PREFIX}{state.path}")
 
 
-def _file_of(document: Found) -> Found:
-    assert isinstance(document, FoundRequest)
+def _file_of(document: DocumentFile) -> DocumentFile:
+    assert isinstance(document, RequestFile)
     return document.file
 
 

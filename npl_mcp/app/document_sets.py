@@ -26,7 +26,7 @@ from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import IndexEntry, Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
-from npl_index.library.documents import Found, Read
+from npl_index.library.documents import DocumentFile, Read
 from npl_index.library.locks import locked
 from npl_index.ranking.indexing import Collection
 from npl_mcp.app.waiting import Awaited
@@ -82,7 +82,7 @@ class IndexedSet:
     :param missing: number of files that are not indexed yet.
     """
 
-    founds: tuple[Found, ...]
+    founds: tuple[DocumentFile, ...]
     collection: Collection
     unreadable: tuple[str, ...] = ()
     missing: int = 0

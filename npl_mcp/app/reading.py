@@ -17,7 +17,7 @@ from cachetools import FIFOCache
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.marks import change_marks
 from npl_index.errors import DocumentError, NotFoundError, NPLError
-from npl_index.library.documents import Fingerprint, Found
+from npl_index.library.documents import DocumentFile, Fingerprint
 from npl_index.markdown.sections import SectionTree, digest_of
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
@@ -45,7 +45,7 @@ class ReadSection:
     :param digest: digest of the text; ``None`` for a removed section.
     """
 
-    document: Found
+    document: DocumentFile
     names: tuple[str, ...]
     selector: str
     state: Fingerprint | None
@@ -58,7 +58,7 @@ class ReadSection:
 
 
 def sections_of(
-    founds: Sequence[Found], documents: DocumentSet, kept: Iterable[AnswerUnit]
+    founds: Sequence[DocumentFile], documents: DocumentSet, kept: Iterable[AnswerUnit]
 ) -> list[ReadSection]:
     """Return the sections of an answer in the state that it was made from; a piece stands for its section.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
-from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
 from npl_index.library.roots import as_named, outside, refuse_questions
@@ -147,7 +147,7 @@ class Target:
     """
 
     app: App
-    file: Found
+    file: DocumentFile
     label: str
     aliases: tuple[str, ...]
 
@@ -183,7 +183,7 @@ class Target:
             spelled, path = path, as_named(root.path, path)
             with suppress(OSError):
                 real, below = below_root(root.path, os.path.dirname(path))  # noqa: PTH120
-                located = Found(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
+                located = DocumentFile(root, f"{below}/{os.path.basename(path)}".lstrip("/"), root.label)  # noqa: PTH119
                 # A label selects the root.
                 places.append((spelled == clean, real not in given, not Path(real, below).is_dir(), located))
         if not places:
@@ -297,7 +297,7 @@ def _check_scheme(scheme: str, label: str) -> None:
         raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=SCHEMES[scheme].changed_by)
 
 
-def is_writable(app: App, file: Found, label: str) -> bool:
+def is_writable(app: App, file: DocumentFile, label: str) -> bool:
     """Return whether the settings allow edits of a file; see :func:`check_writable`."""
     try:
         check_write(app)
@@ -307,7 +307,7 @@ def is_writable(app: App, file: Found, label: str) -> bool:
     return True
 
 
-def check_writable(app: App, file: Found, label: str) -> None:
+def check_writable(app: App, file: DocumentFile, label: str) -> None:
     """Check that a file is below a root of the user, where the settings allow edits, and not in a folder with
     settings of programs.
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from npl_index import errors
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentRef, Fingerprint, Found, Library, Read
+from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, Library, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed, state_of
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
@@ -36,16 +36,16 @@ class DamagedRevisionError(errors.DocumentError):
 class DocumentSource(Protocol):
     """A source of documents, for example :class:`~npl_index.library.documents.Library`."""
 
-    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
         """Find the documents of a reference."""
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set; its number of documents does not count."""
 
-    def find_called(self, name: str) -> tuple[Found, ...]:
+    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the documents of a name without a scheme in a selector."""
 
-    def read(self, document: Found) -> Document:
+    def read(self, document: DocumentFile) -> Document:
         """Read a whole document."""
 
 
@@ -60,7 +60,7 @@ class Sources:
         self._files = files
         self._schemes = schemes
 
-    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
         """Find the documents of a reference, or of each name of a list, in the order of the list.
 
         See :meth:`~npl_index.library.documents.Library.find`.
@@ -72,7 +72,7 @@ class Sources:
             dict.fromkeys(chain.from_iterable(self._source_of(part.file).find(part) for part in each))
         )
 
-    def find_called(self, name: str) -> tuple[Found, ...]:
+    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the documents of a name in a selector.
 
         A name without a scheme denotes a file, else a change request, else an artifact's file.
@@ -95,7 +95,7 @@ class Sources:
         scheme, _, rest = (ref.file or "").partition(":")
         return scheme in self._schemes and "/" not in rest and "," not in rest
 
-    def names(self, documents: Sequence[Found]) -> Sequence[str]:
+    def names(self, documents: Sequence[DocumentFile]) -> Sequence[str]:
         """Return the unique name of each document in answers."""
         return self._files.roots.names(documents)
 
@@ -111,7 +111,7 @@ class Sources:
         """Return whether the files are the source of a reference."""
         return self._source_of(ref.file) is self._files
 
-    def aliases(self, ref: DocumentRef, documents: Sequence[Found]) -> Sequence[tuple[str, ...]]:
+    def aliases(self, ref: DocumentRef, documents: Sequence[DocumentFile]) -> Sequence[tuple[str, ...]]:
         """Return the other names of each document in selectors: the requested name, if there is only one
         document.
         """
@@ -119,11 +119,11 @@ class Sources:
             return [(ref.file, *documents[0].aliases)]
         return LazySequence(len(documents), lambda at: documents[at].aliases)
 
-    def listed(self, documents: Sequence[Found]) -> Listed:
+    def listed(self, documents: Sequence[DocumentFile]) -> Listed:
         """Return documents with their states; the same object as long as they are known to be unchanged."""
         return documents if isinstance(documents, Listed) else Listed.of(documents, map(state_of, documents))
 
-    def read(self, document: Found) -> Document:
+    def read(self, document: DocumentFile) -> Document:
         """Read a whole document."""
         return self._source_of(document.root.path).read(document)
 
@@ -143,7 +143,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRevision(Found):
+class RevisionFile(DocumentFile):
     """A revision of an artifact.
 
     :param row: artifact_id, revision_num, filename, size and digest.
@@ -155,7 +155,7 @@ class FoundRevision(Found):
     state: Fingerprint = field(kw_only=True)
 
     @classmethod
-    def of(cls, row: Row) -> FoundRevision:
+    def of(cls, row: Row) -> RevisionFile:
         """Return the revision of a row."""
         name = f"{ArtifactDocuments.SCHEME}:{row['artifact_id']}@{row['revision_num']}"
         content = blake2b(f"{row['digest']} {row['filename']}".encode(), digest_size=7)
@@ -198,7 +198,7 @@ class ArtifactDocuments(DocumentSource):
     def __init__(self, stores: Stores, max_files: int) -> None:
         self._stores, self._max_files = stores, max_files
 
-    def find(self, ref: DocumentRef) -> tuple[Found, ...]:
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
         """Find a revision; the result names it by number.
 
         :raises InvalidRequestError: the name is not valid.
@@ -218,7 +218,7 @@ class ArtifactDocuments(DocumentSource):
             return every
         artifact, number = _parse_name(ref.file or "")
         with self._stores.database.read() as tx:
-            revision = FoundRevision.of(require_revision(tx, artifact, number))
+            revision = RevisionFile.of(require_revision(tx, artifact, number))
         refuse_questions(revision.row["filename"], ref.file or "")
         return (revision,)
 
@@ -226,14 +226,14 @@ class ArtifactDocuments(DocumentSource):
         """Return the current revisions that are Markdown, in the order of their artifacts."""
         with self._stores.database.read() as tx:
             rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
-        markdown = [FoundRevision.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
+        markdown = [RevisionFile.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
         return Listed.of(markdown, [revision.state for revision in markdown])
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name denotes all artifacts; a revision is one document."""
         return ref.file == f"{self.SCHEME}:*"
 
-    def find_called(self, name: str) -> tuple[Found, ...]:
+    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the current revisions whose file has a name; the suffix is optional."""
         if not self._stores.database.engine.exists():  # a lookup must not create a data folder
             return ()
@@ -244,9 +244,9 @@ class ArtifactDocuments(DocumentSource):
                 names=names,
                 most=self._max_files,
             )
-        return tuple(map(FoundRevision.of, rows))
+        return tuple(map(RevisionFile.of, rows))
 
-    def read(self, document: Found) -> Document:
+    def read(self, document: DocumentFile) -> Document:
         """Read a revision.
 
         :raises DamagedRevisionError: its content is not the one that was stored.
@@ -281,6 +281,6 @@ def _parse_name(name: str) -> tuple[int, int | None]:
     return int(match[1]), None if match[2] is None else int(match[2])
 
 
-def _revision(document: Found) -> FoundRevision:
-    assert isinstance(document, FoundRevision)
+def _revision(document: DocumentFile) -> RevisionFile:
+    assert isinstance(document, RevisionFile)
     return document

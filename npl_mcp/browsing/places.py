@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from npl_index.errors import NPLError
-from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import FLAGS, TraitFilter, Traits
@@ -144,7 +144,7 @@ async def tops(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
             yield replace(entry, missing_files=gathered.missing or None)
 
 
-def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
+def place(file: str, founds: Sequence[DocumentFile]) -> tuple[DocumentFile, str]:
     """Return a document of a folder or file, and the path of the latter below the document's root.
 
     :param file: address of the folder or file.
@@ -160,7 +160,7 @@ def place(file: str, founds: Sequence[Found]) -> tuple[Found, str]:
     return founds[0], ""
 
 
-def above(file: str, founds: Sequence[Found]) -> tuple[Crumb, ...]:
+def above(file: str, founds: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
     """Return the breadcrumb from the root to a folder or file, inclusive."""
     found, path = place(file, founds)
     if len(founds) == 1 and path and not file.endswith("/"):

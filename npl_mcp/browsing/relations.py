@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from npl_index.cached import cached_property
-from npl_index.library.documents import DocumentRef, Found, Root
+from npl_index.library.documents import DocumentFile, DocumentRef, Root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.markdown.links import Reference, own_anchors, slugs
 from npl_index.ranking.indexing import ParsedDocument
@@ -21,12 +21,12 @@ MAX_CHECKED = 200
 INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
 
-def place_of(found: Found) -> str:
+def place_of(found: DocumentFile) -> str:
     """Return the location of a document, from which its relative links are resolved."""
     return f"{found.root.path}/{found.path}"
 
 
-def folder_name(found: Found, path: str) -> str:
+def folder_name(found: DocumentFile, path: str) -> str:
     """Return the address of a folder of a document's root.
 
     :param path: path below the root; empty for the root.
@@ -34,7 +34,7 @@ def folder_name(found: Found, path: str) -> str:
     return f"{found.root.label}:{path}"
 
 
-def around(app: App, found: Found) -> DocumentRef:
+def around(app: App, found: DocumentFile) -> DocumentRef:
     """Return the documents in which the links of a document are resolved."""
     if found.root.path in {searched.path for searched in app.library.searched}:
         return DocumentRef()
@@ -77,7 +77,7 @@ class Relations:
         """Return a document."""
         return self.gathered.collection.documents[document]
 
-    def number_of(self, found: Found) -> int | None:
+    def number_of(self, found: DocumentFile) -> int | None:
         """Return the number of a document; ``None`` if it is not in this set."""
         return self._numbers.get(place_of(found))
 

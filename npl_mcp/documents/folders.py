@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from npl_index.library.catalog import Root
 from npl_index.library.files import ABSENT, Folder
 from npl_index.library.references import UNSPEAKABLE
-from npl_index.library.roots import Found, unusable
+from npl_index.library.roots import DocumentFile, unusable
 from npl_mcp.stores.base.errors import AlreadyExistsError, ConflictError, StorageError, TooLargeError
 
 LOCK_SECONDS = 10.0
@@ -51,9 +51,9 @@ class SharedFolder:
         """The absolute path; not for messages."""
         return os.path.join(self.root, *filter(None, self.below.split("/")))  # noqa: PTH118
 
-    def file(self, name: str) -> Found:
+    def file(self, name: str) -> DocumentFile:
         """Return a file of the folder; it need not exist."""
-        return Found(Root(self.root, ""), f"{self.below}/{name}".lstrip("/"), "")
+        return DocumentFile(Root(self.root, ""), f"{self.below}/{name}".lstrip("/"), "")
 
     def states(self, suffix: str) -> dict[str, os.stat_result]:
         """Return the status of each regular file by name, without links and hidden files.

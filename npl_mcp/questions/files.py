@@ -32,7 +32,7 @@ from npl_index.errors import (
 )
 from npl_index.library.files import read_below
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
-from npl_index.library.roots import Found, unusable
+from npl_index.library.roots import DocumentFile, unusable
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
 from npl_index.markdown.state import Deadline
@@ -306,11 +306,11 @@ def _in_data(app: App) -> SharedFolder:
     return SharedFolder(os.path.realpath(app.settings.data_folder), QUESTION_FOLDER)
 
 
-def _is_in_data(app: App, file: Found) -> bool:
+def _is_in_data(app: App, file: DocumentFile) -> bool:
     return file == _in_data(app).file(file.path.rpartition("/")[2])
 
 
-def _files(app: App) -> Iterator[tuple[str, Found]]:
+def _files(app: App) -> Iterator[tuple[str, DocumentFile]]:
     """Yield the files with their names; a caller with limited roots does not see the data folder."""
     roots = app.library.roots
     below = [
@@ -327,7 +327,7 @@ def _files(app: App) -> Iterator[tuple[str, Found]]:
                 yield f"{_DATA}:{name}", folder.file(name)
 
 
-def _read_file(app: App, name: str, file: Found, clock: Deadline) -> QuestionFile:
+def _read_file(app: App, name: str, file: DocumentFile, clock: Deadline) -> QuestionFile:
     writable = _is_in_data(app, file) or is_writable(app, file, name)
     try:
         data = read_below(file.root.path, file.path, MAX_BYTES)[0]

@@ -13,7 +13,7 @@ from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.answer.units import selected_lines
 from npl_index.errors import NPLError, SectionNotFoundError
-from npl_index.library.documents import DocumentRef, Found
+from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.markdown.sections import Span
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.scoring import Query, rank
@@ -112,10 +112,10 @@ def _key(app: App, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
 
 
-def ranked(app: App, question: str) -> tuple[Sequence[Found], list[int]]:
+def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     """Return the documents, and the positions of those of the ranked sections, best first."""
 
-    async def answer() -> tuple[Sequence[Found], list[int]]:
+    async def answer() -> tuple[Sequence[DocumentFile], list[int]]:
         documents = await app.gathered(DocumentRef())
         ranking = rank(documents.collection, Query(extract_keywords(question)), weights=app.settings.weights)
         return documents.founds, [hit.document for hit in ranking.hits]

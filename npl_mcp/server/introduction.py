@@ -14,7 +14,7 @@ from npl_index.answer.overview import heading_words, headings_at, in_quotes
 from npl_index.errors import DocumentTooLargeError
 from npl_index.library.files import Folder
 from npl_index.library.references import MARKDOWN_SUFFIXES
-from npl_index.library.roots import Found, skipped_text
+from npl_index.library.roots import DocumentFile, skipped_text
 from npl_mcp.app.app import VIEWS, App
 
 FIRST = (
@@ -67,7 +67,7 @@ def describe_documents(app: App) -> str:
     It does not depend on the index: the sentence is the same for the same files, and its cost is bounded for
     any number of files.
     """
-    roots, files, least = app.library.searched, set[Found](), ""
+    roots, files, least = app.library.searched, set[DocumentFile](), ""
     skipped, entered = Counter[str](), set[str]()
     for root in roots:
         walk = app.library.roots.walk(
@@ -92,7 +92,7 @@ def describe_documents(app: App) -> str:
     return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}.{others}"
 
 
-def _beginning(file: Found) -> list[str]:
+def _beginning(file: DocumentFile) -> list[str]:
     """Return the headings at the beginning of a file; empty if it cannot be read."""
     folder, _, name = file.path.rpartition("/")
     with suppress(OSError), Folder.opened(file.root.path, folder) as opened:

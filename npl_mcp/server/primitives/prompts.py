@@ -38,7 +38,7 @@ from pydantic import ValidationError as InvalidValueError
 from npl_index.errors import NPLError
 from npl_index.items.loading import text_of
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
-from npl_index.library.roots import Found, resolve
+from npl_index.library.roots import DocumentFile, resolve
 from npl_index.markdown.front_matter import divide, front_matter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
@@ -133,7 +133,7 @@ class Prompts(Provider):
             return nothing
 
 
-def prompt_files(app: App) -> dict[str, Found]:
+def prompt_files(app: App) -> dict[str, DocumentFile]:
     """Return the files of prompts by name; the user's own prompt wins over others with its name.
 
     :raises DocumentTooLargeError: the prompts exceed the limits.
@@ -146,7 +146,7 @@ def prompt_files(app: App) -> dict[str, Found]:
     return files
 
 
-def _in_roots(app: App) -> Iterator[tuple[str, Found]]:
+def _in_roots(app: App) -> Iterator[tuple[str, DocumentFile]]:
     """Yield the prompts in the search roots' folders; of equal names, the first root's comes last."""
     roots = app.library.roots
     for root in reversed([root for root in roots if not root.npl]):
@@ -172,7 +172,7 @@ def _prompt_named(app: App, name: str) -> CallingPrompt | None:
     return None if file is None else next(_readable(app, {name: file}), None)
 
 
-def _readable(app: App, files: Mapping[str, Found]) -> Iterator[CallingPrompt]:
+def _readable(app: App, files: Mapping[str, DocumentFile]) -> Iterator[CallingPrompt]:
     for name, file in files.items():
         try:
             yield _prompt(name, text_of(app.library.read(file)))

@@ -8,7 +8,7 @@ from npl_index.index.database import IndexDatabase
 from npl_index.index.entries import IndexEntry, Indexer
 from npl_index.index.members import Update
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, Fingerprint, Found
+from npl_index.library.documents import Document, DocumentFile, Fingerprint
 
 FILES = 2_000
 
@@ -16,7 +16,7 @@ FILES = 2_000
 def test_the_files_to_read_are_listed_while_another_thread_indexes() -> None:
     """A call whose patience ends looks at a running update."""
     root = Root("/absent", "")
-    files = [Found(root, f"{number}.md", "") for number in range(FILES)]
+    files = [DocumentFile(root, f"{number}.md", "") for number in range(FILES)]
     states = [(file, Fingerprint(file.absolute, 1, 1)) for file in files]
     usual = sys.getswitchinterval()
     with closing(IndexDatabase(None)) as index:
@@ -43,7 +43,7 @@ def test_the_files_to_read_are_listed_while_another_thread_indexes() -> None:
 def test_two_updates_index_the_same_files() -> None:
     """The first result stays valid: the documents of equal contents are not replaced."""
     root = Root("/absent", "")
-    file = Found(root, "page.md", "")
+    file = DocumentFile(root, "page.md", "")
     state = Fingerprint(file.absolute, 1, 1)
     document = Document("page", file.path, state, b"# Page\n\nText.\n", "digest", False)
     entry = Indexer(60, "").entry(IndexEntry(file, state), lambda _: document, counted=False)

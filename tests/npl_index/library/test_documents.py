@@ -22,7 +22,7 @@ from npl_index.errors import (
     UnreadableDocumentError,
 )
 from npl_index.library.catalog import Root, places
-from npl_index.library.documents import Document, DocumentRef, Found, Library, Limits
+from npl_index.library.documents import Document, DocumentFile, DocumentRef, Library, Limits
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import skipped_text
 from tests.conftest import cases
@@ -316,10 +316,10 @@ def test_files_are_opened_by_path_where_folders_cannot_be_opened(
     """Where links cannot be refused while opening, they are refused by comparing."""
     monkeypatch.setattr("npl_index.library.files._HAS_DIR_FD", False)
     root = next(iter(hostile.roots))
-    assert hostile.read(Found(root, "sub/ok.md", "root")).data == b"fine"
+    assert hostile.read(DocumentFile(root, "sub/ok.md", "root")).data == b"fine"
     for path in ("out.md", "outdir/s.md", "pipe.md", "folder.md", "nothing.md"):
         with pytest.raises(NPLError):
-            hostile.read(Found(root, path, "root"))
+            hostile.read(DocumentFile(root, path, "root"))
 
 
 def test_a_document_says_what_it_is(tmp_path: Path) -> None:
@@ -626,5 +626,5 @@ def test_without_a_core_reference(tmp_path: Path) -> None:
 def test_a_found_file_knows_its_place(tmp_path: Path) -> None:
     """It has a root, a path and a name, and nothing else."""
     (file,) = library_of(write(tmp_path / "r", {"a/b.c.md": ""})).find(DocumentRef("a/b.c.md"))
-    assert file == Found(Root(str((tmp_path / "r").resolve()), "r"), "a/b.c.md", "r")
+    assert file == DocumentFile(Root(str((tmp_path / "r").resolve()), "r"), "a/b.c.md", "r")
     assert file.name == "b.c"
