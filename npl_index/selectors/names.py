@@ -35,12 +35,13 @@ SIMILAR = 16
 """Low bits of the digest of a copy in which similar texts differ."""
 
 _MARKS = re.compile(r"^[ \t]*(?:[#>]+(?=\s)|[-+*](?=[ \t]))[ \t]*", re.MULTILINE)
-_STRONG = re.compile(r"(?<![^\s(])\*\*(?=\S)([^*\n`]+)(?<=\S)\*\*")
+# Patterns that begin with a character, not with what stands before it, are searched several times faster.
+_STRONG = re.compile(r"\*\*(?<![^\s(]\*\*)(?=\S)([^*\n`]+)(?<=\S)\*\*")
 _FOLDER = re.compile(r"(\]\((?![a-z]+:))[^()\s]*/(?=[^()\s/])")
 _WORD = re.compile(r"(?:[^\s`]+|`[^`]*`?)+")  # code is one word, as written
 _NEEDLESS = re.compile(
     r"\0(?:please|the(?!\0(?:few|less|little|more|most|one|only)\b))(?=\0[a-z])"
-    r"|(?<=[^\W\d_]{3})\.(?=\0[A-Z]|\Z)"
+    r"|\.(?<=[^\W\d_]{3}\.)(?=\0[A-Z]|\Z)"
 )
 """An article, a courtesy, or a full stop, in words behind NULs; the words around them show that it is one."""
 
