@@ -13,10 +13,9 @@ from itertools import islice
 from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form
-from npl_index.answer.packing import Findings
+from npl_index.answer.packing import Findings, Packing
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
-from npl_index.answer.units import Packed
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import Word, extract_keywords, searched_terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS
@@ -167,7 +166,7 @@ def _words(request: TailorRequest, found: Findings) -> tuple[Word, ...]:
 class _View:
     """The documents with the states of their sections in an answer."""
 
-    def __init__(self, found: Findings, packed: Packed, words: tuple[Word, ...]) -> None:
+    def __init__(self, found: Findings, packed: Packing, words: tuple[Word, ...]) -> None:
         self._documents, self._words = found.documents, words
         self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(found.ranking.hits, 1)}
         parts = (part for unit in found.units for part in unit.parts)

@@ -20,13 +20,13 @@ its escaped line end, and no sign follows a letter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.marks import change_marks, in_mark, mark, note
-from npl_index.answer.units import Packed, digest, front_title, row, selector
+from npl_index.answer.units import digest, front_title, row, selector
 from npl_index.answer.values import Pointer, RankedSection, Tailored, as_dict
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
@@ -43,10 +43,12 @@ class Form:
 
     :ivar documents: documents of one answer, see :meth:`on`.
     :ivar tag: nonce of its marks, see :func:`~npl_index.answer.marks.tag_for`.
+    :ivar covered: words of the question in the best section, if these are too few.
     """
 
     documents: DocumentSet
     tag = ""
+    covered: tuple[str, ...] = ()
 
     lean = False
     """Whether the answer omits facts that its reader can infer."""
@@ -57,10 +59,10 @@ class Form:
     shows_further = True
     """Whether the answer shows keywords and suggestions."""
 
-    def on(self, documents: DocumentSet, tag: str = "") -> Form:
+    def on(self, documents: DocumentSet, tag: str = "", covered: tuple[str, ...] = ()) -> Form:
         """Return the form of one answer."""
         form = copy(self)
-        form.documents, form.tag = documents, tag
+        form.documents, form.tag, form.covered = documents, tag, covered
         return form
 
     def mark(self, document: int) -> str:
@@ -81,16 +83,18 @@ class Form:
 
     pointer = named = row
 
-    def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
-        """Return an answer without sections, with the text between its parts.
-
-        :param nothing: the answer.
-        :param held: see :class:`~npl_index.answer.units.Packed`.
-        """
+    def frame(self, answer: Tailored) -> str:
+        """Return an answer without parts, with the text between them."""
         return ""
 
-    def write(self, answer: Tailored, packed: Packed) -> str:
-        """Return the whole answer."""
+    def write(
+        self, answer: Tailored, kept: Sequence[AnswerUnit] = (), pointers: Sequence[Pointer] = ()
+    ) -> str:
+        """Return the whole answer.
+
+        :param kept: units of the content, best first.
+        :param pointers: pointers to further sections, best first.
+        """
         return answer.content
 
 
@@ -134,11 +138,13 @@ class Json(Form):
         """Return an entry of a list."""
         return dumped(as_dict(text)) + ","
 
-    def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
+    def frame(self, answer: Tailored) -> str:
         """Return the empty fields."""
-        return self.write(nothing, Packed())
+        return self.write(answer)
 
-    def write(self, answer: Tailored, packed: Packed) -> str:
+    def write(
+        self, answer: Tailored, kept: Sequence[AnswerUnit] = (), pointers: Sequence[Pointer] = ()
+    ) -> str:
         """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
         text = f"{self._before}{dumped(as_dict(answer))}{self._after}"
         if text.isascii():
@@ -192,28 +198,46 @@ class Markdown(Form):
         """Return the line of a remark."""
         return f"{in_mark(text)}\n"
 
-    def frame(self, nothing: Tailored, held: tuple[str, ...]) -> str:
-        """Return the last mark without its pointers."""
-        return self.write(nothing, Packed(held=held)) + note("more:", self.tag)
+    def frame(self, answer: Tailored) -> str:
+        """Return the remarks and the last mark without its pointers."""
+        return self.write(answer) + note("more:", self.tag)
 
-    def write(self, answer: Tailored, packed: Packed) -> str:
+    def write(
+        self, answer: Tailored, kept: Sequence[AnswerUnit] = (), pointers: Sequence[Pointer] = ()
+    ) -> str:
         """Return the texts under their marks."""
         pieces = [change_marks(answer.changed or ())]
         seen: set[int] = set()
-        for unit in packed.kept:
+        for unit in kept:
             pieces.append(self.row(unit, by_path=unit.document not in seen))
             seen.add(unit.document)
             for part in unit.parts:
                 pieces += (self._shown(part), "\n")
-        notes = [*map(_pointer, packed.pointers), *_notes(answer, packed)]
-        if packed.pointers or answer.absent or answer.advice or answer.weak:
-            head = "more:\n" if packed.pointers else "\n"
+        notes = [*map(_pointer, pointers), *self._notes(answer, bool(pointers))]
+        if pointers or answer.absent or answer.advice or answer.weak:
+            head = "more:\n" if pointers else "\n"
             pieces.append(note(head + "\n".join(notes), self.tag))
         elif notes:
             pieces.append(note("; ".join(notes), self.tag))
         if answer.ranking is not None:
             pieces += [note(f"ranking {_ranked(hit)}", self.tag) for hit in answer.ranking]
         return "".join(pieces)
+
+    def _notes(self, answer: Tailored, has_pointers: bool) -> Iterator[str]:
+        """Yield the remarks after the pointers."""
+        if answer.missing_files is not None:
+            yield partial_note(answer.missing_files)
+        if not (answer.content or answer.absent or answer.advice or has_pointers):
+            yield "no text fits" if answer.truncated else "no text"
+        if answer.excluded_tokens is not None:
+            yield f"{answer.excluded_tokens} tokens excluded"
+        for remark in (*(answer.not_found or ()), *(answer.unreadable or ())):
+            yield in_mark(" ".join(remark.split()))
+        absent = f"no section has: {', '.join(map(in_mark, answer.absent))}" if answer.absent else ""
+        if absent or answer.advice:
+            yield ". ".join(filter(None, (absent, answer.advice)))
+        if answer.weak:
+            yield f"weak: best has {', '.join(map(in_mark, self.covered))}"
 
 
 def _pointer(pointer: Pointer) -> str:
@@ -227,23 +251,6 @@ def in_brackets(*texts: str | None) -> str:
     """Return texts about a section, in brackets after a space; ``""`` without any."""
     about = "; ".join(filter(None, texts))
     return f" ({in_mark(about)})" if about else ""
-
-
-def _notes(answer: Tailored, packed: Packed) -> Iterator[str]:
-    """Yield the remarks after the pointers."""
-    if answer.missing_files is not None:
-        yield partial_note(answer.missing_files)
-    if not (answer.content or answer.absent or answer.advice or packed.pointers):
-        yield "no text fits" if answer.truncated else "no text"
-    if answer.excluded_tokens is not None:
-        yield f"{answer.excluded_tokens} tokens excluded"
-    for one in (*(answer.not_found or ()), *(answer.unreadable or ())):
-        yield in_mark(" ".join(one.split()))
-    absent = f"no section has: {', '.join(map(in_mark, answer.absent))}" if answer.absent else ""
-    if absent or answer.advice:
-        yield ". ".join(filter(None, (absent, answer.advice)))
-    if answer.weak:
-        yield f"weak: best has {', '.join(map(in_mark, packed.held))}"
 
 
 def partial_note(missing: int) -> str:

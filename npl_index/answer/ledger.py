@@ -26,18 +26,14 @@ class Ledger:
         self.left = MAX_TOKENS
         self._counter, self._entered = form.documents.counter, set[int]()
 
-    def reserve_frame(self, nothing: Tailored, held: tuple[str, ...]) -> None:
-        """Begin with the budget without the cost of an answer that has no parts.
-
-        :param nothing: the answer without its parts.
-        :param held: see :class:`~npl_index.answer.units.Packed`.
-        """
+    def reserve_frame(self, answer: Tailored) -> None:
+        """Begin with the budget without the cost of an answer that has no parts."""
         if self.budget is not None:
             bound, budget = self._counter.upper_bound, min(self.budget, MAX_TOKENS)
             limit = budget * budget // max(1, bound(budget))
             while bound(limit) > budget:
                 limit -= 1
-            self.left = limit - self._counter.count(self.form.frame(nothing, held))
+            self.left = limit - self._counter.count(self.form.frame(answer))
 
     def cost(self, write: Callable[..., str], *parts: Hashable) -> int:
         """Return the cost of a part that a method of the form writes."""

@@ -20,7 +20,7 @@ from npl_index.answer.cutting import PIECE, WHOLE, rest_of, windows
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
-from npl_index.answer.units import Further, Known, Packed, joined, left_out, pointer, selector, split
+from npl_index.answer.units import Further, Known, joined, left_out, pointer, selector, split
 from npl_index.answer.values import Pointer, Tailored
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.markdown.sections import Span
@@ -145,18 +145,23 @@ def remarks(found: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str
 class Packing:
     """Choice of the parts of an answer, which use up the remaining tokens in order.
 
+    :param frame: the answer without its parts.
     :param further: keywords and suggestions.
-    :param ledger: remaining tokens, without those for pointers to remaining parts and to dropped units.
-    :param nothing: the answer without its parts.
-    :ivar owed: number of dropped units that are better than a kept one.
+    :ivar kept: units of the answer, best first.
+    :ivar dropped: units without room, best first.
+    :ivar rests: remaining parts of cut units.
+    :ivar pointers: pointers to sections outside the answer, best first.
+    :ivar further: keywords and suggestions that fit.
     """
 
-    def __init__(self, found: Findings, further: Further, ledger: Ledger, nothing: Tailored) -> None:
-        self._found, self._further, self._ledger = found, further, ledger
-        self._documents, self._form, self._nothing = found.documents, ledger.form, nothing
+    def __init__(self, found: Findings, ledger: Ledger, frame: Tailored, further: Further) -> None:
+        self._found, self._ledger, self._frame = found, ledger, frame
+        self._documents, self._form = found.documents, ledger.form
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
+        self.pointers: tuple[Pointer, ...] = ()
+        self.further = further
         self.owed = self._traces = self._failed = 0
         self._open()
         self._least_names = self._names = self._further_cost = 0
@@ -169,25 +174,29 @@ class Packing:
                 self._further_cost = min(max(0, ledger.left) // FURTHER_DIVISOR, self._further_cost)
                 self._least_names, self._names = self._reserved()
 
-    def packed(self) -> Packed:
-        """Return the chosen parts."""
+    @property
+    def truncated(self) -> bool:
+        """Whether a wanted unit is dropped or cut."""
+        return bool(self.dropped or self.rests)
+
+    def pack(self) -> Packing:
+        """Choose the parts."""
         self._ledger.left -= self._further_cost
         if self._found.reading:
             self._read()
         else:
             self._take_all()
-        pointers = self._pointers()
-        if not pointers and (self.dropped or self.rests):
+        self.pointers = self._pointers()
+        if not self.pointers and self.truncated:
             # An answer must name a dropped part.
             self.kept, self.dropped, self.rests, self.owed = [], list(self._found.units), [], 0
             self._open()
-            pointers = self._pointers()
+            self.pointers = self._pointers()
         self._ledger.left += self._further_cost
-        costs = (self._ledger.cost(self._form.named, one) for one in self._further)
-        number = sum(total <= self._ledger.left for total in accumulate(costs))
-        kept = sorted(self.kept, key=lambda unit: -unit.score)
-        held = self._found.verdict.held
-        return Packed(kept, self.dropped, self.rests, pointers, self._further[:number], held)
+        costs = (self._ledger.cost(self._form.named, part) for part in self.further)
+        self.further = self.further[: sum(total <= self._ledger.left for total in accumulate(costs))]
+        self.kept.sort(key=lambda unit: -unit.score)
+        return self
 
     def _open(self, content: str = "…") -> None:
         """Begin with all tokens.
@@ -195,8 +204,9 @@ class Packing:
         :param content: some content, or none.
         """
         tokens = (self._ledger.budget or 0) if content else 0
-        nothing = replace(self._nothing, content=content, total_tokens=min(tokens, MAX_TOKENS))
-        self._ledger.reserve_frame(nothing, self._found.verdict.held)
+        self._ledger.reserve_frame(
+            replace(self._frame, content=content, total_tokens=min(tokens, MAX_TOKENS))
+        )
         self._further_cost = 0
 
     def _fits(self) -> bool:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 
 from npl_index.answer.cutting import PIECE, WHOLE
@@ -15,7 +14,7 @@ from npl_index.answer.forms import Form, Markdown, partial_note
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
 from npl_index.answer.suggestions import Companions, suggest
-from npl_index.answer.units import Further, Known, Packed, choose, content_of, row, selected_lines
+from npl_index.answer.units import Further, Known, choose, content_of, row, selected_lines
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
@@ -149,11 +148,11 @@ class Answered(Written[Tailored]):
     """An answer with its parts.
 
     :param documents: its documents.
-    :param packed: kept and dropped parts.
+    :param packed: its packed parts.
     """
 
     documents: DocumentSet
-    packed: Packed
+    packed: Packing
 
 
 def write(
@@ -187,14 +186,21 @@ def answer(
     :param form: form of the text, which the budget limits.
     :param tag: nonce of marks, see :func:`~npl_index.answer.marks.tag_for`.
     """
-    documents, verdict, form = found.documents, found.verdict, form.on(found.documents, tag)
+    documents, verdict = found.documents, found.verdict
+    form = form.on(documents, tag, verdict.held)
     ledger = Ledger(form, request.token_budget)
     not_found, unreadable = remarks(found, ledger)
     budget, cost = request.token_budget, ledger.cost(form.named, ADVICE)
     has_room = budget is None or cost <= budget // ADVICE_DIVISOR
-    made = partial(
-        Tailored,
+    frame = Tailored(
         changed=documents.changed,
+        content="",
+        sections=(),
+        suggestions=(),
+        truncated=True,
+        request_more=(),
+        keywords_extracted=(),
+        total_tokens=0,
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=tag if documents.several and tag else None,
@@ -207,26 +213,26 @@ def answer(
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    nothing = made("", (), (), True, (), (), 0)
     further = _further(found, companions) if form.shows_further else ()
-    packed = Packing(found, further, ledger, nothing).packed()
+    packed = Packing(found, ledger, frame, further).pack()
     marked = documents.several or isinstance(form, Markdown)
     if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
         return answer(request, found, form, companions, documents.tag(found.units))
     content, total = content_of(documents, packed.kept, form.mark)
-    value = made(
+    value = replace(
+        frame,
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
         truncated=packed.truncated,
-        request_more=tuple(one.selector for one in packed.pointers),
-        notes={one.selector: one.note for one in packed.pointers if one.note} or None,
-        suggestions=tuple(one for one in packed.further if isinstance(one, Suggestion)),
-        keywords_extracted=tuple(one for one in packed.further if isinstance(one, str)),
+        request_more=tuple(pointer.selector for pointer in packed.pointers),
+        notes={pointer.selector: pointer.note for pointer in packed.pointers if pointer.note} or None,
+        suggestions=tuple(part for part in packed.further if isinstance(part, Suggestion)),
+        keywords_extracted=tuple(part for part in packed.further if isinstance(part, str)),
         total_tokens=total,
         ranking=_explained(documents, found.ranking) if request.explain else None,
     )
-    return Answered(value, form.write(value, packed), documents, packed)
+    return Answered(value, form.write(value, packed.kept, packed.pointers), documents, packed)
 
 
 def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Findings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.values import Pointer, Suggestion, TailoredSection
@@ -24,30 +23,6 @@ Known = Mapping[Place, Sequence[Span]]
 
 Further = Sequence[str | Suggestion]
 """Further parts of an answer: keywords, best first, then suggestions."""
-
-
-class Packed(NamedTuple):
-    """Kept and dropped parts of an answer.
-
-    :param kept: units of the answer, best first.
-    :param dropped: units without room, best first.
-    :param rests: remaining parts of cut units.
-    :param pointers: pointers to sections outside the answer, best first.
-    :param further: keywords and suggestions.
-    :param held: words of the question in the best section, if these are too few.
-    """
-
-    kept: Sequence[AnswerUnit] = ()
-    dropped: Sequence[AnswerUnit] = ()
-    rests: Sequence[AnswerUnit] = ()
-    pointers: tuple[Pointer, ...] = ()
-    further: Further = ()
-    held: tuple[str, ...] = ()
-
-    @property
-    def truncated(self) -> bool:
-        """Whether a wanted unit is dropped or cut."""
-        return bool(self.dropped or self.rests)
 
 
 def choose(
