@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 
 from npl_index.answer.document_set import AnswerUnit
 from npl_index.answer.forms import Form
@@ -33,7 +34,8 @@ class Ledger:
             limit = budget * budget // max(1, bound(budget))
             while bound(limit) > budget:
                 limit -= 1
-            self.left = limit - self._counter.count(self.form.frame(answer))
+            frame = replace(answer, content="…", total_tokens=budget)
+            self.left = limit - self._counter.count(self.form.frame(frame))
 
     def cost(self, write: Callable[..., str], *parts: Hashable) -> int:
         """Return the cost of a part that a method of the form writes."""

@@ -11,10 +11,9 @@ is kept.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate, chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, islice
 
 from npl_index.answer.cutting import PIECE, WHOLE, rest_of, windows
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
@@ -67,9 +66,6 @@ MAX_FILES = 3
 
 MIN_ROWS = 2
 """Minimum length of a further piece, in lengths of its row."""
-
-MAX_FAILED_CUTS = 5
-"""Maximum failed cuts before the first kept unit: each try takes as long as the rest of the packing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +152,13 @@ class Packing:
 
     def __init__(self, found: Findings, ledger: Ledger, frame: Tailored, further: Further) -> None:
         self._found, self._ledger, self._frame = found, ledger, frame
-        self._documents, self._form = found.documents, ledger.form
+        self._documents, self._form, self._whole = found.documents, ledger.form, found.whole
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
         self.pointers: tuple[Pointer, ...] = ()
         self.further = further
-        self.owed = self._traces = self._failed = 0
-        self._open()
-        self._least_names = self._names = self._further_cost = 0
-        self._whole = found.whole
-        if ledger.budget is not None:
-            self._further_cost = sum(ledger.cost(self._form.named, one) for one in further)
-            if self._fits():
-                self._whole = None
-            else:
-                self._further_cost = min(max(0, ledger.left) // FURTHER_DIVISOR, self._further_cost)
-                self._least_names, self._names = self._reserved()
+        self._traces = self._least_names = self._names = 0
 
     @property
     def truncated(self) -> bool:
@@ -181,43 +167,40 @@ class Packing:
 
     def pack(self) -> Packing:
         """Choose the parts."""
-        self._ledger.left -= self._further_cost
-        if self._found.reading:
+        found, ledger = self._found, self._ledger
+        ledger.reserve_frame(self._frame)
+        costs = [ledger.cost(self._form.named, part) for part in self.further]
+        if self._fits(sum(costs)):
+            self._whole = None
+        else:
+            self._least_names, self._names = self._reserved()
+            self._names += min(max(0, ledger.left) // FURTHER_DIVISOR, sum(costs))
+        if found.reading:
             self._read()
         else:
             self._take_all()
         self.pointers = self._pointers()
         if not self.pointers and self.truncated:
             # An answer must name a dropped part.
-            self.kept, self.dropped, self.rests, self.owed = [], list(self._found.units), [], 0
-            self._open()
+            self.kept, self.dropped, self.rests = [], list(found.units), []
+            ledger.reserve_frame(self._frame)
             self.pointers = self._pointers()
-        self._ledger.left += self._further_cost
-        costs = (self._ledger.cost(self._form.named, part) for part in self.further)
-        self.further = self.further[: sum(total <= self._ledger.left for total in accumulate(costs))]
+        self.further = self.further[: sum(total <= ledger.left for total in accumulate(costs))]
         self.kept.sort(key=lambda unit: -unit.score)
         return self
 
-    def _open(self, content: str = "…") -> None:
-        """Begin with all tokens.
+    def _fits(self, further_cost: int) -> bool:
+        """Return whether all parts fit, so that nothing is cut and no tokens need to be reserved.
 
-        :param content: some content, or none.
+        :param further_cost: tokens of keywords and suggestions.
         """
-        tokens = (self._ledger.budget or 0) if content else 0
-        self._ledger.reserve_frame(
-            replace(self._frame, content=content, total_tokens=min(tokens, MAX_TOKENS))
-        )
-        self._further_cost = 0
-
-    def _fits(self) -> bool:
-        """Return whether all parts fit, so that nothing is cut and no tokens need to be reserved."""
         ledger, found = self._ledger, self._found
         is_large = found.chosen or (ledger.budget or 0) > DEFAULT_BUDGET
         totals = accumulate(unit.tokens for unit in found.units)  # counted until they do not fit
         if not is_large or any(total > ledger.left for total in totals):
             return False
         costs = sum(ledger.row(unit) + ledger.text(unit) for unit in found.units)
-        return costs + sum(map(ledger.trace, found.others)) + self._further_cost <= ledger.left
+        return costs + sum(map(ledger.trace, found.others)) + further_cost <= ledger.left
 
     def _reserved(self) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all.
@@ -262,7 +245,7 @@ class Packing:
             elif len(unit.parts) > 1:
                 waiting.extendleft(reversed(split(self._documents, unit)))
             else:
-                is_open = self._take_piece(unit, room) or (not self.kept and self._ledger.left > 0)
+                is_open = self._take_piece(unit, room)
             beyond = max(0, beyond - max(0, left - self._ledger.left - further))
         if is_open and not self._found.chosen:
             self._grow(beyond)
@@ -291,34 +274,34 @@ class Packing:
         room -= cost + 2 * trace  # parts may remain before and after it
         is_long = whole is not None and unit.tokens > whole
         most = self._found.piece if is_long else MAX_TOKENS
-        piece = largest = None
-        if not self.kept or (room > MIN_ROWS * cost and (is_long or whole is None)):
-            every = windows(self._documents, part, min(most, max(room, self._found.piece)))
-            largest = next(every, None)
+        tries = [(room, False)]
+        if not self.kept:
+            left = self._ledger.left - cost - trace
+            tries += [(left - self._least_names, True), (left, True)][: 1 if part.chosen else 2]
+        elif room <= MIN_ROWS * cost or not (is_long or whole is None):
+            tries = []
+        for room, or_beginning in tries:
+            pieces = self._pieces(part, min(most, max(room, self._found.piece)), or_beginning)
             # A further piece of an answer to a question is as long as the first.
-            sizes = [largest] if self.kept and is_long else chain([largest], every)
-            piece = next((one for one in sizes if one and self._form.text(one) <= room), None)
-        if piece is None and not self.kept and self._failed < MAX_FAILED_CUTS:
-            self._ledger.left, self._further_cost = self._ledger.left + self._further_cost, 0
-            room = self._ledger.left - cost - trace
-            limits = [room - self._least_names] if part.chosen else [room - self._least_names, room]
-            piece = next((one for limit in limits if (one := self._beginning(part, limit))), None)
-            self._failed += piece is None
-        if piece is None:
-            self.dropped.append(unit)
-            self._set_aside(unit)
-            return False
-        self._keep_piece(unit, piece)
-        return piece is largest and is_long
+            for number, piece in enumerate(islice(pieces, 1 if self.kept and is_long else None)):
+                if self._form.text(piece) <= room:
+                    self._keep_piece(unit, piece)
+                    return is_long and not number
+        self.dropped.append(unit)
+        self._set_aside(unit)
+        return False
 
-    def _beginning(self, part: SectionPart, room: int) -> SectionPart | None:
-        """Return a window even without a term, or the bare heading, which shows the place of the text."""
-        every = windows(self._documents, part, room, or_beginning=True)
+    def _pieces(self, part: SectionPart, most: int, or_beginning: bool) -> Iterator[SectionPart]:
+        """Yield the pieces of a part, largest first.
+
+        :param or_beginning: a piece without a term is better than none, even the bare heading, which shows
+            the place of the text.
+        """
+        yield from windows(self._documents, part, most, or_beginning=or_beginning)
         heading = self._documents.tree(part.document).sections[part.section].heading_lines
-        if part.lines.start <= heading.start < heading.stop < part.lines.stop:
+        if or_beginning and part.lines.start <= heading.start < heading.stop < part.lines.stop:
             lines = Span(part.lines.start, heading.stop)
-            every = chain(every, [self._documents.part(part.place, chosen=part.chosen, lines=lines)])
-        return next((one for one in every if self._form.text(one) <= room), None)
+            yield self._documents.part(part.place, chosen=part.chosen, lines=lines)
 
     def _keep_piece(self, unit: AnswerUnit, piece: SectionPart) -> None:
         rests = tuple(rest_of(self._documents, unit.parts[0], piece))
@@ -384,7 +367,6 @@ class Packing:
     def _keep(self, unit: AnswerUnit, cost: int) -> None:
         self.kept.append(unit)
         self._ledger.keep(unit, cost)
-        self.owed = len(self.dropped)
 
     def _pointers(self) -> tuple[Pointer, ...]:
         """Return pointers to sections outside the answer, best first.
@@ -395,13 +377,13 @@ class Packing:
         """
         wanted = self._found
         dropped = left_out(self._documents, self.dropped)
-        least = min((unit.score for unit in self.kept), default=1.0)
-        better = (unit for unit in self.dropped[self.owed :] if unit.score > least)
-        owed = {part for unit in (*self.dropped[: self.owed], *better, *self.rests) for part in unit.parts}
         if wanted.chosen:
             dropped = self._with_ranges(dropped)
+        least = min((unit.score for unit in self.kept), default=1.0)
         units = [*dropped, *self.rests, *wanted.others]
-        first = [unit for unit in units if not owed.isdisjoint(unit.parts) or wanted.holds_best(unit)]
+        first = [
+            unit for unit in units if unit in self.rests or unit.score > least or wanted.holds_best(unit)
+        ]
         most = MAX_CHOSEN_NAMED if wanted.chosen else wanted.pointers
         named: list[tuple[AnswerUnit, Pointer]] = []
         for number, unit in enumerate([*first, *(unit for unit in units if unit not in first)]):
@@ -432,15 +414,11 @@ class Packing:
 
     def _least(self, unit: AnswerUnit) -> Pointer:
         """Return the pointer to a unit, or to its document if there is no room."""
-        names = selector(self._documents, unit), self._documents.name(unit.document)
-        every = [Pointer(name, unit._replace(ranges=False)) for name in names]
-        cost, ledger = partial(self._ledger.cost, self._form.pointer), self._ledger
-        one = next((one for one in every if cost(one) <= ledger.left), None)
-        if one is None:
-            self._open(content="")
-            one = next((one for one in every if cost(one) <= ledger.left), every[0])
-        ledger.left -= cost(one)
-        return one
+        for name in (selector(self._documents, unit), self._documents.name(unit.document)):
+            least = Pointer(name, unit._replace(ranges=False))
+            if self._ledger.pay(self._ledger.cost(self._form.pointer, least)):
+                break
+        return least
 
     def _with_line(self, unit: AnswerUnit, one: Pointer) -> Pointer:
         if unit.ranges or not self._form.shows_lines:

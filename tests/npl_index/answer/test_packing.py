@@ -12,7 +12,6 @@ from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.packing import Packing
 from npl_index.answer.tailoring import TailorRequest, find, write
-from npl_index.answer.units import Packed
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS
 from tests.npl_index.conftest import document_set
 
@@ -37,7 +36,7 @@ def packed(
     form: Form,
     whole: int | None = None,
     units: Sequence[AnswerUnit] | None = None,
-) -> Packed:
+) -> Packing:
     """Pack all sections, the first one best."""
     asked = TailorRequest.parse(context="nothing like it")
     numbers = range(1, len(on.tree(0).sections))
@@ -45,8 +44,8 @@ def packed(
     candidates = replace(
         find(asked, on, DEFAULT_WEIGHTS), units=units, whole=whole, piece=whole or 0, best=frozenset({(0, 1)})
     )
-    nothing = write(asked, on, form).value
-    return Packing(candidates, (), Ledger(form.on(on), token_budget), nothing).packed()
+    frame = write(asked, on, form).value
+    return Packing(candidates, Ledger(form.on(on), token_budget), frame, ()).pack()
 
 
 def numbers(units: Sequence[AnswerUnit]) -> list[int]:
