@@ -74,7 +74,6 @@ class Findings:
 
     :param documents: the documents, with the terms of the request.
     :param units: wanted units, most important first.
-    :param extra: number of last units that are welcome only beyond the default budget.
     :param others: units to name only, best first.
     :param best: sections of the best hits.
     :param whole: maximum tokens of a unit that is not cut, ``None`` for no limit.
@@ -93,7 +92,6 @@ class Findings:
 
     documents: DocumentSet
     units: Sequence[AnswerUnit]
-    extra: int
     others: Sequence[AnswerUnit]
     best: frozenset[Place]
     whole: int | None
@@ -233,9 +231,8 @@ class Packing:
             left = self._ledger.left
             room = left - self._names
             unit = waiting.popleft()
-            is_extra = len(waiting) < self._found.extra
             text = WHOLE if unit.score >= SURE else FURTHER_TEXT
-            further = 0 if is_extra else max(0, text - sum(one.tokens for one in self.kept))
+            further = max(0, text - sum(kept.tokens for kept in self.kept))
             if self.kept and self._whole is not None:
                 room = min(room, beyond + further)
             if not is_open or (room <= 0 and self.kept):

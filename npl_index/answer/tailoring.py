@@ -257,22 +257,17 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     if ranked and not ranking.coverage.words and not any(map(_is_named, ranking.hits[:1])):
         verdict = Verdict((), (), "absent")  # common words alone distinguish only headings ("How to")
     weak, budget = verdict.state != "held", request.token_budget
-    relevant: list[Hit] = []
-    extra: list[Hit] = []
+    hits: list[Hit] = []
     if ranked and verdict.state != "absent":
-        if budget is None:
-            relevant = cut(ranking)
-        else:
-            relevant = best_of_each_subject(ranking, documents.collection)[: 1 if weak else None]
-            if budget > DEFAULT_BUDGET:
-                others = cut(ranking, generous=True)
-                extra = [hit for hit in others if hit not in relevant]
-        front = [hit for hit in relevant if hit.document not in ranking.behind]
-        if front:  # sections that stand behind others are only named
-            relevant, extra = front, [hit for hit in extra if hit.document not in ranking.behind]
-    selected, hits = [one for one, _ in selections], [*relevant, *extra]
+        hits = cut(ranking) if budget is None else best_of_each_subject(ranking, documents.collection)
+        if weak and budget is not None:
+            hits = hits[:1]
+        if (budget or 0) > DEFAULT_BUDGET:
+            hits += [hit for hit in cut(ranking, generous=True) if hit not in hits]
+        # Sections that stand behind others are only named.
+        hits = [hit for hit in hits if hit.document not in ranking.behind] or hits
+    selected = [one for one, _ in selections]
     units, excluded_tokens = choose(documents, selected, hits, request.depth, known)
-    welcome = {hit.place for hit in extra}
     exact = [one for one, selector in selections if request.depth is not None or not _is_plain(selector)]
     pointers = MORE_POINTERS if weak else POINTERS
     named = _others(documents, ranking.hits if ranked else (), units, known)
@@ -280,7 +275,6 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     return Findings(
         documents=documents,
         units=units,
-        extra=sum(not welcome.isdisjoint(unit.places) for unit in units),
         others=tuple(islice(named, pointers)),
         best=frozenset(hit.place for hit in ranking.hits[:BEST]) - known.keys(),
         whole=limits[0] if ranked and budget is not None else None,
