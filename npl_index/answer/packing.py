@@ -64,9 +64,6 @@ REMARK_DIVISOR = 3
 MAX_FILES = 3
 """Maximum files in remarks; the section index names all."""
 
-MIN_ROWS = 2
-"""Minimum length of a further piece, in lengths of its row."""
-
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -275,7 +272,7 @@ class Packing:
         if not self.kept:
             left = self._ledger.left - cost - trace
             tries += [(left - self._least_names, True), (left, True)][: 1 if part.chosen else 2]
-        elif room <= MIN_ROWS * cost or not (is_long or whole is None):
+        elif room <= 0 or not (is_long or whole is None):
             tries = []
         for room, or_beginning in tries:
             pieces = self._pieces(part, min(most, max(room, self._found.piece)), or_beginning)
