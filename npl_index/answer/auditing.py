@@ -160,7 +160,7 @@ def audit(
 def _words(request: TailorRequest, found: Findings) -> tuple[Word, ...]:
     """Return the different words of the question and its topics."""
     topics = (word for topic in request.topics for word in extract_keywords(topic).written)
-    return tuple({word.terms: word for word in (*found.keywords.written, *topics)}.values())
+    return tuple({word.terms: word for word in (*found.ranking.query.keywords.written, *topics)}.values())
 
 
 class _View:

@@ -23,7 +23,6 @@ from npl_index.answer.units import Further, Known, joined, left_out, pointer, se
 from npl_index.answer.values import Pointer, Tailored
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.markdown.sections import Span
-from npl_index.ranking.analysis import Keywords
 from npl_index.ranking.scoring import Ranking
 from npl_index.ranking.verdict import Verdict
 from npl_index.selectors.names import Place
@@ -78,7 +77,6 @@ class Findings:
     :param reading: whether selectors with a question, without a budget, choose the units.
     :param exact: sections whose selected text is always complete.
     :param pointers: maximum of optional pointers.
-    :param keywords: keywords of the context.
     :param ranking: ranked sections.
     :param verdict: verdict on the question.
     :param known: excluded lines.
@@ -96,7 +94,6 @@ class Findings:
     reading: bool
     exact: frozenset[Place]
     pointers: int
-    keywords: Keywords
     ranking: Ranking
     verdict: Verdict
     known: Known

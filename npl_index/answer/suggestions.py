@@ -1,16 +1,24 @@
-"""Suggested sections, each with a reason."""
+"""Further parts of an answer: keywords, and suggested sections, each with a reason."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, permutations
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, permutations
 
 from cachetools import LRUCache
 
+from npl_index.answer.packing import Findings
+from npl_index.answer.units import Further
+from npl_index.answer.values import Suggestion
+from npl_index.ranking.analysis import terms
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.names import Place
+
+MAX_KEYWORDS = 8
+MAX_RELATED = 8
+"""Maximum keywords, and maximum sections that are compared with the keywords."""
 
 MAX_SUGGESTIONS = 5
 MAX_NEIGHBOURS = 2
@@ -21,9 +29,8 @@ _MAX_KEYS = 4096
 _MAX_PARTNERS = 12
 _MAX_COUNTED = 4
 
-
-Idea = tuple[Place, str]
-"""A suggested section, and the reason."""
+_FIRST = 3
+"""Number of first sections of an answer that have companions and neighbours."""
 
 
 class Companions:
@@ -60,64 +67,76 @@ def _key(collection: Collection, place: Place) -> _Key:
     return indexed.document.fingerprint.path, place[1], indexed.steps[place[1]]
 
 
-def suggest(
-    collection: Collection,
-    kept: Sequence[Place],
-    excluded: Iterable[Place],
-    related: Iterable[tuple[Place, Sequence[str]]],
-    companions: Companions,
-    *,
-    neighbours: bool,
-) -> tuple[Idea, ...]:
-    """Choose at most :data:`MAX_SUGGESTIONS` sections.
+def further_parts(found: Findings, companions: Companions) -> Further:
+    """Return keywords and suggestions, which depend on the wanted sections, not on the budget.
 
-    :param kept: sections of the answer, most relevant first.
-    :param excluded: further sections to exclude, such as those that the answer names.
-    :param related: sections with the query's keywords, best first, and the keywords that they add to the
-        answer.
     :param companions: sections that earlier calls requested together.
-    :param neighbours: suggest neighbours of the answer's sections if there is no other suggestion.
     """
-    taken = {*kept, *excluded}
-    alike = ((place, f"adds {', '.join(words[:3])}") for place, words in related if words)
-    sources = [_asked_together(collection, kept, companions), alike]
-    chosen = list(islice(_in_turn(sources, taken), MAX_SUGGESTIONS))
-    if neighbours and not chosen:
-        chosen = list(islice(_in_turn([_siblings(collection, kept)], taken), MAX_NEIGHBOURS))
-    return tuple(chosen)
+    documents, collection = found.documents, found.documents.collection
+    wanted = [place for unit in found.units for place in unit.places]
+    taken = {*wanted, *found.known, *(place for unit in found.others for place in unit.places)}
+    taken |= {above for place in taken for above in documents.ancestors(place)}
+    alike = _adding_words(found, wanted, taken)
+    ideas = _new(chain(_loaded_together(collection, wanted, companions), alike), taken, MAX_SUGGESTIONS)
+    if not ideas and not found.used:
+        ideas = _new(_neighbours(collection, wanted), taken, MAX_NEIGHBOURS)
+    suggestions = (Suggestion(documents.selector(place), reason) for place, reason in ideas.items())
+    return [*found.ranking.query.keywords.words[:MAX_KEYWORDS], *suggestions]
 
 
-def _in_turn(sources: list[Iterator[Idea]], taken: set[Place]) -> Iterator[Idea]:
-    """Yield new ideas from each source in turn."""
-    while sources:
-        for source in tuple(sources):
-            idea = next((idea for idea in source if idea[0] not in taken), None)
-            if idea is None:
-                sources.remove(source)
-            else:
-                taken.add(idea[0])
-                yield idea
+def _new(ideas: Iterable[tuple[Place, str]], taken: set[Place], most: int) -> dict[Place, str]:
+    """Return the first ideas: suggested sections, each with the reason."""
+    chosen: dict[Place, str] = {}
+    for place, reason in ideas:
+        if place not in taken and len(chosen) < most:
+            chosen.setdefault(place, reason)
+    return chosen
 
 
-def _asked_together(collection: Collection, kept: Sequence[Place], companions: Companions) -> Iterator[Idea]:
-    for place in kept[:3]:
+def _adding_words(found: Findings, wanted: Sequence[Place], taken: set[Place]) -> Iterator[tuple[Place, str]]:
+    """Yield the best hits with keywords that the answer lacks."""
+    collection = found.documents.collection
+    row_of, new = collection.vocabulary.row, dict[str, set[int | None]]()
+    for word in found.ranking.query.keywords.words:
+        new[word] = set(map(row_of, terms(word, keep_stop_words=True)))
+    for place in wanted:
+        for word in _words_in(collection, place, new):
+            del new[word]
+        if not new:
+            return
+    places = [hit.place for hit in found.ranking.hits if hit.place not in taken]
+    for place in places[:MAX_RELATED]:
+        if words := _words_in(collection, place, new):
+            yield place, f"adds {', '.join(words[:3])}"
+
+
+def _words_in(collection: Collection, place: Place, words: Mapping[str, set[int | None]]) -> list[str]:
+    """Return the words in a section's heading or body, compared by their terms."""
+    asked = {row for needed in words.values() for row in needed if row is not None}
+    rows = collection.held_rows(*place, asked) if asked else set()
+    return [word for word, needed in words.items() if needed <= rows]
+
+
+def _loaded_together(
+    collection: Collection, wanted: Sequence[Place], companions: Companions
+) -> Iterator[tuple[Place, str]]:
+    for place in wanted[:_FIRST]:
         for partner, count in companions.of(collection, place):
             calls = "an earlier call" if count == 1 else f"{count} earlier calls"
             yield partner, f"loaded together with {_heading_in_quotes(collection, place)} in {calls}"
 
 
-def _siblings(collection: Collection, kept: Sequence[Place]) -> Iterator[Idea]:
-    for place in kept[:3]:
-        document, index = place
+def _neighbours(collection: Collection, wanted: Sequence[Place]) -> Iterator[tuple[Place, str]]:
+    """Yield the sections after and before those of an answer."""
+    for document, section in wanted[:_FIRST]:
         tree = collection.documents[document].tree
-        parent = tree.sections[index].parent
-        if parent is None:
-            continue
-        family = tree.sections[parent].children
-        at = family.index(index)
-        for sibling in (*family[at + 1 : at + 2], *family[max(0, at - 1) : at], *family[at + 2 : at + 3]):
-            if tree.sections[sibling].whole_traits.word_count > 0:
-                yield (document, sibling), f"next to {_heading_in_quotes(collection, place)}"
+        parent = tree.sections[section].parent
+        family = () if parent is None else tree.sections[parent].children
+        at = family.index(section) if family else 0
+        for neighbour in (*family[at + 1 : at + 2], *family[max(0, at - 1) : at], *family[at + 2 : at + 3]):
+            if tree.sections[neighbour].whole_traits.word_count > 0:
+                reason = f"next to {_heading_in_quotes(collection, (document, section))}"
+                yield (document, neighbour), reason
 
 
 def _heading_in_quotes(collection: Collection, place: Place) -> str:

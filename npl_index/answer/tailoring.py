@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -13,8 +13,8 @@ from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Markdown, partial_note
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
-from npl_index.answer.suggestions import Companions, suggest
-from npl_index.answer.units import Further, Known, choose, content_of, row, selected_lines
+from npl_index.answer.suggestions import Companions, further_parts
+from npl_index.answer.units import Known, choose, content_of, row, selected_lines
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
@@ -28,7 +28,6 @@ from npl_index.ranking.verdict import Verdict, judge
 from npl_index.selectors.filters import ANY, SectionFilter
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope
-from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected, select_in
 
 _PRINTED = re.compile(r'("(?:[^"\\]|\\.)*") [\d,]+\b.*', re.DOTALL)
@@ -38,9 +37,6 @@ MAX_TOPIC_LENGTH = 200
 MAX_SELECTORS = 64
 MAX_EXCLUDED = 256
 """Maximum topics, characters of a topic, selectors, and selectors of excluded sections."""
-
-MAX_KEYWORDS = 8
-MAX_RELATED = 8
 
 ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl://map names them)."
 
@@ -213,7 +209,7 @@ def answer(
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    further = _further(found, companions) if form.shows_further else ()
+    further = further_parts(found, companions) if form.shows_further else ()
     packed = Packing(found, ledger, frame, further).pack()
     marked = documents.several or isinstance(form, Markdown)
     if marked and not tag and documents.tag(packed.kept):
@@ -282,7 +278,6 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         reading=request.reading,
         exact=frozenset(selected_lines(documents, exact, request.depth)),
         pointers=pointers,
-        keywords=keywords,
         ranking=ranking,
         verdict=verdict,
         known=known,
@@ -378,32 +373,3 @@ def _explained(documents: DocumentSet, ranking: Ranking) -> tuple[RankedSection,
         for number, hit in enumerate(ranking.hits)
         for section in [documents.tree(hit.document).sections[hit.section]]
     )
-
-
-def _further(found: Findings, companions: Companions) -> Further:
-    """Return keywords and suggestions, which depend on the wanted sections, not on the budget."""
-    documents = found.documents
-    wanted = [place for unit in found.units for place in unit.places]
-    pointed = [place for unit in found.others for place in unit.places]
-    taken = {*wanted, *found.known, *pointed}
-    taken |= {above for place in taken for above in documents.ancestors(place)}
-    places = [place for hit in found.ranking.hits if (place := hit.place) not in taken]
-    row_of, new = documents.collection.vocabulary.row, dict[str, set[int | None]]()
-    for word in found.keywords.words:
-        new[word] = set(map(row_of, terms(word, keep_stop_words=True)))
-    for place in wanted:
-        for word in _held(documents, place, new):
-            del new[word]
-        if not new:
-            break
-    related = ((place, _held(documents, place, new)) for place in places[:MAX_RELATED])
-    ideas = suggest(documents.collection, wanted, taken, related, companions, neighbours=not found.used)
-    suggestions = (Suggestion(documents.selector(place), reason) for place, reason in ideas)
-    return [*found.keywords.words[:MAX_KEYWORDS], *suggestions]
-
-
-def _held(documents: DocumentSet, place: Place, words: Mapping[str, set[int | None]]) -> list[str]:
-    """Return the words in a section's heading or body, compared by their terms."""
-    asked = {row for needed in words.values() for row in needed if row is not None}
-    held = documents.collection.held_rows(*place, asked) if asked else set()
-    return [word for word, needed in words.items() if needed <= held]
