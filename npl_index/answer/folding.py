@@ -78,22 +78,22 @@ def fitted(
             return whole
         everything = f"token_budget={tokens} shows all"
 
-    def note_of(folded: Folded) -> str:
-        number, what = folded.hidden + folded_below(folded.nodes), "headings"
-        files = sum(isinstance(one, OutlineNode) for one in folded.nodes)
+    def note_of(nodes: Sequence[Node], hidden: int) -> str:
+        number, what = hidden + folded_below(nodes), "headings"
+        files = sum(isinstance(node, OutlineNode) for node in nodes)
         if outline.files > files:
             number, what = outline.files - files, "files"
-        folder = any(isinstance(one, FolderNode) for one in folded.nodes)
+        folder = any(isinstance(node, FolderNode) for node in nodes)
         hints = ["file=path opens a folder"] * folder + [everything] * bool(everything)
         return f"+{number}: {what} not shown; {'; '.join(hints) or 'a higher token_budget shows more'}"
 
-    empty = Shown((), note_of(Folded((), sum(map(counted, whole.nodes)))))
+    empty = Shown((), note_of((), sum(map(counted, whole.nodes))))
     empty = empty._replace(remarks=2 * cost_of(form.answer(empty)) <= budget)
     used, spare = counter.count(form.answer(empty), clock), 0
     for _ in range(_MAX_TRIES):
         room = budget - spare
-        folded = fold(outline.parts, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
-        shown = Shown(folded.nodes, note_of(folded), empty.remarks)
+        nodes, hidden = fold(outline.parts, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
+        shown = Shown(nodes, note_of(nodes, hidden), empty.remarks)
         over = cost_of(form.answer(shown)) - budget
         if over <= 0:
             return shown
@@ -108,96 +108,69 @@ def folded_below(nodes: Sequence[Node]) -> int:
     return sum(node.more or 0 for node in nodes) + sum(below)
 
 
-class Folded(NamedTuple):
-    """A folded outline.
-
-    :param nodes: the shown nodes, with the number of folded headings as ``more``.
-    :param hidden: number of headings without a shown ancestor.
-    """
-
-    nodes: tuple[Node, ...]
-    hidden: int
-
-
 Cost = Callable[[Node, int], int]
 
 
 class _Row:
     """A node during folding.
 
+    :param node: the node; ``None`` for the root above the top nodes.
     :param depth: number of nodes above it.
+    :ivar shown: the shown nodes below it.
+    :ivar hidden: number of the other headings below it.
     """
 
-    def __init__(self, node: Node, depth: int, cost: Cost) -> None:
+    def __init__(self, node: Node | None, depth: int, cost: Cost) -> None:
         self.node, self.depth = node, depth
-        self.inside = inside(node)
-        self.folded = _alone(node, self.inside)
-        self.cost = cost(self.folded, depth)
-        self.shown: list[_Row] | None = None
+        self.shown: list[_Row] = []
+        self.inside = self.hidden = inside(node) if node else 0
+        self.cost = sum(cost(row, depth) for row in self.result())
+
+    def open_cost(self, cost: Cost) -> int:
+        """Return the tokens of the node without its children if none of them is hidden."""
+        if not isinstance(self.node, OutlineNode):
+            return 0
+        return cost(replace(self.node, children=(), more=None), self.depth)
 
     def result(self) -> tuple[Node, ...]:
-        """Return the node with its children folded or shown; for an unfolded folder, its content."""
-        if self.shown is None:
-            return (self.folded,)
-        below: Any = tuple(chain.from_iterable(row.result() for row in self.shown))
-        return (replace(self.node, children=below),) if isinstance(self.node, OutlineNode) else below
+        """Return the node with its shown children; for an unfolded folder, its content."""
+        node, below = self.node, tuple(chain.from_iterable(row.result() for row in self.shown))
+        if isinstance(node, OutlineNode) and node.children:
+            children: Any = below
+            return (replace(node, children=children, more=self.hidden or None),)
+        return below if self.shown or node is None else (node,)
 
 
-def _alone(node: Node, more: int | None = None) -> Node:
-    """Return a node without its children.
-
-    :param more: number of headings in them.
-    """
-    if isinstance(node, OutlineNode) and node.children:
-        return replace(node, children=(), more=more)
-    return node
-
-
-def fold(parts: Parts, cost: Cost, fits: Callable[[int], bool]) -> Folded:
+def fold(parts: Parts, cost: Cost, fits: Callable[[int], bool]) -> tuple[tuple[Node, ...], int]:
     """Unfold nodes while the outline fits: upper ones first, then small ones.
 
-    If not even the folded top nodes fit, the last ones are left out.
+    If not even the folded top nodes fit, or those below a title, the last ones are left out.
 
     :param cost: returns the tokens of a node without its children, from the node and its depth; at least 1.
     :param fits: returns whether a number of tokens fits.
+    :returns: the shown nodes, and the number of headings without a shown ancestor.
     """
-    title: OutlineNode | None = None
-    depth = total = titled = 0
-    rows: list[_Row] = []
-    for nodes in parts(None):
-        if len(nodes) == 1 and isinstance(nodes[0], OutlineNode) and nodes[0].children:
-            # The title alone is not an outline.
-            title, depth, nodes = nodes[0], 1, nodes[0].children
-            titled = cost(_alone(title, inside(title)), 0)
-            if not fits(titled):
-                return Folded((), counted(title))
-        rows = [_Row(node, depth, cost) for node in nodes]
-        total = titled + sum(row.cost for row in rows)
-        if fits(total):
-            break
-    left: list[_Row] = []
-    while rows and not fits(total):
-        left.append(rows.pop())
-        total -= left[-1].cost
-    numbers = count()
-    waiting = [(row.depth, row.inside, next(numbers), row) for row in rows if not left]
-    waiting.sort()
-    while waiting:
+    root = _Row(None, -1, cost)
+    numbers, total, is_whole = count(), 0, True
+    waiting = [(root.depth, root.inside, next(numbers), root)]
+    while waiting and is_whole:
         *_, row = heappop(waiting)
-        rest = total - row.cost
-        rest += 0 if isinstance(row.node, FolderNode) else cost(_alone(row.node), row.depth)
-        nodes = ()
+        nodes: Sequence[Node] = ()
         for nodes in filter(None, parts(row.node)):
-            below = [_Row(node, row.depth + 1, cost) for node in nodes] if fits(rest + len(nodes)) else []
-            if below and fits(whole := rest + sum(one.cost for one in below)):
-                total, row.shown = whole, below
+            below, used = list[_Row](), total - row.cost + row.open_cost(cost)
+            for node in nodes:
+                child = _Row(node, row.depth + 1, cost)
+                if not fits(used + child.cost):
+                    break
+                below.append(child)
+                used += child.cost
+            is_whole = len(below) == len(nodes)
+            if is_whole:
                 break
-        if row.shown is None and nodes:
-            break
-        for one in row.shown or ():
-            heappush(waiting, (one.depth, one.inside, next(numbers), one))
-    shown: Any = tuple(chain.from_iterable(row.result() for row in rows))
-    hidden = sum(counted(row.node) for row in left)
-    if title is None:
-        return Folded(shown, hidden)
-    return Folded((replace(title, children=shown, more=hidden or title.more),), 0)
+        # The title alone is not an outline.
+        is_top = row is root or (len(root.shown) == 1 and row in root.shown)
+        if nodes and (is_whole or is_top):
+            row.shown, row.hidden, total = below, sum(map(counted, nodes[len(below) :])), used
+            for child in below:
+                heappush(waiting, (child.depth, child.inside, next(numbers), child))
+    return root.result(), root.hidden
