@@ -18,46 +18,41 @@ class Ledger:
     """Remaining tokens of an answer. The costs of its parts add up.
 
     :param form: form of the answer.
-    :param budget: tokens of the whole answer; ``None`` for no limit: then nothing is counted.
+    :param budget: tokens of the whole answer; ``None`` for no limit: then only texts are counted.
     :ivar left: remaining tokens.
     """
 
     def __init__(self, form: Form, budget: int | None) -> None:
-        self.form, self.budget = form, budget
-        self.left = MAX_TOKENS
+        self.form = form if budget is not None else Form().on(form.documents)
+        self.budget = MAX_TOKENS if budget is None else min(budget, MAX_TOKENS)
+        self.left = self.budget
         self._counter, self._entered = form.documents.counter, set[int]()
 
     def reserve_frame(self, answer: Tailored) -> None:
         """Begin with the budget without the cost of an answer that has no parts."""
-        if self.budget is not None:
-            bound, budget = self._counter.upper_bound, min(self.budget, MAX_TOKENS)
-            limit = budget * budget // max(1, bound(budget))
-            while bound(limit) > budget:
-                limit -= 1
-            frame = replace(answer, content="…", total_tokens=budget)
-            self.left = limit - self._counter.count(self.form.frame(frame))
+        bound, limit = self._counter.upper_bound, self.budget
+        limit = limit * limit // max(1, bound(limit))
+        while bound(limit) > self.budget:
+            limit -= 1
+        frame = replace(answer, content="…", total_tokens=self.budget)
+        self.left = limit - self._counter.count(self.form.frame(frame))
 
     def cost(self, write: Callable[..., str], *parts: Hashable) -> int:
         """Return the cost of a part that a method of the form writes."""
-        if self.budget is None:
-            return 0
-        count = self._counter.count
-        return self.form.documents.once((write, *parts), lambda: count(write(*parts)))
+        return self.form.documents.once((write, *parts), lambda: self._counter.count(write(*parts)))
 
     def text(self, unit: AnswerUnit) -> int:
         """Return the cost of a unit's text."""
-        return 0 if self.budget is None else sum(map(self.form.text, unit.parts))
+        return sum(map(self.form.text, unit.parts))
 
     def row(self, unit: AnswerUnit) -> int:
         """Return the cost of a unit's description, with that of its document if it is the first of it."""
-        if self.budget is None:
-            return 0
         entry = 0 if unit.document in self._entered else self.form.entry(unit.document)
         return entry + self.cost(self.form.row, unit)
 
     def trace(self, unit: AnswerUnit) -> int:
         """Return the cost of naming a unit."""
-        return 0 if self.budget is None else self.cost(self.form.pointer, pointer(self.form.documents, unit))
+        return self.cost(self.form.pointer, pointer(self.form.documents, unit))
 
     def keep(self, unit: AnswerUnit, cost: int) -> None:
         """Pay for a unit."""

@@ -113,7 +113,7 @@ class Findings:
 
 def remarks(found: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the remarks on failed selectors and on omitted files: the first of each, and a count."""
-    left = MAX_TOKENS if ledger.budget is None else ledger.budget // REMARK_DIVISOR
+    left = ledger.budget // REMARK_DIVISOR
     unreadable = found.documents.unreadable
     said: list[tuple[str, ...]] = []
     for texts, most, what, state in (
@@ -135,6 +135,7 @@ class Packing:
 
     :param frame: the answer without its parts.
     :param further: keywords and suggestions.
+    :param shows_lines: whether pointers show their matching lines.
     :ivar kept: units of the answer, best first.
     :ivar dropped: units without room, best first.
     :ivar rests: remaining parts of cut units.
@@ -142,8 +143,10 @@ class Packing:
     :ivar further: keywords and suggestions that fit.
     """
 
-    def __init__(self, found: Findings, ledger: Ledger, frame: Tailored, further: Further) -> None:
-        self._found, self._ledger, self._frame = found, ledger, frame
+    def __init__(
+        self, found: Findings, ledger: Ledger, frame: Tailored, further: Further, *, shows_lines: bool
+    ) -> None:
+        self._found, self._ledger, self._frame, self._shows_lines = found, ledger, frame, shows_lines
         self._documents, self._form, self._whole = found.documents, ledger.form, found.whole
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
@@ -187,7 +190,7 @@ class Packing:
         :param further_cost: tokens of keywords and suggestions.
         """
         ledger, found = self._ledger, self._found
-        is_large = found.chosen or (ledger.budget or 0) > DEFAULT_BUDGET
+        is_large = found.chosen or ledger.budget > DEFAULT_BUDGET
         totals = accumulate(unit.tokens for unit in found.units)  # counted until they do not fit
         if not is_large or any(total > ledger.left for total in totals):
             return False
@@ -220,7 +223,7 @@ class Packing:
         """Keep the passages that fit, until one does not come as it should."""
         is_open = self._ledger.left > 0
         waiting = deque(self._found.units)
-        beyond = max(0, (self._ledger.budget or MAX_TOKENS) - DEFAULT_BUDGET)
+        beyond = max(0, self._ledger.budget - DEFAULT_BUDGET)
         while waiting:
             left = self._ledger.left
             room = left - self._names
@@ -389,7 +392,8 @@ class Packing:
             elif is_optional:
                 break
         named.sort(key=lambda one: -one[0].score)
-        for at, (unit, one) in enumerate(named[: MAX_LINES if wanted.units else 0]):
+        shown = MAX_LINES if wanted.units and self._shows_lines else 0
+        for at, (unit, one) in enumerate(named[:shown]):
             named[at] = unit, self._with_line(unit, one)
         return tuple(one for _, one in named)
 
@@ -412,7 +416,7 @@ class Packing:
         return least
 
     def _with_line(self, unit: AnswerUnit, one: Pointer) -> Pointer:
-        if unit.ranges or not self._form.shows_lines:
+        if unit.ranges:
             return one
         line = matching_line(self._documents, unit.parts[0])
         full = one if line is None else one._replace(line=line[1])

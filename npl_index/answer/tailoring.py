@@ -186,8 +186,7 @@ def answer(
     form = form.on(documents, tag, verdict.held)
     ledger = Ledger(form, request.token_budget)
     not_found, unreadable = remarks(found, ledger)
-    budget, cost = request.token_budget, ledger.cost(form.named, ADVICE)
-    has_room = budget is None or cost <= budget // ADVICE_DIVISOR
+    has_room = ledger.cost(ledger.form.named, ADVICE) <= ledger.budget // ADVICE_DIVISOR
     frame = Tailored(
         changed=documents.changed,
         content="",
@@ -210,7 +209,7 @@ def answer(
         missing_files=documents.missing or None,
     )
     further = further_parts(found, companions) if form.shows_further else ()
-    packed = Packing(found, ledger, frame, further).pack()
+    packed = Packing(found, ledger, frame, further, shows_lines=form.shows_lines).pack()
     marked = documents.several or isinstance(form, Markdown)
     if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.

@@ -45,7 +45,7 @@ def packed(
         find(asked, on, DEFAULT_WEIGHTS), units=units, whole=whole, piece=whole or 0, best=frozenset({(0, 1)})
     )
     frame = write(asked, on, form).value
-    return Packing(candidates, Ledger(form.on(on), token_budget), frame, ()).pack()
+    return Packing(candidates, Ledger(form.on(on), token_budget), frame, (), shows_lines=False).pack()
 
 
 def numbers(units: Sequence[AnswerUnit]) -> list[int]:
