@@ -212,7 +212,7 @@ class _Cutter:
                 if last == begin or (self.inner and last < self.inner[1]):
                     break
                 end = last
-            piece = documents.part(part.place, chosen=part.chosen, lines=_range_of(tree, begin, end))
+            piece = part.narrowed(_range_of(tree, begin, end))
             if (spent := documents.counter.upper_bound(max(piece.size))) <= room:
                 return piece
             tokens = documents.counter.upper_bound(blocks.tokens[run[1]] - blocks.tokens[run[0]] + self.above)
@@ -409,7 +409,7 @@ def rest_of(documents: DocumentSet, part: SectionPart, piece: SectionPart) -> It
     for span, size in zip(spans, sizes, strict=True):
         if size and not _BLANK.match(source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
-            yield part.shortened(span, Size(tokens, tokens))
+            yield part.narrowed(span, Size(tokens, tokens))
 
 
 def windows(

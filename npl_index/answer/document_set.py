@@ -78,7 +78,7 @@ class SectionPart:
         """The tokens of the text."""
         return self._size or self._documents.size(self)
 
-    def shortened(self, lines: Span, size: Size) -> SectionPart:
+    def narrowed(self, lines: Span, size: Size | None = None) -> SectionPart:
         """Return a different range of the same section's text."""
         return SectionPart(self._documents, self.place, self.chosen, lines, size)
 

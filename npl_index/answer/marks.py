@@ -69,5 +69,4 @@ def mark(path: str, tag: str) -> str:
 
     :param tag: result of :func:`tag_for`.
     """
-    name = escaped(path).replace(">", "&gt;")
-    return f"<!-- {name} #{tag} -->\n" if tag else f"<!-- {name} -->\n"
+    return note(escaped(path).replace(">", "&gt;"), tag)

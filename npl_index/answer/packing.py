@@ -263,7 +263,7 @@ class Packing:
         part, whole = unit.parts[0], self._whole
         # A piece and its remaining parts are named by their lines.
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
-        like = AnswerUnit((part.shortened(lines, part.size),), unit.score, cut=True)
+        like = AnswerUnit((part.narrowed(lines, part.size),), unit.score, cut=True)
         cost, trace = self._ledger.row(like), self._ledger.trace(like)
         room -= cost + 2 * trace  # parts may remain before and after it
         is_long = whole is not None and unit.tokens > whole
@@ -294,37 +294,38 @@ class Packing:
         yield from windows(self._documents, part, most, or_beginning=or_beginning)
         heading = self._documents.tree(part.document).sections[part.section].heading_lines
         if or_beginning and part.lines.start <= heading.start < heading.stop < part.lines.stop:
-            lines = Span(part.lines.start, heading.stop)
-            yield self._documents.part(part.place, chosen=part.chosen, lines=lines)
+            yield part.narrowed(Span(part.lines.start, heading.stop))
 
     def _keep_piece(self, unit: AnswerUnit, piece: SectionPart) -> None:
-        rests = tuple(rest_of(self._documents, unit.parts[0], piece))
-        kept, *rest = (AnswerUnit((one,), unit.score, cut=bool(rests)) for one in (piece, *rests))
+        kept, *rests = self._divided(unit.parts[0], piece, unit.score)
         self._keep(kept, self._ledger.row(kept) + self._ledger.text(kept))
-        self.rests += sorted(rest, key=lambda one: one.tokens, reverse=True)
-        for one in rest:
-            self._set_aside(one)
+        self.rests += rests
+        for rest in rests:
+            self._set_aside(rest)
+
+    def _divided(self, part: SectionPart, piece: SectionPart, score: float) -> Iterator[AnswerUnit]:
+        """Yield the units of a piece and of the remaining parts, longest first."""
+        rests = sorted(rest_of(self._documents, part, piece), key=lambda rest: rest.size.last, reverse=True)
+        for one in (piece, *rests):
+            yield AnswerUnit((one,), score, cut=bool(rests))
 
     def _grow(self, beyond: int) -> None:
         """Use the tokens beyond the default budget for more of the cut units, best first."""
-        whole = {unit.parts[0].place: unit for unit in self._found.units}
+        whole = {unit.parts[0].place: unit.parts[0] for unit in self._found.units}
         for number, kept in enumerate(self.kept):
-            part = whole[kept.parts[0].place].parts[0] if kept.cut else None
-            if part is None:
+            if not kept.cut:
                 continue
-            room = min(beyond, self._ledger.left - self._names) + self._ledger.text(kept)
+            part, cost = whole[kept.parts[0].place], self._ledger.text(kept)
+            room = min(beyond, self._ledger.left - self._names) + cost
             sizes = chain([part], windows(self._documents, part, min(room, max(part.size))))
             larger = next((one for one in sizes if self._form.text(one) <= room), None)
             if larger is None or larger.size.last <= kept.tokens:
                 return
-            rests = tuple(rest_of(self._documents, part, larger))
-            unit = AnswerUnit((larger,), kept.score, cut=bool(rests))
-            cost = self._ledger.text(unit) - self._ledger.text(kept)
+            self.kept[number], *rests = self._divided(part, larger, kept.score)
+            cost = self._ledger.text(self.kept[number]) - cost
             self._ledger.left -= cost
             beyond -= cost
-            self.kept[number] = unit
-            self.rests = [one for one in self.rests if one.parts[0].place != part.place]
-            self.rests += (AnswerUnit((one,), kept.score, cut=True) for one in rests)
+            self.rests = [rest for rest in self.rests if rest.parts[0].place != part.place] + rests
             if rests:
                 return
 

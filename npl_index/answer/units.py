@@ -39,28 +39,21 @@ def choose(
     :returns: the units, and the tokens of the omitted lines.
     """
     chosen = selected_lines(documents, selections, depth)
-    wanted = [
-        (documents.part(place, chosen=True, lines=lines), 1.0)
-        for place, spans in chosen.items()
-        for lines in spans
+    selected = [
+        documents.part(place, chosen=True, lines=lines) for place, spans in chosen.items() for lines in spans
     ]
-    wanted += [(documents.part(hit.place), hit.score.total) for hit in hits if hit.place not in chosen]
+    scores = {hit.place: hit.score.total for hit in hits if hit.place not in chosen}
+    parts: list[SectionPart] = []
     left_out = 0
-    parts: list[tuple[SectionPart, float]] = []
-    for part, score in wanted:
-        rest = [part]
+    for part in (*selected, *map(documents.part, scores)):
         if part.place in known:
-            rest = list(_without(documents, part, known[part.place]))
+            rest = [one for one in _without(part, known[part.place]) if one.size.last]
             left_out += max(0, part.size.last - sum(one.size.last for one in rest))
-        elif part.section and not part.chosen:  # it has at least a heading, and most hits are never counted
-            parts.append((part, score))
-            continue
-        parts += [(one, score) for one in rest if one.size.last]
-    units = [
-        AnswerUnit(group, 1.0) for group in families(documents, [part for part, _ in parts if part.chosen])
-    ]
-    units += [AnswerUnit((part,), score) for part, score in parts if not part.chosen]
-    return units, left_out
+            parts += rest
+        elif (part.section and not part.chosen) or part.size.last:
+            parts.append(part)  # a ranked section has at least a heading, and most are never counted
+    ranked = (AnswerUnit((part,), scores[part.place]) for part in parts if not part.chosen)
+    return [*families(documents, [part for part in parts if part.chosen]), *ranked], left_out
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
@@ -91,36 +84,35 @@ def selected_lines(
     return {place: merged_spans(spans) for place, spans in found.items()}
 
 
-def _without(documents: DocumentSet, part: SectionPart, known: Sequence[Span]) -> Iterator[SectionPart]:
+def _without(part: SectionPart, known: Sequence[Span]) -> Iterator[SectionPart]:
     """Yield the parts that remain after known lines are removed from a part."""
     at = part.lines.start
     for span in (*known, Span(part.lines.stop, part.lines.stop)):
         if at < span.start:
-            lines = Span(at, min(span.start, part.lines.stop))
-            yield documents.part(part.place, chosen=part.chosen, lines=lines)
+            yield part.narrowed(Span(at, min(span.start, part.lines.stop)))
         at = max(at, span.stop)
 
 
-def families(documents: DocumentSet, parts: Sequence[SectionPart]) -> Iterator[tuple[SectionPart, ...]]:
-    """Group the parts of a section with those of its subsections, if all of them are present."""
+def families(
+    documents: DocumentSet, parts: Sequence[SectionPart], score: float = 1.0
+) -> Iterator[AnswerUnit]:
+    """Yield units: the parts of a section with those of its subsections, if all of them are present."""
     whole = {part.place: part for part in parts if documents.is_whole(part)}
     for part in parts:
         if not documents.is_whole(part):
-            yield (part,)
+            yield AnswerUnit((part,), score)
         elif part.place in whole:
-            family = [(part.document, index) for index in documents.tree(part.document).subtree(part.section)]
-            texts = [one for one in family if documents.counts(one[0]).last(one[1])]
-            group = texts if all(one in whole for one in texts) else [part.place]
-            yield tuple(whole.pop(one) for one in group)
+            counts, document = documents.counts(part.document), part.document
+            family = documents.tree(document).subtree(part.section)
+            group = [(document, section) for section in family if counts.last(section)]
+            group = group if whole.keys() >= set(group) else [part.place]
+            yield AnswerUnit(tuple(map(whole.pop, group)), score)
 
 
 def split(documents: DocumentSet, unit: AnswerUnit) -> list[AnswerUnit]:
     """Split a unit into its first section's own text and the sections below it."""
     first, *below = unit.parts
-    return [
-        AnswerUnit((first,), unit.score),
-        *(AnswerUnit(group, unit.score) for group in families(documents, below)),
-    ]
+    return [AnswerUnit((first,), unit.score), *families(documents, below, unit.score)]
 
 
 def content_of(
@@ -230,7 +222,7 @@ def left_out(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[Answ
     """Return units that do not fit, most important first; completely dropped sections are joined again."""
     chosen = [part for unit in dropped for part in unit.parts if part.chosen]
     return [
-        *(AnswerUnit(group, 1.0) for group in families(documents, chosen)),
+        *families(documents, chosen),
         *(unit for unit in dropped if not unit.parts[0].chosen),
     ]
 
