@@ -74,9 +74,9 @@ class Findings:
     :param best: sections of the best hits.
     :param whole: maximum tokens of a unit that is not cut, ``None`` for no limit.
     :param piece: maximum tokens of a piece of a longer one.
+    :param pointers: maximum of optional pointers.
     :param reading: whether selectors with a question, without a budget, choose the units.
     :param exact: sections whose selected text is always complete.
-    :param pointers: maximum of optional pointers.
     :param ranking: ranked sections.
     :param verdict: verdict on the question.
     :param known: excluded lines.
@@ -91,9 +91,9 @@ class Findings:
     best: frozenset[Place]
     whole: int | None
     piece: int
+    pointers: int
     reading: bool
     exact: frozenset[Place]
-    pointers: int
     ranking: Ranking
     verdict: Verdict
     known: Known

@@ -27,7 +27,6 @@ from npl_index.ranking.topics import OTHER_FORM
 from npl_index.ranking.verdict import Verdict, judge
 from npl_index.selectors.filters import ANY, SectionFilter
 from npl_index.selectors.grammar import Selector, compile_selector
-from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, select_in
 
 _PRINTED = re.compile(r'("(?:[^"\\]|\\.)*") [\d,]+\b.*', re.DOTALL)
@@ -109,34 +108,36 @@ class TailorRequest:
                 parameter="context",
                 hint='give context, topics or selectors, e.g. context="review NPL fences"',
             )
-        for name, count, most in (
-            ("topics", len(wanted), MAX_TOPICS),
-            ("selectors", len(written), MAX_SELECTORS),
-            ("exclude", len(known), MAX_EXCLUDED),
+        for name, values, most in (
+            ("topics", wanted, MAX_TOPICS),
+            ("selectors", written, MAX_SELECTORS),
+            ("exclude", known, MAX_EXCLUDED),
         ):
-            if count > most:
-                raise InvalidRequestError(
-                    f"{count} {name} are too many", parameter=name, hint=f"give at most {most}"
-                )
+            number = len(values)
+            _check(number <= most, f"{number} {name} are too many", name, f"give at most {most}")
         for topic in wanted:
-            if len(topic) > MAX_TOPIC_LENGTH:
-                raise InvalidRequestError(
-                    f"the topic {topic[:40]!r}… has {len(topic):,} characters",
-                    parameter="topics",
-                    hint=f"use at most {MAX_TOPIC_LENGTH}; longer text belongs in context",
-                )
-        for name, number in (("token_budget", token_budget), ("depth", depth)):
-            if number is not None and number < 0:
-                raise InvalidRequestError(
-                    f"{name} is {number}", parameter=name, hint="use 0 or more, or leave it out"
-                )
+            problem = f"the topic {topic[:40]!r}… has {len(topic):,} characters"
+            hint = f"use at most {MAX_TOPIC_LENGTH}; longer text belongs in context"
+            _check(len(topic) <= MAX_TOPIC_LENGTH, problem, "topics", hint)
+        for name, value in (("token_budget", token_budget), ("depth", depth)):
+            _check((value or 0) >= 0, f"{name} is {value}", name, "use 0 or more, or leave it out")
         brief = token_budget is None and default_budget > 0 and bool(wanted or (context and context.strip()))
-        token_budget = default_budget if brief and not written else token_budget
-        compiled = tuple(compile_selector(_unprinted(text)) for text in written)
-        excluded = tuple(map(compile_selector, known))
-        reading = brief and bool(written)
-        budget = token_budget or None
-        return cls(context or "", wanted, compiled, excluded, budget, depth, explain, among, reading)
+        return cls(
+            context=context or "",
+            topics=wanted,
+            selectors=tuple(compile_selector(_unprinted(text)) for text in written),
+            exclude=tuple(map(compile_selector, known)),
+            token_budget=(default_budget if brief and not written else token_budget) or None,
+            depth=depth,
+            explain=explain,
+            among=among,
+            reading=brief and bool(written),
+        )
+
+
+def _check(is_valid: bool, problem: str, parameter: str, hint: str) -> None:
+    if not is_valid:
+        raise InvalidRequestError(problem, parameter=parameter, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +236,11 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
 
     :raises SectionNotFoundError: no selector matches.
     """
-    keywords = extract_keywords(request.context)
+    keywords, budget = extract_keywords(request.context), request.token_budget
     documents = replace(documents, wanted=_terms(request, keywords, documents.collection))
-    scope = documents.scope() if request.selectors or request.exclude else None
-    missing = documents.missing
-    selections, failures = _selected(scope, "selectors", request.selectors, missing)
-    excluded, others_failed = _selected(scope, "exclude", request.exclude, missing)
-    known = selected_lines(documents, [one for one, _ in excluded])
+    selections, failures = _selected(documents, "selectors", request.selectors)
+    excluded, others_failed = _selected(documents, "exclude", request.exclude)
+    known = selected_lines(documents, (selected for selected, _ in excluded))
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
     noted = frozenset(hit.place for hit in ranking.hits[:MAX_NOTED])
@@ -251,7 +250,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
     if ranked and not ranking.coverage.words and not any(map(_is_named, ranking.hits[:1])):
         verdict = Verdict((), (), "absent")  # common words alone distinguish only headings ("How to")
-    weak, budget = verdict.state != "held", request.token_budget
+    weak = verdict.state != "held"
     hits: list[Hit] = []
     if ranked and verdict.state != "absent":
         hits = cut(ranking) if budget is None else best_of_each_subject(ranking, documents.collection)
@@ -261,19 +260,19 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
             hits += [hit for hit in cut(ranking, generous=True) if hit not in hits]
         # Sections that stand behind others are only named.
         hits = [hit for hit in hits if hit.document not in ranking.behind] or hits
-    selected = [one for one, _ in selections]
+    selected = [match for match, _ in selections]
     units, excluded_tokens = choose(documents, selected, hits, request.depth, known)
-    exact = [one for one, selector in selections if request.depth is not None or not _is_plain(selector)]
-    pointers = MORE_POINTERS if weak else POINTERS
+    exact = [match for match, selector in selections if request.depth is not None or not _is_plain(selector)]
     named = _others(documents, ranking.hits if ranked else (), units, known)
-    limits = (MAX_WEAK_WHOLE, MAX_WEAK_PASSAGE) if weak else (WHOLE, PIECE)
+    weak_limits, limits = (MAX_WEAK_WHOLE, MAX_WEAK_PASSAGE, MORE_POINTERS), (WHOLE, PIECE, POINTERS)
+    whole, piece, pointers = weak_limits if weak else limits
     return Findings(
         documents=documents,
         units=units,
         others=tuple(islice(named, pointers)),
         best=frozenset(hit.place for hit in ranking.hits[:BEST]) - known.keys(),
-        whole=limits[0] if ranked and budget is not None else None,
-        piece=limits[1],
+        whole=whole if ranked and budget is not None else None,
+        piece=piece,
         reading=request.reading,
         exact=frozenset(selected_lines(documents, exact, request.depth)),
         pointers=pointers,
@@ -321,26 +320,23 @@ def _terms(
 
 
 def _selected(
-    scope: Scope | None, parameter: str, selectors: Sequence[Selector], missing: int
+    documents: DocumentSet, parameter: str, selectors: Sequence[Selector]
 ) -> tuple[list[tuple[Selected, Selector]], tuple[str, ...]]:
-    """Evaluate all selectors; failures are returned unless all fail.
-
-    :param missing: number of files that are not indexed yet, which may have the sections.
-    """
+    """Evaluate all selectors; failures are returned unless all fail."""
     selected: list[tuple[Selected, Selector]] = []
     failures: list[SectionNotFoundError] = []
-    for one in selectors:
-        assert scope is not None
+    for selector in selectors:
+        scope = documents.once("scope", documents.scope)
         try:
-            selected += ((selected_by, one) for selected_by in select_in(scope, one))
+            selected += ((match, selector) for match in select_in(scope, selector))
         except SectionNotFoundError as error:
             message = error.message if parameter == "selectors" else f"{parameter}: {error.message}"
             failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))
     if failures and not selected:
-        raise (
-            SectionNotFoundError(failures[0].message, hint=partial_note(missing)) if missing else failures[0]
-        )
-    return selected, tuple(str(failure) for failure in failures)
+        # A file that is not indexed yet may have the section.
+        hint = partial_note(documents.missing)
+        raise SectionNotFoundError(failures[0].message, hint=hint) if documents.missing else failures[0]
+    return selected, tuple(map(str, failures))
 
 
 def _unprinted(text: str) -> str:
