@@ -85,7 +85,7 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept, Passages, idf, page_factor
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
-from npl_index.ranking.standing import cost_of, reasons
+from npl_index.ranking.standing import COSTS, reasons
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
 from npl_index.ranking.wordlists import RARE
@@ -231,7 +231,7 @@ def rank(
             fits[number], gains[number] = fit
         # A condition on front matter names the documents that are wanted.
         standing = {} if among.fields else _behind(collection, query, passages)
-        costs = np.array([cost_of(standing.get(one)) for one in passages.documents.tolist()])
+        costs = np.array([COSTS.get(standing.get(one, ""), 1.0) for one in passages.documents.tolist()])
         behind = costs.repeat(passages.postings.counts)
         allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
         scored = Scored(passages, concepts, weights, len(asked), headed, gains, behind, allowed)

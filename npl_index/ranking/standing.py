@@ -31,13 +31,12 @@ RETIRED = frozenset({"archived", "deprecated", "draft", "legacy", "obsolete", "r
 FIELDS = ("status", "stale_after", "deprecated", "draft", "archived")
 """Fields of front matter that give a status."""
 
-ASKED = 1.7
-"""Cost of current pages where the question asks for a history, in costs of other reasons. A changelog says
-little about each of many subjects, so the page of the subject fits better.
-"""
+COSTS = {"": 0.0, "current": 1.7, "translation": 0.25}
+"""Relative costs of reasons to stand behind others; those of further reasons are 1.
 
-TRANSLATED = 0.25
-"""Cost of translations of a page where the question tells no language: they fit as well as the page."""
+Where the question asks for a history, the page of the subject fits better than a changelog, which says little
+about each of many subjects. A translation fits as well as its page.
+"""
 
 _CODE = re.compile(
     r"^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1|\Z)|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+"
@@ -295,11 +294,6 @@ def _is_history(path: str) -> bool:
     return _HISTORY.fullmatch(name.rpartition(".")[0] or name) is not None
 
 
-def cost_of(reason: str | None) -> float:
-    """Return the relative cost for standing behind others by a reason, 0 without one."""
-    return 0.0 if reason is None else {"current": ASKED, "translation": TRANSLATED}.get(reason, 1.0)
-
-
 def reasons(
     question: str, documents: Sequence[int], standings: Sequence[Standing], versions: Versions
 ) -> dict[int, str]:
@@ -314,20 +308,20 @@ def reasons(
     asks_history = _ASKED_HISTORY.search(question) is not None
     asks_change = asks_history or _ASKED_CHANGE.search(question) is not None
     known = named.intersection(versions.versions.values())  # others are versions of something else
-    found: dict[int, str] = {}
+    behind: dict[int, str] = {}
     for number, standing in zip(documents, standings, strict=True):
         version = versions.versions.get(number)
         is_older = not asks_change and not known and number in versions.older
         if standing.status and not asks_change:
-            found[number] = standing.status
+            behind[number] = standing.status
         elif language and standing.language and standing.language != language:
-            found[number] = f"language {standing.language}"
+            behind[number] = f"language {standing.language}"
         elif version is not None and (is_older or (known and version not in known)):
-            found[number] = f"version {version}"
+            behind[number] = f"version {version}"
         elif asks_history and versions.history and number not in versions.history:
-            found[number] = "current"
+            behind[number] = "current"
         elif not asks_change and not named and number in versions.history:
-            found[number] = "history"
+            behind[number] = "history"
         elif not language and standing.language and standing.language == versions.translations.get(number):
-            found[number] = "translation"
-    return found
+            behind[number] = "translation"
+    return behind
