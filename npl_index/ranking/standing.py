@@ -304,6 +304,8 @@ def reasons(
     :param versions: versions of all documents.
     """
     language = language_of(question)
+    if all(standing.language != language for standing in standings):
+        language = ""  # no page stands before others
     named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
     asks_history = _ASKED_HISTORY.search(question) is not None
     asks_change = asks_history or _ASKED_CHANGE.search(question) is not None

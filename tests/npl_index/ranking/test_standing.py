@@ -111,6 +111,7 @@ STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Sta
             {0: "current", 1: "current", 2: "language de", 4: "current"},
         ),
         ("How did old pages delete it?", {2: "language de"}),
+        ("Comment le supprimer dans les pages ?", {0: "version 1", 3: "history", 4: "deprecated"}),
         ("snapshot", {0: "version 1", 3: "history", 4: "deprecated"}),
     ],
 )
