@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterator
 from itertools import accumulate, islice, repeat
 from operator import sub
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -34,18 +34,15 @@ _CELLS = frozenset(("inline", "th_open", "td_open"))
 _INDENT = re.compile(r"[ \t]+")
 
 
-class Deadline:
+class Deadline(NamedTuple):
     """A time limit for work on one or several documents.
 
     :param name: the document, for the message.
     :param moment: value of ``time.monotonic()``, or ``None`` for no limit.
     """
 
-    __slots__ = ("moment", "name")
-
-    def __init__(self, name: str, moment: float | None) -> None:
-        self.name = name
-        self.moment = moment
+    name: str
+    moment: float | None
 
     def check(self) -> None:
         """Raise an error once the moment has passed.

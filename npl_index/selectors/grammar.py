@@ -55,7 +55,7 @@ from functools import lru_cache
 from typing import Literal
 
 from npl_index.errors import SelectorSyntaxError, escaped
-from npl_index.selectors.labels import find_control, label, without_controls
+from npl_index.selectors.labels import CONTROL, label, without_controls
 from npl_index.selectors.predicates import LIKELY, Conditions, read_predicate
 
 MAX_LENGTH = 4_096
@@ -156,10 +156,9 @@ def compile_selector(text: str) -> Selector:
 @lru_cache(maxsize=1024)
 def _compile(text: str) -> Selector:
     text = text.translate(_LINE_BREAKS)
-    control = find_control(text)
-    if control is not None:
-        problem = f"control character U+{ord(text[control]):04X}"
-        raise SelectorSyntaxError(problem, without_controls(text), control)
+    if control := CONTROL.search(text):
+        problem = f"control character U+{ord(control[0]):04X}"
+        raise SelectorSyntaxError(problem, without_controls(text), control.start())
     return _Reader(text).selector()
 
 
@@ -192,13 +191,17 @@ def _limit(step: Step) -> str | None:
     return None if step.conditions.lines is None else "lines"
 
 
+@dataclass
 class _Reader:
-    """A parser of one selector, from left to right."""
+    """A parser of one selector, from left to right.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.document = ""  # source of the name the selector starts with
+    :param at: offset of the next character.
+    :param document: source of the name that the selector starts with.
+    """
+
+    text: str
+    at: int = 0
+    document: str = ""
 
     def selector(self) -> Selector:
         self.advance(0)

@@ -10,7 +10,9 @@ from npl_index.markdown.headings import without_anchor
 NAME_LENGTH = 200
 """Characters of a heading that count in comparisons; longer names do not fit into a selector."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""A control character or a lone surrogate."""
+
 _WORD = re.compile(r"[^\s+#]+[+#]*")
 
 
@@ -26,13 +28,7 @@ def heading_label(text: str) -> str:
 
 def without_controls(text: str, mark: str = "\ufffd") -> str:
     """Replace every control character and lone surrogate by a mark."""
-    return _CONTROL.sub(mark, text)
-
-
-def find_control(text: str) -> int | None:
-    """Return the offset of the first control character or lone surrogate."""
-    match = _CONTROL.search(text)
-    return match and match.start()
+    return CONTROL.sub(mark, text)
 
 
 def is_visible(text: str) -> bool:

@@ -14,7 +14,7 @@ from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
-from npl_index.selectors.names import KnownNames, Names, Place
+from npl_index.selectors.names import KnownNames, Names, Place, names_of
 from npl_index.selectors.predicates import Conditions
 
 
@@ -40,7 +40,9 @@ class Scope:
     ) -> None:
         self.trees = trees
         self.clock = clock
-        self._register = register or KnownNames.of(trees)
+        self._register = register or KnownNames(
+            [(tree.name, tree.sections[0].name) for tree in trees], list(map(names_of, trees))
+        )
         self.addresses = [tuple(map(label, own)) for own in addresses] or [()] * len(trees)
         titles = map(self._register.title, range(len(trees)))
         self.names = [

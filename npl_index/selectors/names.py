@@ -160,11 +160,6 @@ class KnownNames:
     def __init__(self, titles: Sequence[tuple[str, str]], names: Sequence[Sequence[Name]]) -> None:
         self._titles, self._names = titles, names
 
-    @classmethod
-    def of(cls, trees: Sequence[SectionTree]) -> KnownNames:
-        """Return the names in some documents, without the terms of headings."""
-        return cls([(tree.name, tree.sections[0].name) for tree in trees], list(map(names_of, trees)))
-
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
         return self._titles[tree]

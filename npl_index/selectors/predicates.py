@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from npl_index.errors import SelectorSyntaxError
 from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
@@ -60,8 +62,13 @@ def read_predicate(text: str, begin: int, conditions: Conditions) -> tuple[Condi
     if match is None:
         raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known: {KNOWN_PREDICATES}")
     word = (match["word"] or "").lower().replace("_", "-")
-    if word in _READERS:
-        conditions = _READERS[word](conditions, match, text, start)
+    if word == "version":
+        conditions = replace(conditions, versions=(*conditions.versions, _version(match, text, start)))
+    elif word in _READERS:
+        name = word or "ordinal"
+        if getattr(conditions, name) is not None:
+            raise SelectorSyntaxError(f"[{word or 'n'}…] is given twice", text, start)
+        conditions = replace(conditions, **{name: _READERS[word](match, text, start)})
     elif word in _TRAITS and match["operator"] is None:
         conditions = replace(conditions, traits=(*conditions.traits, _TRAITS[word]))
     else:
@@ -69,16 +76,14 @@ def read_predicate(text: str, begin: int, conditions: Conditions) -> tuple[Condi
     return conditions, close + 1
 
 
-def _with_ordinal(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _ordinal(match: re.Match[str], text: str, start: int) -> int:
     ordinal = int(match["ordinal"])
     if ordinal == 0:
         raise SelectorSyntaxError("equal headings are counted from 1", text, start)
-    if conditions.ordinal is not None:
-        raise SelectorSyntaxError("only one [n] is allowed", text, start)
-    return replace(conditions, ordinal=ordinal)
+    return ordinal
 
 
-def _with_version(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _version(match: re.Match[str], text: str, start: int) -> VersionTest:
     if match["operator"] not in OPERATORS:
         place = start + (match.end("word") if match["operator"] is None else match.start("operator"))
         hint = "write for example [version>=1.2.0]"
@@ -87,29 +92,25 @@ def _with_version(conditions: Conditions, match: re.Match[str], text: str, start
     if key is None:
         place = start + (match.end("operator") if match["value"] is None else match.start("value"))
         raise SelectorSyntaxError("expected a version such as 1.2.0", text, place)
-    return replace(conditions, versions=(*conditions.versions, VersionTest(match["operator"], key)))
+    return VersionTest(match["operator"], key)
 
 
-def _with_depth(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _depth(match: re.Match[str], text: str, start: int) -> int:
     value = match["value"] or ""
     if match["operator"] != "=" or not (value.isascii() and value.isdigit()):
         hint = "[depth=0] is a heading's own text, [depth=1] has the direct subsections too"
         raise SelectorSyntaxError("expected = and a number", text, start + match.end("word"), hint=hint)
-    if conditions.depth is not None:
-        raise SelectorSyntaxError("[depth=…] is given twice", text, start)
-    return replace(conditions, depth=int(value))
+    return int(value)
 
 
-def _with_lines(conditions: Conditions, match: re.Match[str], text: str, start: int) -> Conditions:
+def _lines(match: re.Match[str], text: str, start: int) -> tuple[int, int]:
     numbers = _LINES.fullmatch(match["value"] or "") if match["operator"] == "=" else None
     if numbers is None or not 0 < int(numbers["first"]) <= int(numbers["last"]):
         hint = "[lines=10-20] is lines 10 to 20 of the file, within the section's own text"
         raise SelectorSyntaxError(
             "expected = and two line numbers", text, start + match.end("word"), hint=hint
         )
-    if conditions.lines is not None:
-        raise SelectorSyntaxError("[lines=…] is given twice", text, start)
-    return replace(conditions, lines=(int(numbers["first"]), int(numbers["last"])))
+    return int(numbers["first"]), int(numbers["last"])
 
 
-_READERS = {"": _with_ordinal, "version": _with_version, "depth": _with_depth, "lines": _with_lines}
+_READERS: dict[str, Callable[..., Any]] = {"": _ordinal, "depth": _depth, "lines": _lines}

@@ -254,7 +254,7 @@ class Settings:
             "home": home,
             "system": _system_folder(),
             "environment": {name: Path(os.environ[name]) for name in SEARCH_PLACES if os.environ.get(name)},
-            "vocabulary_folders": vocabulary_folders(os.environ),
+            "vocabulary_folders": vocabulary_folders(),
             "sources": sources,
             # Clients and services start servers in the home folder or above, which is not meant to be served.
             "search_cwd": not home.resolve().is_relative_to(cwd),
