@@ -83,7 +83,6 @@ _COUNTERS = (
     ("worklog_session", "number", "entry_count", "worklog_entry", "session_number"),
     ("worklog_agent", _AGENT, "entry_count", "worklog_entry", _AGENT),
     ("mailbox", "persona", "total", "notification", "persona"),
-    ("mailbox", "persona", "unread", "notification WHERE read_at IS NULL", "persona"),
 )
 """Stored numbers of rows, on which lists rely: table, key, column, counted rows, and the column of those with
 the key."""

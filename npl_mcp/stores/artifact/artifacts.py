@@ -257,10 +257,8 @@ def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifa
     :param archived: whether to archive it.
     """
     row = require(tx, artifact_id)
-    moment = row["archived_at"]
-    if archived != (moment is not None):
-        moment = tx.now if archived else None
-        tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"])
+    moment = (row["archived_at"] or tx.now) if archived else None
+    tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=row["id"])
     return ArchivedArtifact(row["id"], row["name"], moment)
 
 

@@ -82,9 +82,9 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
         return ()
     whom = {"room": event.room_id, "personas": personas}
     sql = (
-        "INSERT INTO mailbox (persona, total, unread)"
-        " SELECT persona, 1, 1 FROM member WHERE room_id = :room AND persona IN :personas"
-        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1, unread = mailbox.unread + 1"
+        "INSERT INTO mailbox (persona, total)"
+        " SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas"
+        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"
     )
     tx.run(sql, **whom)
     sql = (
@@ -106,14 +106,10 @@ def read(
     :returns: a page; its total counts all matching notifications.
     :raises RecordNotFoundError: the persona is unknown in all rooms, so a wait would never end.
     """
-    order, values = "DESC" if since is None else "ASC", {"persona": persona, "since": since}
-    which = "notification.persona = :persona" + (" AND read_at IS NULL" if unread_only else "")
-    if since:
-        which += " AND notification.id > :since"
-        total = tx.value(f"SELECT count(*) FROM notification WHERE {which}", **values)
-    else:
-        column = "unread" if unread_only else "total"
-        total = tx.value(f"SELECT {column} FROM mailbox WHERE persona = :persona", **values) or 0
+    order, values = "DESC" if since is None else "ASC", {"persona": persona, "since": since or 0}
+    which = "notification.persona = :persona AND notification.id > :since"
+    which += " AND read_at IS NULL" if unread_only else ""
+    total = tx.value(f"SELECT count(*) FROM notification WHERE {which}", **values)
     if not total:
         rooms.require_known(tx, persona)
         checks.known_cursor(since or 0, tx.value("SELECT max(id) FROM notification"))
@@ -137,12 +133,7 @@ def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -
     :raises RecordNotFoundError: the notification does not exist.
     """
     which, values = conditions(id=("id = :id", notification_id), whose=("persona = :whose", whose))
-    sql = f"UPDATE notification SET read_at = :moment WHERE {which} AND read_at IS NULL RETURNING persona"
-    persona = tx.value(sql, moment=tx.now, **values)
-    if persona is not None:
-        tx.run("UPDATE mailbox SET unread = unread - 1 WHERE persona = :persona", persona=persona)
-        return MarkedRead(notification_id, tx.now)
     hint = "chat_get_notifications lists them"
     missing = RecordNotFoundError(f"there is no notification {notification_id}", hint=hint)
-    sql = f"SELECT read_at FROM notification WHERE {which}"
-    return MarkedRead(notification_id, tx.require(missing, sql, **values)["read_at"])
+    sql = f"UPDATE notification SET read_at = coalesce(read_at, :moment) WHERE {which} RETURNING read_at"
+    return MarkedRead(notification_id, tx.require(missing, sql, moment=tx.now, **values)["read_at"])

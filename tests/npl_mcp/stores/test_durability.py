@@ -72,7 +72,7 @@ HARMS: dict[str, tuple[str, ...]] = {
     ),
     "miscounted": (
         "UPDATE event SET position = position + 50 WHERE id = 4",
-        "UPDATE mailbox SET unread = 0",
+        "UPDATE mailbox SET total = 0",
         "UPDATE worklog_session SET entry_count = entry_count + 1",
     ),
     "stray or changed contents": (
