@@ -10,7 +10,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
-from npl_index.markdown.traits import FLAGS, TraitFilter, Traits
+from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App, Gathered
 from npl_mcp.app.document_sets import NotIndexedError
@@ -58,11 +58,6 @@ class FolderEntry:
     tokens: int | None
     title: str | None = None
     missing_files: int | None = None
-
-
-def trait_names(traits: Traits) -> tuple[str, ...]:
-    """Return the names of a text's traits."""
-    return tuple(sorted(name.removeprefix("has_") for name in FLAGS if getattr(traits, name)))
 
 
 def title_of(tree: SectionTree) -> str | None:

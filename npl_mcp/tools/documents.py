@@ -67,7 +67,6 @@ class OutlineRow:
     :param start_line: number of its first line, from 1.
     :param tokens: tokens, subsections included.
     :param own_tokens: tokens of its own text.
-    :param traits: traits of its own text.
     """
 
     index: int
@@ -79,7 +78,6 @@ class OutlineRow:
     start_line: int
     tokens: int
     own_tokens: int
-    traits: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,6 @@ class FileView:
     :param next: number of the first section after ``items``; absent at the end.
     :param tokens: tokens of the file.
     :param token_counter: name of the token counter.
-    :param traits: traits of the file.
     :param version: version of the document, if it has one.
     :param status: status of a retired document by its front matter.
     :param definitions: lines that define its links.
@@ -131,7 +128,6 @@ class FileView:
     next: int | None
     tokens: int
     token_counter: str
-    traits: tuple[str, ...]
     version: str | None
     status: str | None
     definitions: str | None
@@ -228,7 +224,6 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         next=stop if stop < len(rows) else None,
         tokens=rows[0].tokens,
         token_counter=gathered.counter.name,
-        traits=places.trait_names(top.whole_traits),
         version=top.version,
         status=gathered.status(0) or None,
         definitions=_definitions(tree),
@@ -262,7 +257,6 @@ def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> lis
             start_line=section.own.start + 1,
             tokens=counts.total(tree.subtree(section.index)),
             own_tokens=counts.last(section.index),
-            traits=places.trait_names(section.own_traits),
         )
         for section in tree.sections
     ]

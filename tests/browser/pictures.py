@@ -13,6 +13,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from npl_mcp.web.browsers import NAME_COOKIE, as_cookie
 from tests.browser import fill_stores
 from tests.browser.conftest import launched
 from tests.browser.fill_changes import fill_changes
@@ -56,6 +57,7 @@ def main() -> None:
         with closing(sqlite3.connect(Path(folder) / "data" / "npl.db")) as database, database:
             database.execute(SPREAD)
         page = browser.new_page(viewport=SIZE, color_scheme="light")
+        page.context.add_cookies([{"name": NAME_COOKIE, "value": as_cookie("cleo"), "url": site.url}])
         for name, path in PAGES.items():
             answer = page.goto(site.url + path)
             assert answer is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -23,9 +22,6 @@ SHOWN = 100
 
 LINES = 1_000
 """Maximum lines of a text on a page."""
-
-_PLAIN = frozenset({".md", ".markdown", ".txt", ".csv", ".log", ".json", ".yaml", ".yml", ".toml"})
-"""Extensions of texts that no program runs."""
 
 _CONFINED = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 """A stricter policy than that of other pages; the other headers of pages still apply."""
@@ -64,7 +60,6 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
     first = "source" if review_id or visit.text("line") or comments or offset else "rendered"
     return {
         "about": about,
-        "picture": "media_type" in about,
         "markdown": is_markdown,
         "view": "rendered" if is_markdown and visit.text("view", first) == "rendered" else "source",
         "is_text": lines is not None,
@@ -173,12 +168,10 @@ async def file(visit: Visit) -> Response:
     )
     content, filename = base64.b64decode(got["file_content"]), got["filename"]
     kind = picture_type(content)
-    plain = os.path.splitext(filename.lower())[1] in _PLAIN and b"\0" not in content  # noqa: PTH122 - a name
     use = "inline" if kind else "attachment"
     named = f"{use}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
-    media = kind or ("text/plain; charset=utf-8" if plain else "application/octet-stream")
-    # Starlette adds a charset only to text types.
-    return Response(content, 200, {**_CONFINED, "Content-Disposition": named}, media)
+    headers = {**_CONFINED, "Content-Disposition": named}
+    return Response(content, 200, headers, kind or "application/octet-stream")
 
 
 async def _own_review(visit: Visit) -> int:

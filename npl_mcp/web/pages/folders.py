@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -89,7 +89,7 @@ def _sections(file: Data, view: str, line: int | None) -> list[Data]:
 
     :param line: the line of the file to mark in the source.
     """
-    leads, levels = _leading(file["crumbs"]), Levels(2)
+    leads, levels = _leading(file), Levels(2)
     definitions = file.get("definitions", "")
     sections = []
     for item in file["items"]:
@@ -110,12 +110,10 @@ def _marked(text: str, line: int) -> tuple[str, str, str]:
     return "".join(lines[:line]), lines[line], "".join(lines[line + 1 :])
 
 
-def _leading(crumbs: Sequence[Mapping[str, str]]) -> Callable[[str], str | None]:
-    """Return a function from a link of a file to its target: a page of a document, or another site.
-
-    :param crumbs: the folders above the file.
-    """
-    root, folder = crumbs[0]["address"], crumbs[-1]["address"]
+def _leading(file: Data) -> Callable[[str], str | None]:
+    """Return a function from a link of a file to its target: a page of a document, or another site."""
+    root, folder = file["crumbs"][0]["address"], file["crumbs"][-1]["address"]
+    shown = {item["row"]["anchor"] for item in file["items"]}
     inside = folder[len(root) :].lstrip("/")
 
     def leads(url: str) -> str | None:
@@ -125,7 +123,7 @@ def _leading(crumbs: Sequence[Mapping[str, str]]) -> Callable[[str], str | None]
         path = unquote(path.partition("?")[0])
         place = f"#{ANCHOR}{anchor}" if anchor else ""
         if not path:
-            return place or None
+            return place if anchor in shown else to_document(file["address"]) + place
         whole = posixpath.normpath(posixpath.join("" if path.startswith("/") else inside, path.lstrip("/")))
         _, suffix = posixpath.splitext(whole)
         if whole.startswith("..") or suffix.lower() not in ("", *_MARKDOWN):

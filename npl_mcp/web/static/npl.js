@@ -236,6 +236,39 @@ document.addEventListener("click", (event) => {
   form.elements.comment.focus();
 });
 
+// Replaced lines of a comparison have marks at their changed words: all between a common beginning and end.
+const markWords = (code, other) => {
+  const [words, others] = [code, other].map((line) => line.textContent.split(/(?<=\s)|(?=\s)/));
+  const most = Math.min(words.length, others.length);
+  let start = 0, end = 0;
+  while (start < most && words[start] === others[start]) start += 1;
+  while (end < most - start && words.at(-1 - end) === others.at(-1 - end)) end += 1;
+  if (!start && !end) return;
+  const mark = document.createElement("mark");
+  mark.textContent = words.slice(start, words.length - end).join("");
+  code.replaceChildren(words.slice(0, start).join(""), mark, words.slice(words.length - end).join(""));
+};
+const markPairs = (removed, added) => {
+  for (const [at, line] of removed.entries()) {
+    if (!added[at]) return;
+    const old = line.cloneNode(true);
+    markWords(line, added[at]);
+    markWords(added[at], old);
+  }
+};
+for (const table of document.querySelectorAll(".diff")) {
+  let removed = [], added = [];
+  for (const row of table.rows) {
+    const cell = row.querySelector(".removed, .added");
+    if (!cell || (cell.matches(".removed") && added.length)) {
+      markPairs(removed, added);
+      [removed, added] = [[], []];
+    }
+    if (cell) (cell.matches(".removed") ? removed : added).push(cell.querySelector("code"));
+  }
+  markPairs(removed, added);
+}
+
 // A reply uses the message box of the page.
 const quote = (form, id, words) => {
   if (!form.elements.reply_to_id) return;

@@ -18,7 +18,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     for name, other in (("docs", "more"), ("more", "docs")):
         (folder / name).mkdir()
-        text = f"# {name}\n\nTo [the other](../{other}/{other}.md).\n"
+        text = f"# {name}\n\nTo [the other](../{other}/{other}.md).\n\n## End\n\n[Back](#{name})\n"
         (folder / name / f"{name}.md").write_text(text, encoding="utf-8")
     sights = {
         "all": Permissions(),
@@ -61,6 +61,15 @@ def test_a_filter_sees_all_folders_of_the_caller(site: Site) -> None:
 def test_links_lead_only_to_what_the_caller_sees(site: Site) -> None:
     path = "/documents/health.json?file=docs.md&check=broken"
     assert [site.data(who, path)["total"] for who in ("all", "docs")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "target"), [("", "#s-docs"), ("?selector=%23%23+End", "/documents/docs.md#s-docs")]
+)
+def test_a_link_within_a_document_leads_to_its_section(site: Site, query: str, target: str) -> None:
+    """A page that begins with a later section leads to the page of the whole document."""
+    links = Shown(site.get("all", f"/documents/docs.md{query}")).all("a")
+    assert [link.get("href") for link in links if link.text == "Back"] == [target]
 
 
 @pytest.mark.parametrize("view", ["both", "links", "none"])
