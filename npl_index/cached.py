@@ -12,7 +12,7 @@ else:
     class cached_property:  # noqa: N801
         """``functools.cached_property`` as of Python 3.12, without its earlier lock.
 
-        Before 3.12, one lock served all objects of a class: a long computation for one document held up all
+        Before 3.12, one lock served all objects of a class: a long computation for one document blocked all
         other threads for its whole duration.
         """
 

@@ -67,7 +67,7 @@ _DECLARABLE = re.compile(r"[^\s/.{}<>()$|\\][^\s{}<>()$|\\]*")
 
 @dataclass(frozen=True, slots=True)
 class LoadedItem:
-    """Origin of one loaded item.
+    """Origin of a loaded item.
 
     :param name: the item's name, as requested or as matched by a pattern.
     :param kind: name of its kind.
@@ -141,7 +141,7 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The items to load of one kind.
+    """The items to load of a kind.
 
     :param kind: name or short name of the kind.
     :param items: names and patterns, separated by commas.
@@ -313,7 +313,7 @@ def list_agents(library: Library) -> tuple[AgentInfo, ...]:
 
 
 def _agent(library: Library, name: str, file: DocumentFile) -> AgentInfo:
-    """Describe one agent; a file that cannot be read is listed by its name alone."""
+    """Describe an agent; a file that cannot be read is listed by its name alone."""
     try:
         text = text_of(library.read(file))
     except errors.NPLError:
@@ -375,7 +375,7 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
 
 
 def _load_item(library: Library, kind: Kind, name: str, file: DocumentFile) -> tuple[LoadedItem, str]:
-    """Read one item and put its patch before its text."""
+    """Read an item and put its patch before its text."""
     document = library.read(file)
     text = text_of(document)
     patch = library.find_patch(kind, name)

@@ -64,7 +64,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """One notation that a text uses.
+    """A notation that a text uses.
 
     :param name: name of the notation.
     :param category: its category.

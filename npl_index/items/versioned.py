@@ -27,7 +27,7 @@ from npl_index.selectors.versions import NO_VERSION, version_key
 
 @dataclass(frozen=True, slots=True)
 class VersionedSection:
-    """One versioned section of a text.
+    """A versioned section of a text.
 
     :param name: the name in its header.
     :param version: the version in its header, ``0.0.0`` without one.
@@ -66,7 +66,7 @@ class VersionComparison:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One replaced or added section.
+    """A replaced or added section.
 
     :param name: name of the section.
     :param before: the previous version, ``None`` if the section was not installed.

@@ -52,7 +52,7 @@ class ItemFolder:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of item.
+    """A kind of item.
 
     :param name: the kind, as ``resource_type`` spells it.
     :param alias: its short name on the command line.

@@ -98,7 +98,7 @@ def read_document(file: DocumentFile, max_bytes: int, npl: tuple[str, ...] = ())
 
 
 class Library:
-    """The Markdown files under some roots: finds, checks and reads them.
+    """The Markdown files below the given roots: finds, checks and reads them.
 
     Every call checks the file system.
 
@@ -362,7 +362,7 @@ class Library:
         return None
 
     def find_items(self, kind: Kind, pattern: str) -> dict[str, DocumentFile]:
-        """Find one item by name, or all items that match a pattern.
+        """Find an item by name, or all items that match a pattern.
 
         In a pattern, dots and slashes separate folders: ``*`` is the top level, ``syntax.*`` one folder,
         ``**`` or ``**.*`` all folders.

@@ -232,7 +232,7 @@ class Folder:
         return None
 
     def _holds(self, name: str, data: bytes) -> bool:
-        """Return whether a file has exactly some content, and no program has it open for writing."""
+        """Return whether a file has exactly the given content, and no program has it open for writing."""
         with os.fdopen(self.open(name), "rb") as file:
             return not is_being_written(file.fileno()) and file.read(len(data) + 1) == data
 

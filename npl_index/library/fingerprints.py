@@ -58,7 +58,7 @@ def entry_state(path: str) -> tuple[int, ...]:
 
 
 def settled_states(*paths: str) -> tuple[tuple[int, ...], ...] | None:
-    """Return the states of some paths; ``None`` without the first, or if a later change might not show."""
+    """Return the states of paths; ``None`` without the first, or if a later change might not show."""
     now, states = time.time_ns(), tuple(map(entry_state, paths))
     settled = all(is_settled(stamp, now) for state in states for stamp in state[:2])
     return states if states[0] and settled else None

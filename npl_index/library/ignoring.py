@@ -30,7 +30,7 @@ _NEGATED = re.compile(r"(?<!\\)\[\^")
 
 
 class Rule(NamedTuple):
-    """One line.
+    """The rule of a line.
 
     :param pattern: pattern of paths below the folder of its file.
     :param ignores: false for a line with ``!``.

@@ -81,7 +81,7 @@ class PathPattern:
         return bool(self._after(segments) - {len(self.parts)})
 
     def _after(self, segments: Sequence[str]) -> set[int]:
-        """Return the numbers of the parts that may come after some segments."""
+        """Return the numbers of the parts that may come after the given segments."""
         numbers = self._with_next({0})
         for segment in segments:
             parts = [(number, part) for number in numbers for part in self.parts[number : number + 1]]

@@ -75,7 +75,7 @@ def check_name(value: str, parameter: str) -> None:
 
 
 def has_suffix(path: str, suffixes: tuple[str, ...]) -> bool:
-    """Return whether a file is of the kind with some suffixes; case is ignored.
+    """Return whether a file is of the kind with these suffixes; case is ignored.
 
     A question file would be the best hit for its own questions, so it is of the kind
     :data:`QUESTION_SUFFIXES` alone.

@@ -141,7 +141,7 @@ class _Walk:
 
 
 class Roots:
-    """The folders below which files may be found, in order.
+    """The folders with the files, in order.
 
     :param roots: a file belongs to the first root that contains it.
     :param limits: bounds on one walk.
@@ -252,7 +252,7 @@ class Roots:
         return file
 
     def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
-        """Yield the paths of some files below each root, and of their folders, from a short walk."""
+        """Yield the paths of a sample of files below each root, and of their folders, from a short walk."""
         for root in self:
             with suppress(errors.DocumentTooLargeError):
                 for _, file in self.walk(root.path, None, suffixes, _SAMPLE):
@@ -448,7 +448,7 @@ def refuse_questions(path: str, text: str) -> None:
     """Refuse a question file.
 
     :param text: the path as the caller gave it.
-    :raises UnreadableDocumentError: it is one.
+    :raises UnreadableDocumentError: it is a question file.
     """
     if references.has_suffix(path, references.QUESTION_SUFFIXES):
         problem = f"{text!r} holds questions and the sections that answer them; it is not served"

@@ -55,7 +55,7 @@ _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field, with offsets in the front matter.
+    """A field, with offsets in the front matter.
 
     :param name: its key.
     :param value: text, or a list or mapping of texts.
@@ -149,7 +149,7 @@ def divide(text: str) -> tuple[str, str]:
 
 
 def texts_of(front: str, names: Sequence[str]) -> list[str]:
-    """Return the texts of some fields, in the order of the names; a list counts as its texts.
+    """Return the texts of fields, in the order of the names; a list counts as its texts.
 
     :param front: result of :func:`find_front_matter`; text after :data:`MAX_YAML` is ignored.
     """

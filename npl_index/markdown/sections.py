@@ -30,13 +30,14 @@ from npl_index.markdown.traits import Traits, count_words, is_example
 _TRAIT_OF = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 _LINE_END = re.compile(rb"\r\n?|\n|(?<=[^\r\n])\Z")
-_PIECE = re.compile(rf"(?s:.{{1,{1 << 20}}})\S*")  # and the rest of its last word
+# A text whose words are counted together, since they take memory, and the rest of its last word.
+_PIECE = re.compile(rf"(?s:.{{1,{1 << 20}}})\S*")
 _TITLE_FIELDS = ("title", "linkTitle", "sidebar_label")
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
 
 
 DIGEST_LENGTH = 8
-"""Hexadecimal digits of a digest; the chance that two different texts share one is one in four billion."""
+"""Hexadecimal digits of a digest; two different texts share a digest with a chance of 1 to four billion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One node of the tree.
+    """A node of the tree.
 
     Node 0 is the document (level 0); its own text is the text before the first heading. In a file with
     several versioned NPL sections, each of them, and text between them that belongs to none, is a further
@@ -375,7 +376,8 @@ def _sections(
     own_traits = []
     for opening in openings:
         clock.check()
-        words = _count_words(text.source, text.starts[opening.start], text.starts[opening.stop])
+        pieces = _PIECE.finditer(text.source, text.starts[opening.start], text.starts[opening.stop])
+        words = sum(count_words(piece[0]) for piece in pieces)
         own_traits.append(Traits._make([*(name in opening.traits for name in Traits._fields[:-1]), words]))
     whole_traits = own_traits.copy()
     for index in range(len(openings) - 1, 0, -1):
@@ -393,8 +395,3 @@ def _sections(
         related = parents[index] if index else None, tuple(children[index])
         result.append(Section(index, *named, *lines, *related, own_traits[index], whole_traits[index]))
     return tuple(result)
-
-
-def _count_words(source: str, start: int, stop: int) -> int:
-    """Count the words in pieces, because the words of a piece take memory."""
-    return sum(count_words(piece[0]) for piece in _PIECE.finditer(source, start, stop))

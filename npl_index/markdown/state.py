@@ -89,7 +89,7 @@ def in_turns(numbers: Iterator[int]) -> array[int]:
 
 
 class BlockState(StateBlock):
-    r"""markdown-it's state, over lines already found, with a deadline.
+    r"""markdown-it's state, over known lines, with a deadline.
 
     ``tokens`` receives one token for each block that an index needs, in document order: headings (those
     outside containers with their source text in ``content``), fences, indented code, tables, thematic
@@ -190,7 +190,7 @@ class BlockState(StateBlock):
         return self.sCount[line] - self.blkIndent >= 4
 
     def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:  # noqa: ARG002, N802, N803
-        """Return the text of some lines unchanged; only headings outside containers need it."""
+        """Return the text of lines unchanged; only headings outside containers need it."""
         return self.src[self.bMarks[begin] : self.eMarks[end - 1]]
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
@@ -207,7 +207,10 @@ class BlockState(StateBlock):
         if nesting > 0:
             self.level += 1
         if ttype == "heading_close" and not level:
-            self._end_heading()
+            # The rule has written the heading's text into the shared token.
+            self.tokens[-1].content = self._unrecorded.content
+            self._headings += 1
+            check_count(self._deadline.name, self._headings + 1, "sections")
         if ttype not in _RECORDED and (nesting < 0 or not self.complete or ttype in _CELLS):
             return self._unrecorded
         token = Token(ttype, tag, nesting, level=level)
@@ -222,9 +225,3 @@ class BlockState(StateBlock):
         token.map = [start, stop]
         self.line = stop
         return token
-
-    def _end_heading(self) -> None:
-        """Keep a heading's text, which its rule wrote into the shared token."""
-        self.tokens[-1].content = self._unrecorded.content
-        self._headings += 1
-        check_count(self._deadline.name, self._headings + 1, "sections")

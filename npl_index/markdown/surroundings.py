@@ -138,7 +138,7 @@ class Surroundings:
         return kept
 
     def _serving(self, first: int, stop: int) -> frozenset[int]:
-        """Return the lines of nothing but marks whose partners stand outside of some lines."""
+        """Return the lines that hold only marks whose partners are outside of a range of lines."""
         marks, pairs = self._marks
         by_line: dict[int, list[int]] = defaultdict(list)
         inside = frozenset(range(first, stop))
@@ -174,7 +174,7 @@ class Surroundings:
                 yield line
 
     def _uses(self, inside: range) -> tuple[frozenset[str], str]:
-        """Return the labels in brackets outside of some lines, and the text there."""
+        """Return the labels in brackets outside of a range of lines, and the text there."""
         text = "\n".join(self._shown[: inside.start] + self._shown[inside.stop :])
         text = _CODE_SPAN.sub("", text)
         return frozenset(normalizeReference(label) for label in _USE.findall(text)), text
@@ -244,7 +244,7 @@ class Surroundings:
         return lists and self._is_tight(block) and below._is_tight(first)
 
     def _partners(self, inside: range) -> list[tuple[_Mark, str, object]]:
-        """Return the marks outside of some lines, each with its name and the number of its partner there."""
+        """Return the marks outside of a range of lines, with their names and their partners' numbers."""
         marks, pairs = self._marks
         numbers = (number for number, mark in enumerate(marks) if mark.line not in inside)
         places = {number: place for place, number in enumerate(numbers)}

@@ -57,7 +57,7 @@ def count_words(text: str) -> int:
 
 
 class Traits(NamedTuple):
-    """Content of one stretch of text.
+    """Content of a stretch of text.
 
     :param has_examples: holds a fence labelled as an example (``example``, ``examples``,
         ``input-example``, ``output-example``, and the like).

@@ -62,7 +62,7 @@ MAX_LENGTH = 4_096
 """Maximum characters of a selector."""
 
 MAX_STEPS = 32
-"""Maximum steps of one side of a selector."""
+"""Maximum steps of each side of a selector."""
 
 _HINT_QUOTES = 'if the name continues after a quotation, put the whole name in quotes, with \\" inside'
 _HINT_ONE_OPERATOR = "write one > or // between two names"
@@ -91,7 +91,7 @@ Combinator = Literal["start", "child", "descendant"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One element of a path.
+    """An element of a path.
 
     :param combinator: the sections to search: documents first (``start``), the direct children, or all
         descendants of the previous step's sections (of all documents in the first step).
@@ -193,7 +193,7 @@ def _limit(step: Step) -> str | None:
 
 @dataclass
 class _Reader:
-    """A parser of one selector, from left to right.
+    """A parser of a selector, from left to right.
 
     :param at: offset of the next character.
     :param document: source of the name that the selector starts with.
@@ -401,7 +401,7 @@ class _Reader:
         return spaces.end() if spaces else i
 
     def advance(self, count: int) -> None:
-        """Skip some characters and the spaces after them."""
+        """Skip characters and the spaces after them."""
         self.at = self.after_spaces(self.at + count)
 
     def error(self, problem: str, at: int | None = None, *, hint: str | None = None) -> SelectorSyntaxError:

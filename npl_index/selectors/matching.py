@@ -1,4 +1,4 @@
-"""Resolution of one step of a selector to sections of the searched trees."""
+"""Resolution of a step of a selector to sections of the searched trees."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Scope:
         return self.trees[place[0]].sections[place[1]]
 
     def everything(self, trees: Iterable[int]) -> list[Place]:
-        """Return all sections of some trees, the documents included."""
+        """Return all sections of trees, the documents included."""
         return [(tree, index) for tree in trees for index in range(self._register.size(tree))]
 
     def follow(self, step: Step, context: Sequence[Place]) -> list[Place]:
@@ -145,7 +145,7 @@ class Scope:
         return called or self.like(trees, name)
 
     def like(self, trees: Iterable[int], name: str) -> list[Place]:
-        """Return the sections of some trees, the documents included, whose names may resemble a name."""
+        """Return the sections of trees, the documents included, whose names may resemble a name."""
         searched = set(trees)
         inside = {place for place in self._near(name) or () if place[0] in searched}
         return sorted(inside.union((tree, 0) for tree in searched))
@@ -229,6 +229,6 @@ class Scope:
         return all(test.holds(self.hierarchy(tree).version(index)) for test in conditions.versions)
 
     def versions(self, places: Iterable[Place]) -> list[str]:
-        """Return the versions that apply to some sections, each once."""
+        """Return the versions that apply to sections, each once."""
         versions = (self.hierarchy(tree).version(index) for tree, index in places)
         return list(dict.fromkeys(filter(None, versions)))

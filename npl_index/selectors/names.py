@@ -76,7 +76,7 @@ def kind_of(section: Section) -> int:
 
 
 def bits_of(traits: Iterable[str]) -> int:
-    """Return the bits for some traits."""
+    """Return the bits for traits."""
     return sum((LEVEL + 1) << FLAGS.index(name) for name in set(traits))
 
 
@@ -117,7 +117,7 @@ def copy_digest(text: str, *, is_code: bool) -> int:
 
 
 class Names(Protocol):
-    """The names of some documents' sections, available without reading the documents."""
+    """The names of documents' sections, available without reading the documents."""
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
@@ -135,7 +135,7 @@ class Names(Protocol):
         """Return the sections whose name, visible or as written, has a folded form with this prefix."""
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Place]:
-        """Return the sections of a level whose own text has some traits, in document order."""
+        """Return the sections of a level whose own text has all given traits, in document order."""
 
     def spelt(self) -> Iterable[str]:
         """Return the different headings, each as its terms."""
@@ -144,7 +144,7 @@ class Names(Protocol):
         """Return the sections whose heading has these terms, with the folded forms of their names."""
 
     def spelt_with(self, words: Collection[str]) -> Iterable[str]:
-        """Return the headings, each as its terms, with one of some words."""
+        """Return the headings, each as its terms, with any of the words."""
 
     def is_unique(self, level: int, label: str) -> bool:
         """Return whether exactly one section has a level and a label."""
@@ -184,7 +184,7 @@ class KnownNames:
         )
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterator[Place]:
-        """Return the sections of a level whose own text has some traits, in document order."""
+        """Return the sections of a level whose own text has all given traits, in document order."""
         bits = bits_of(traits)
         return self._matching(lambda name: name.kind & bits == bits and level in (None, name.level))
 
@@ -197,7 +197,7 @@ class KnownNames:
         return [(place, self.name(place)[1]) for place in self._spelt.get(spelt, ())]
 
     def spelt_with(self, words: Collection[str]) -> Iterator[str]:
-        """Return the headings, each as its terms, with one of some words."""
+        """Return the headings, each as its terms, with any of the words."""
         return (spelt for spelt in self._spelt if not set(words).isdisjoint(spelt.split(" ")))
 
     def is_unique(self, level: int, label: str) -> bool:

@@ -23,7 +23,7 @@ _MAX_SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """One match of a selector.
+    """A match of a selector.
 
     :param tree: position of the tree among the given trees.
     :param head: first section that matched.
@@ -110,7 +110,7 @@ def _ranges(scope: Scope, selector: Selector, starts: Iterable[Place]) -> tuple[
 
 
 def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterable[int]) -> list[Place]:
-    """Walk a path from some documents."""
+    """Walk a path from documents."""
     context = [(tree, 0) for tree in trees]
     for number, step in enumerate(steps):
         places = scope.follow(step, context)
@@ -286,7 +286,7 @@ def _unknown(predicate: str) -> str:
 
 
 def _source_of(selector: Selector, steps: Sequence[Step]) -> str:
-    """Return some steps of a selector as written."""
+    """Return steps of a selector as written."""
     return selector.text[steps[0].start : steps[-1].stop]
 
 

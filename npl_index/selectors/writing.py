@@ -51,7 +51,7 @@ def narrowed(selector: str, *, own: bool = False, lines: Span | None = None) -> 
     """Narrow the selector of a section.
 
     :param own: to the section's own text.
-    :param lines: to some lines of its own text.
+    :param lines: to a range of lines of its own text.
     """
     if lines is not None:
         return f"{selector} [lines={lines.start + 1}-{lines.stop}]"
