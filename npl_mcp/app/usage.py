@@ -78,18 +78,18 @@ def sent(app: App, file: str) -> Counter[str]:
 def unanswered(app: App) -> list[OpenQuestion]:
     """Return the questions without a full answer, or asked again in other words; the most frequent first."""
     groups: dict[frozenset[str], list[LoggedCall]] = {}
-    again: dict[frozenset[str], list[str]] = {}
+    repetitions: dict[frozenset[str], list[str]] = {}
     following: dict[str, LoggedCall] = {}
     for call in latest(app, "asked"):
         words = frozenset(terms(call.context or ""))
         after = following.get(call.who)
         following[call.who] = call
         if after is not None and _is_repeated(call, after, words):
-            again.setdefault(words, []).append(after.context or "")
+            repetitions.setdefault(words, []).append(after.context or "")
         elif call.outcome == "found":
             continue
         groups.setdefault(words, []).append(call)
-    opened = (_joined(same, again.get(words, ())) for words, same in groups.items())
+    opened = (_joined(same, repetitions.get(words, ())) for words, same in groups.items())
     return sorted(opened, key=lambda question: -question.times)
 
 
@@ -104,9 +104,9 @@ def _is_repeated(call: LoggedCall, after: LoggedCall, words: frozenset[str]) -> 
     return repeats and words != others and after.created_at <= later(call.created_at, SOON)
 
 
-def _joined(same: Sequence[LoggedCall], again: Sequence[str]) -> OpenQuestion:
+def _joined(same: Sequence[LoggedCall], repetitions: Sequence[str]) -> OpenQuestion:
     question = same[0].context or ""
-    wordings = dict.fromkeys([*(call.context or "" for call in same), *again])
+    wordings = dict.fromkeys([*(call.context or "" for call in same), *repetitions])
     answers = {_ANSWERS.get(call.outcome, "full") for call in same}
     return OpenQuestion(
         question=question,

@@ -218,9 +218,9 @@ class ChangeRequests:
             editor.check_state(ticket.key, digest, data)
             keep_number(place, max(known.number for known in (ticket, *self.tickets(place))))
 
-        gone, _ = self._change(place, ticket, edited)
-        path = _answer_path(place, gone.name)
-        return answers.WrittenRequest(gone.key, gone.title, gone.status, type=gone.type, path=path)
+        before, _ = self._change(place, ticket, edited)
+        path = _answer_path(place, before.name)
+        return answers.WrittenRequest(before.key, before.title, before.status, type=before.type, path=path)
 
     def list(
         self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None

@@ -151,7 +151,7 @@ class SharedFolder:
 
 def printable(name: str) -> str:
     """Return a file's name for messages and answers: bytes that are not text are escaped."""
-    return UNSPEAKABLE.sub(lambda odd: ascii(odd[0])[1:-1], name)
+    return UNSPEAKABLE.sub(lambda unprintable: ascii(unprintable[0])[1:-1], name)
 
 
 def _refused(problem: str, error: OSError) -> StorageError:

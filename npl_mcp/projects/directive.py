@@ -246,9 +246,9 @@ def scaffold(folder: Path) -> Scaffolded:
     for source in sorted(SCAFFOLD.rglob("*.md")):
         name = source.relative_to(SCAFFOLD / _PLACES[0]).as_posix()
         new, *older = (f"{NAME}/{place}{name}" for place in _PLACES)
-        there = [path for path in older if os.path.lexists(folder / path)]
-        if there or not _write_new(folder / new, source.read_bytes(), new):
-            kept += there or [new]
+        present = [path for path in older if os.path.lexists(folder / path)]
+        if present or not _write_new(folder / new, source.read_bytes(), new):
+            kept += present or [new]
         else:
             made.append(new)
     return Scaffolded(tuple(made), tuple(kept))

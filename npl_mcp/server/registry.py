@@ -81,8 +81,8 @@ class BoundTool(Tool):
         hidden = unlisted(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in hidden}
         if "description" in (budget := shown.get("token_budget", {})):
-            said = budget["description"].format(token_budget=app.settings.token_budget)
-            shown["token_budget"] = {**budget, "description": said}
+            description = budget["description"].format(token_budget=app.settings.token_budget)
+            shown["token_budget"] = {**budget, "description": description}
         reply = _reply_schema(spec.function) if app.settings.structured else None
         tool = cls(
             name=spec.name,

@@ -73,8 +73,8 @@ def check(content: bytes, limit: int) -> protocol.JSONRPCMessage:
     if len(content) > limit:
         problem = f"the message is longer than {limit:,} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
         raise UnreadableError(code, problem, identity(content))
-    if much := excess(content):
-        raise UnreadableError(code, f"the message has {much}", identity(content))
+    if surplus := excess(content):
+        raise UnreadableError(code, f"the message has {surplus}", identity(content))
     try:
         message = protocol.jsonrpc_message_adapter.validate_json(content, by_name=False)
     except ValidationError as error:
@@ -218,8 +218,8 @@ def connect(limit: int) -> Lines:
     """
     source = io.BufferedReader(io.FileIO(os.dup(0), "rb"), _BLOCK)
     target = os.fdopen(os.dup(1), "wb")
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted, not a path
-        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    with open(os.devnull, "rb") as empty:  # noqa: PTH123 - a descriptor is wanted, not a path
+        os.dup2(empty.fileno(), sys.stdin.fileno())
     os.dup2(2, 1)
     return (Headers if source.peek(1)[:1] == _HEADER_BEGINS else Lines)(source, target, limit)
 

@@ -117,9 +117,9 @@ def add(tx: Transaction, calls: Sequence[LoggedCall]) -> None:
     tx.insert_many("tool_call", list(map(_row, calls)))
     last = tx.value("SELECT max(id) FROM tool_call") or 0
     aged = tx.value("SELECT max(id) FROM tool_call WHERE created_at < :oldest", oldest=_oldest(tx))
-    gone = max(last - MAX_CALLS, aged or 0)
-    tx.run("DELETE FROM tool_call_offer WHERE call_id <= :gone", gone=gone)  # of earlier versions
-    tx.run("DELETE FROM tool_call WHERE id <= :gone", gone=gone)
+    removed = max(last - MAX_CALLS, aged or 0)
+    tx.run("DELETE FROM tool_call_offer WHERE call_id <= :removed", removed=removed)  # of earlier versions
+    tx.run("DELETE FROM tool_call WHERE id <= :removed", removed=removed)
 
 
 def latest(tx: Transaction, seen: CallFilter, most: int) -> list[LoggedCall]:

@@ -28,22 +28,24 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
     """
     source.database.open()
     target.database.open()
-    with target.database.write() as there:
+    with target.database.write() as target_tx:
         rows = 0
-        with source.database.read() as here:
-            tables = _tables(source, target, here, there)
+        with source.database.read() as source_tx:
+            tables = _tables(source, target, source_tx, target_tx)
             for table in tables:
-                for page in pages(partial(nullcontext, here), table):
-                    there.insert_many(table.name, page)
+                for page in pages(partial(nullcontext, source_tx), table):
+                    target_tx.insert_many(table.name, page)
                     rows += len(page)
             for table in tables:
                 if table.numbered:
-                    target.database.engine.go_on_numbering(there, table)
-                _compare(here, there, table)
-        return rows, there.value("SELECT count(*) FROM revision")
+                    target.database.engine.go_on_numbering(target_tx, table)
+                _compare(source_tx, target_tx, table)
+        return rows, target_tx.value("SELECT count(*) FROM revision")
 
 
-def _tables(source: Stores, target: Stores, here: Transaction, there: Transaction) -> list[StoreTable]:
+def _tables(
+    source: Stores, target: Stores, source_tx: Transaction, target_tx: Transaction
+) -> list[StoreTable]:
     """Return the tables to copy; each follows the tables that it refers to.
 
     :raises AlreadyExistsError: the target is not empty.
@@ -51,25 +53,25 @@ def _tables(source: Stores, target: Stores, here: Transaction, there: Transactio
     """
     tables, others = (
         {table.name: table for table in stores.database.engine.tables(tx) if table.name != _NOT_COPIED}
-        for stores, tx in ((source, here), (target, there))
+        for stores, tx in ((source, source_tx), (target, target_tx))
     )
     shapes = ({name: set(table.columns) for name, table in by_name.items()} for by_name in (tables, others))
     if next(shapes) != next(shapes):
         raise DatabaseError("the databases have different tables", hint="upgrade both to one version first")
     for name in tables:
-        if there.first(f"SELECT 1 FROM {name} LIMIT 1") is not None:
+        if target_tx.first(f"SELECT 1 FROM {name} LIMIT 1") is not None:
             problem = f"the target has rows in {name}"
             raise AlreadyExistsError(problem, hint="copy to an empty database or a new folder")
     parents = {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}
     return [tables[name] for name in TopologicalSorter(parents).static_order()]
 
 
-def _compare(here: Transaction, there: Transaction, table: StoreTable) -> None:
+def _compare(source_tx: Transaction, target_tx: Transaction, table: StoreTable) -> None:
     """Compare the rows of a table.
 
     :raises DatabaseError: a row differs.
     """
-    both = (pages(partial(nullcontext, tx), table) for tx in (here, there))
+    both = (pages(partial(nullcontext, tx), table) for tx in (source_tx, target_tx))
     for page, copied in zip_longest(*both):
         if page is None:
             raise DatabaseError(f"table {table.name} has more rows in the copy")

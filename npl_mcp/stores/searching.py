@@ -114,8 +114,8 @@ def _said(row: Row) -> str:
         data = json.loads(row["words"])
     except ValueError:
         return ""
-    said = (data.get(name) for name in ("message", "description")) if isinstance(data, dict) else ()
-    return " ".join(text for text in said if isinstance(text, str))
+    texts = (data.get(name) for name in ("message", "description")) if isinstance(data, dict) else ()
+    return " ".join(text for text in texts if isinstance(text, str))
 
 
 _MESSAGES = RowKind(

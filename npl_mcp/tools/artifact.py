@@ -196,15 +196,15 @@ def artifact_look(
     """
     page = Slice.parse(limit, offset, MAX_PAGE)
     row, content = app.database.reading(store.content, artifact_id, revision)
-    whole = files.as_text(content)
-    shown = None if whole is None else islice(split_lines(whole), page.offset, page.offset + page.limit)
+    plain = files.as_text(content)
+    shown = None if plain is None else islice(split_lines(plain), page.offset, page.offset + page.limit)
     return filled(
         RevisionView,
         row,
         media_type=files.picture_type(content),
-        text=None if whole is None or text is None else whole[: max(0, text)],
+        text=None if plain is None or text is None else plain[: max(0, text)],
         lines=None if shown is None else tuple(cut_line(line.rstrip("\r\n")) for line in shown),
-        total=count_lines(whole or ""),
+        total=count_lines(plain or ""),
     )
 
 

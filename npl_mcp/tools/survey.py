@@ -63,8 +63,8 @@ def survey_agents(
 
 
 def _location(app: Files, absolute: str) -> str:
-    here = os.path.join(os.path.realpath(app.settings.cwd), "")  # noqa: PTH118
-    return absolute.removeprefix(here)
+    folder = os.path.join(os.path.realpath(app.settings.cwd), "")  # noqa: PTH118
+    return absolute.removeprefix(folder)
 
 
 @dataclass(frozen=True, slots=True)

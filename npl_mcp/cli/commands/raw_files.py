@@ -89,19 +89,19 @@ def _list_agents(given: Namespace, connection: ServerConnection, display: Displa
 
 
 def _show_agents(
-    agents: Sequence[Mapping[str, Any]], nothing: str, given: Namespace, display: Display
+    agents: Sequence[Mapping[str, Any]], if_empty: str, given: Namespace, display: Display
 ) -> int:
     """Print agents.
 
-    :param nothing: text for people if the list is empty.
+    :param if_empty: text for people if the list is empty.
     """
     if given.json:
         rows = [{**agent["fields"], "name": agent["name"], "location": agent["location"]} for agent in agents]
         display.data(rows, "json")
     elif given.verbose:
-        display.text("".join(map(_description, agents)) or f"{nothing}\n")
+        display.text("".join(map(_description, agents)) or f"{if_empty}\n")
     else:
-        display.text("".join(f"{escaped(agent['name'])}\n" for agent in agents) or f"{nothing}\n")
+        display.text("".join(f"{escaped(agent['name'])}\n" for agent in agents) or f"{if_empty}\n")
     return 0
 
 

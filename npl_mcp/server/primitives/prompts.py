@@ -124,13 +124,13 @@ class Prompts(Provider):
     async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:  # noqa: ARG002
         return await self._in_view(partial(_prompt_named, name=name), None)
 
-    async def _in_view(self, look: Callable[[App], _T], nothing: _T) -> _T:
+    async def _in_view(self, look: Callable[[App], _T], fallback: _T) -> _T:
         """Return a lookup's result; on failure log the reason, since FastMCP cannot report it."""
         try:
             return await lane("light").run(lambda: look(CALLER.get().view(self._app)))
         except NPLError as error:
             logger.info("no prompts: %s", error)
-            return nothing
+            return fallback
 
 
 def prompt_files(app: App) -> dict[str, DocumentFile]:

@@ -434,6 +434,6 @@ def _usable(schema: Schema) -> bool:
     newer = len(schema.number) == len(HEAD) and schema.number.isdecimal() and schema.number > HEAD
     if newer and schema.oldest in RELEASED:
         return True
-    whose = "a newer version of npl" if newer else "a version of npl that this one does not know"
-    problem = f"the database was created by {whose} (schema {schema.number[:20]!r})"
+    creator = "a newer version of npl" if newer else "a version of npl that this one does not know"
+    problem = f"the database was created by {creator} (schema {schema.number[:20]!r})"
     raise DatabaseError(problem, hint="install that version or a later one" if newer else RESTORE)

@@ -95,15 +95,15 @@ def pages(read: Callable[[], AbstractContextManager[Any]], table: StoreTable) ->
     """
     select = f"SELECT {', '.join(table.columns)} FROM {table.name}"
     key, most = ", ".join(table.key), 1 if "data" in table.columns and "digest" in table.columns else 500
-    beyond, last = "", dict[str, Any]()
+    where, last = "", dict[str, Any]()
     while True:
         with read() as tx:
-            page = tx.all(f"{select} {beyond} ORDER BY {key} LIMIT {most}", **last)
+            page = tx.all(f"{select} {where} ORDER BY {key} LIMIT {most}", **last)
         if page:
             yield page
         if len(page) < most:
             return
-        beyond = f"WHERE ({key}) > ({', '.join(f':last_{name}' for name in table.key)})"
+        where = f"WHERE ({key}) > ({', '.join(f':last_{name}' for name in table.key)})"
         last = {f"last_{name}": page[-1][name] for name in table.key}
 
 

@@ -270,11 +270,11 @@ class PostgresEngine(engine.Engine):
         table, comment = raw.execute(sql).fetchone()
         if table is None:
             return None
-        ours = _COMMENT.fullmatch(comment or "")
-        if ours is None:
+        owner = _COMMENT.fullmatch(comment or "")
+        if owner is None:
             raise DatabaseError(f"the database cannot be used: {_FOREIGN}", hint=_OWN)
         row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
-        return engine.Schema("" if row is None else str(row[0]), ours[1])
+        return engine.Schema("" if row is None else str(row[0]), owner[1])
 
     @contextmanager
     def migration(self, deadline: engine.CallDeadline) -> Iterator[Any]:

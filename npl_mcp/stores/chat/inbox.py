@@ -80,19 +80,19 @@ def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) 
     """
     if not personas:
         return ()
-    whom = {"room": event.room_id, "personas": personas}
+    recipients = {"room": event.room_id, "personas": personas}
     sql = (
         "INSERT INTO mailbox (persona, total)"
         " SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas"
         " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"
     )
-    tx.run(sql, **whom)
+    tx.run(sql, **recipients)
     sql = (
         "INSERT INTO notification (persona, event_id, notification_type, created_at)"
         " SELECT persona, :event, :kind, :moment FROM member"
         " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"
     )
-    rows = tx.all(sql, event=event.id, kind=kind, moment=event.timestamp, **whom)
+    rows = tx.all(sql, event=event.id, kind=kind, moment=event.timestamp, **recipients)
     ids = {row["persona"]: row["id"] for row in rows}
     return tuple(Delivered(ids[persona], persona) for persona in personas if persona in ids)
 
@@ -107,9 +107,9 @@ def read(
     :raises RecordNotFoundError: the persona is unknown in all rooms, so a wait would never end.
     """
     order, values = "DESC" if since is None else "ASC", {"persona": persona, "since": since or 0}
-    which = "notification.persona = :persona AND notification.id > :since"
-    which += " AND read_at IS NULL" if unread_only else ""
-    total = tx.value(f"SELECT count(*) FROM notification WHERE {which}", **values)
+    where = "notification.persona = :persona AND notification.id > :since"
+    where += " AND read_at IS NULL" if unread_only else ""
+    total = tx.value(f"SELECT count(*) FROM notification WHERE {where}", **values)
     if not total:
         rooms.require_known(tx, persona)
         checks.known_cursor(since or 0, tx.value("SELECT max(id) FROM notification"))
@@ -118,7 +118,7 @@ def read(
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"
         f" event.persona AS event_persona, event.timestamp, event.data, {feed.TODO_STATE}"
         f" FROM notification JOIN event ON event.id = notification.event_id {feed.WITH_TODO}"
-        f" WHERE {which} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
+        f" WHERE {where} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
     )
     rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, moment=tx.now, **values)
     items = tuple(filled(Notification, row, event_data=feed.present_data(row)) for row in rows)
@@ -126,14 +126,14 @@ def read(
     return page.page(items, total, cursor)
 
 
-def mark_read(tx: Transaction, notification_id: int, whose: str | None = None) -> MarkedRead:
+def mark_read(tx: Transaction, notification_id: int, recipient: str | None = None) -> MarkedRead:
     """Mark a notification as read. Idempotent: the first time stays.
 
-    :param whose: the required recipient; ``None`` for any.
+    :param recipient: the required recipient; ``None`` for any.
     :raises RecordNotFoundError: the notification does not exist.
     """
-    which, values = conditions(id=("id = :id", notification_id), whose=("persona = :whose", whose))
+    where, values = conditions(id=("id = :id", notification_id), persona=("persona = :persona", recipient))
     hint = "chat_get_notifications lists them"
     missing = RecordNotFoundError(f"there is no notification {notification_id}", hint=hint)
-    sql = f"UPDATE notification SET read_at = coalesce(read_at, :moment) WHERE {which} RETURNING read_at"
+    sql = f"UPDATE notification SET read_at = coalesce(read_at, :moment) WHERE {where} RETURNING read_at"
     return MarkedRead(notification_id, tx.require(missing, sql, moment=tx.now, **values)["read_at"])

@@ -109,8 +109,8 @@ def send(tx: Transaction, room_id: int, persona: str, message: str, answered: in
     """
     if answered is not None:
         rooms.require_member(tx, room_id, persona)  # reported before all other errors
-        if (there := rooms.room_of(tx, answered)) != room_id:
-            problem = f"event {answered} is in room {there}, not in room {room_id}"
+        if (room_of_answered := rooms.room_of(tx, answered)) != room_id:
+            problem = f"event {answered} is in room {room_of_answered}, not in room {room_id}"
             raise RecordNotFoundError(problem, hint="answer in the room of the event")
     names, unknown = mentioned(message, rooms.members(tx, room_id)) if "@" in message else ((), ())
     event = rooms.post(tx, room_id, persona, "message", {"message": message, "mentions": names}, answered)

@@ -243,7 +243,7 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], labelled: Labelled
             for label, comment in labelled
             if comment.reviewer_persona == reviewer
         )
-        overall = "\n\n".join(said.strip() for author, said in reviews if author == reviewer and said)
+        overall = "\n\n".join(text.strip() for author, text in reviews if author == reviewer and text)
         files[reviewer] = (
             f"# Inline Comments by @{reviewer}\n\n{inline}---\n\n"
             f"# Overall Review by @{reviewer}\n\n{overall or PLACEHOLDER}\n"

@@ -198,14 +198,14 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
 def comment(
     database: Database,
     review_id: int,
-    meant: annotation.Place | Selector,
+    target: annotation.Place | Selector,
     comment: str,
     persona: str,
     reply_to: int | None = None,
 ) -> NewComment:
     """Add a comment to a place.
 
-    :param meant: lines, a pixel, or the selector of a section; its lines are resolved once.
+    :param target: lines, a pixel, or the selector of a section; its lines are resolved once.
     :param reply_to: the id of the answered comment, on the same artifact.
     :raises RecordNotFoundError: the answered comment does not exist.
     :raises SectionNotFoundError: the selector selects nothing.
@@ -215,25 +215,25 @@ def comment(
         review = _open(tx, review_id)
         revision, content = artifacts.content(tx, review["artifact_id"], review["revision_num"])
     text = as_text(content)
-    if text is None and (isinstance(meant, Selector) or meant.x is None):
+    if text is None and (isinstance(target, Selector) or target.x is None):
         problem = "the file is not text and has no lines"
         raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
-    selector, place = None, meant
-    if isinstance(meant, Selector):
-        selector, place = meant.text, annotation.section_lines(content, revision["filename"], meant)
-    elif meant.last is not None and meant.last > (count := annotation.count_lines(text or "")):
-        problem = f"location is {meant}, and the file has {count} lines"
+    selector, place = None, target
+    if isinstance(target, Selector):
+        selector, place = target.text, annotation.section_lines(content, revision["filename"], target)
+    elif target.last is not None and target.last > (count := annotation.count_lines(text or "")):
+        problem = f"location is {target}, and the file has {count} lines"
         raise InvalidRequestError(problem, parameter="location", hint=annotation.FORMS)
-    said: dict[str, Any] = {"review_id": review_id, "location": str(place), "selector": selector}
-    said |= {"comment": comment, "persona": persona}
+    values: dict[str, Any] = {"review_id": review_id, "location": str(place), "selector": selector}
+    values |= {"comment": comment, "persona": persona}
     with database.write() as tx:
         open_review = _open(tx, review_id)
         if reply_to is not None:
             reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
         if open_review["comment_count"] >= MAX_COMMENTS:
             raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
-        row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **said)
-    return NewComment(row["id"], **said)
+        row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **values)
+    return NewComment(row["id"], **values)
 
 
 def listed(
@@ -373,9 +373,9 @@ def _carried(
             if comment.first is None or comment.last is None:
                 yield comment
                 continue
-            there = [kept[line] for line in range(comment.first, comment.last + 1) if line in kept]
-            first, last = (there[0], there[-1]) if there else (None, None)
-            yield replace(comment, first=first, last=last, outdated=not there or None)
+            present = [kept[line] for line in range(comment.first, comment.last + 1) if line in kept]
+            first, last = (present[0], present[-1]) if present else (None, None)
+            yield replace(comment, first=first, last=last, outdated=not present or None)
 
 
 def _lines(content: bytes) -> Iterator[str]:

@@ -326,13 +326,13 @@ def described(
 
     :param agent: the agent for the current session; see :func:`current`.
     """
-    here, agents = current(tx, project, agent), dict[int, list[str]]()
+    own, agents = current(tx, project, agent), dict[int, list[str]]()
     sql = "SELECT session_number, agent_id FROM worklog_agent WHERE session_number IN :numbers"
     for row in tx.all(f"{sql} AND entry_count > 0", numbers=[row["number"] for row in session_rows]):
         agents.setdefault(row["session_number"], []).append(row["agent_id"])
     sessions = []
     for row in session_rows:
         names = tuple(sorted(agents.get(row["number"], ())))
-        more = {"session_id": row["id"], "agents": names, "current": row == here}
+        more = {"session_id": row["id"], "agents": names, "current": row == own}
         sessions.append(filled(WorklogSession, row, **more))
     return tuple(sessions)

@@ -227,11 +227,11 @@ def _raw_lines(folder: Folder) -> Iterator[bytes]:
     if _log_size(folder) is None:
         return
     with os.fdopen(folder.open(LOG), "rb") as file:
-        whole = True
+        at_start = True
         for raw in iter(partial(file.readline, MAX_LINE), b""):
-            if whole:
+            if at_start:
                 yield raw
-            whole = raw.endswith(b"\n")
+            at_start = raw.endswith(b"\n")
 
 
 def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
