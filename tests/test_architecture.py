@@ -28,7 +28,7 @@ PACKAGES = {
     "npl_index.markdown": "errors cached priority",
     "npl_index.selectors": "errors cached markdown",
     "npl_index.items": "errors library markdown selectors",
-    "npl_index.tokens": "errors choices priority library markdown",
+    "npl_index.tokens": "errors cached choices priority library markdown",
     "npl_index.ranking": "errors cached choices priority library markdown selectors tokens",
     "npl_index.index": "errors cached library markdown selectors tokens ranking",
     "npl_index.answer": "errors cached choices library markdown selectors tokens ranking",

@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from npl_index.cached import cached_property
 from npl_index.tokens.counting import TokenCounter, base_vocabulary
 
 _DATA = Path(__file__).parents[1] / "data"
@@ -92,10 +93,15 @@ class PieceCosts(dict[str, int]):
         super().__init__(dict.fromkeys(listed, 1))
         self._characters = characters
         self._sparse = sparse
-        self._longest: dict[str, int] = {}  # length of the longest listed string, by first character
-        for text in self:
-            if len(text) > self._longest.get(text[0], 1):
-                self._longest[text[0]] = len(text)
+
+    @cached_property
+    def _longest(self) -> dict[str, int]:
+        """The length of the longest listed string, by first character; few texts need it."""
+        longest: dict[str, int] = {}
+        for text, cost in list(self.items()):  # another thread may add pieces, which cost more
+            if cost == 1 and len(text) > longest.get(text[0], 1):
+                longest[text[0]] = len(text)
+        return longest
 
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
