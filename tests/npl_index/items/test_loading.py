@@ -248,25 +248,10 @@ def test_a_definition_without_its_parts(tmp_path: Path) -> None:
     assert loaded.flags == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ('npl-load c "a,b"', ("a", "b")),
-        ("npl-load c 'a, b' --skip x", ("a", "b")),
-        ('npl_load("c", "a")', ("a",)),
-        ('npl_load("component", items="pumps.*")', ("pumps.*",)),
-        ('npl_load_components("a/b,🚀")', ("a/b", "🚀")),
-        ('npl_load(\n  "c",\n  "a")', ("a",)),
-        ('npl-load m "a"', ()),
-        ('npl_load("s", "a")', ()),
-        ("npl-load c to load", ()),
-        ('npl-load c "syntax,agent,..."', ("syntax", "agent")),
-        ('npl-load c "{x},<y>,a b,/etc,../x,a..b,**.**"', ()),
-    ],
-)
-def test_declared_components(text: str, names: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("text", "names"), cases("npl_index/items/loading")["declared_components"])
+def test_declared_components(text: str, names: list[str]) -> None:
     """Commands and tool calls that load components are read; other kinds and stand-ins are not."""
-    assert declared_components(text) == names
+    assert list(declared_components(text)) == names
 
 
 def test_an_agent_that_is_not_there(tmp_path: Path) -> None:

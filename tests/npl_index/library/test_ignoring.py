@@ -13,6 +13,7 @@ from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import DocumentRef, Library
 from npl_index.library.fingerprints import FINE_GRANULARITY_NS
 from npl_index.library.ignoring import MAX_BYTES, MAX_RULES, Ignoring
+from tests.conftest import cases
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "cases" / "gitignore.json").read_text(encoding="utf-8")
@@ -58,18 +59,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        (None, ["a.md", "docs/b.md"]),
-        ("docs", ["docs/b.md"]),
-        ("**/*.md", ["a.md", "docs/b.md"]),
-        ("docs/local.md", ["docs/local.md"]),
-        ("build", ["build/in/y.md", "build/x.md"]),
-        ("build/*", ["build/x.md"]),
-        ("build/in/", ["build/in/y.md"]),
-    ],
-)
+@pytest.mark.parametrize(("file", "expected"), cases("npl_index/library/ignoring")["what_is_named_is_served"])
 def test_what_is_named_is_served(file: str | None, expected: list[str], tree: Path) -> None:
     """An ignored file or folder is served if the caller names it in full."""
     assert served(library(tree), file) == expected

@@ -60,29 +60,7 @@ def test_line_ends_and_blank_lines_fit_the_file(
 
 @pytest.mark.parametrize(
     ("operation", "name", "text", "reason"),
-    [
-        (
-            "replace",
-            "Rationale",
-            "a\n\n## B",
-            "line 3 of the text is a heading of level 2.*'Rationale' of level 2",
-        ),
-        ("append", "Sub A", "\n# B", "line 2 of the text is a heading of level 1"),
-        ("append", "Tasks", "B\n---", "line 1 of the text is a heading of level 2"),
-        ("append", "Tasks", "## Tasks\nx", "line 1 of the text is a heading of level 2"),
-        ("replace", "Tasks", "```\nx", "does not close the code fence of its line 1"),
-        ("append", "Last", "a\n\n~~~ x\n```", "does not close the code fence of its line 3"),
-        ("append", "Tasks", "<!-- never closed", "does not close the comment of its line 1"),
-        ("append", "Last", "a\n\n<!-- never closed", "does not close the comment of its line 3"),
-        ("prepend", "Last", "<pre>\nx", "does not close the block of HTML of its line 1"),
-        ("prepend", "Second", "### B", "would come under 'B'; append puts"),
-        ("prepend", "Rationale", "x\n\n#### B", "would come under 'B'"),
-        ("prepend", "Second", "## B\n\n### C", "would come under 'C'"),
-        ("replace", "x", "---\na: b\n---", None),
-        ("append", "Last", "npl-instructions:\n  name: a\n---\n", "would change sections outside"),
-        ("replace", "Last", "a\0", "NUL"),
-        ("replace", "Last", "a\ud800", "lone surrogate at character 2"),
-    ],
+    cases("npl_index/markdown/editing")["a_text_that_would_change_the_tree_around_it_is_refused"],
 )
 def test_a_text_that_would_change_the_tree_around_it_is_refused(
     operation: str, name: str, text: str, reason: str | None

@@ -13,15 +13,7 @@ NEXT = "## Next\n\nVisible [guide][g], HTML, and a note.[^n]\n"
 
 # What stands between the text of the edited section and the next one.
 TAILS = cases("npl_index/markdown/surroundings")["tails"]
-OPENINGS = {
-    "end of an element": "<details>\n\n",
-    "end of a component": '<TabItem value="a">\n\n',
-    "ends of two components": "<Tabs>\n<TabItem>\n\n",
-    "end of an admonition": ":::note Title\n\n",
-    "end of a block": "{% tab title='x' %}\n\n",
-    "end comment": "<!-- toc start -->\n\n",
-    "stop comment": "<!-- toc -->\n\n",
-}
+OPENINGS = cases("npl_index/markdown/surroundings")["openings"]
 CLOSINGS = {"beginning of an element": "\n</details>\n"}
 
 
@@ -56,17 +48,7 @@ def test_the_end_may_follow_the_text_directly(tail: str) -> None:
 
 
 # A section, its operation, and a part of the refusal.
-REFUSED = {
-    "definition in the middle": ("One.\n\n[g]: x.md\n\nTwo.\n\n", "New.", "definition of [g]"),
-    "footnote in the middle": ("One.\n\n[^n]: x\n\nTwo.\n\n", "New.", "definition of [^n]"),
-    "abbreviation in the middle": ("One.\n\n*[HTML]: x\n\nTwo.\n\n", "New.", "definition of [*html]"),
-    "another definition": ("One.\n\n", "New.\n\n[s]: other.md", "definition of [s]"),
-    "an end without a beginning": ("One.\n\n", "New.\n\n</div>", "'<div>' in line 3"),
-    "a beginning without an end": ("One.\n\n", "<details>\n\nNew.", "'<details>'"),
-    "an admonition without an end": ("One.\n\n", ":::note\n\nNew.", "':::note'"),
-    "a definition that changes a heading": ("One.\n\n", "New.\n\n[z]: z.md", "outside 'Part'"),
-    "the end of an element in the middle": ("One.\n\n</div>\n\nTwo.\n\n", "New.", "'<div>' in line 3"),
-}
+REFUSED = cases("npl_index/markdown/surroundings")["refused"]
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.traits import TraitFilter, Traits, count_words, is_example
 from npl_index.selectors.filters import SectionFilter
+from tests.conftest import cases
 
 NOTHING = Traits()
 FULL = Traits(True, True, True, True, 100)
@@ -52,16 +53,7 @@ def test_these_labels_do_not(info: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("one two\tthree\n", 3),
-        ("安装配置指南，然后重启。", 10),
-        ("使用Python入门 教程", 7),
-        ("ストーブの使い方", 8),
-        ("การติดตั้งโปรแกรม", 5),
-        ("설치 안내서", 2),
-        ("Überlauf – naïve", 3),
-    ],
+    ("text", "words"), cases("npl_index/markdown/traits")["words_are_counted_in_scripts_without_spaces_too"]
 )
 def test_words_are_counted_in_scripts_without_spaces_too(text: str, words: int) -> None:
     assert count_words(text) == words

@@ -21,7 +21,7 @@ from npl_index.ranking.indexing import (
 )
 from npl_index.ranking.postings import FIELDS
 from npl_index.ranking.scoring import Query, rank
-from tests.conftest import case_text
+from tests.conftest import case_text, cases
 from tests.npl_index.conftest import document
 
 TEXT = case_text("texts/blocks.md")
@@ -37,16 +37,7 @@ def answer(collection: Collection, question: str) -> list[str]:
     return [collection.documents[hit.document].tree.sections[hit.section].name for hit in hits]
 
 
-FOUND = {
-    "word of a heading": ("parameters", "Parameters"),
-    "identifier": ("maxRetries", "Parameters"),
-    "part of an identifier": ("retries", "Parameters"),
-    "word of a table": ("数据", "Syntax"),
-    "symbol": ("⟪", "Syntax"),
-    "preamble": ("aardvark", "demo"),
-    "heading of stop words": ("how to", "How to"),
-    "definition": ("definition", "How to"),
-}
+FOUND = cases("npl_index/ranking/indexing")["found"]
 
 
 @pytest.mark.parametrize(("question", "section"), FOUND.values(), ids=FOUND)

@@ -15,7 +15,7 @@ from npl_index.ranking.indexing import Collection, KnownCollection, index_docume
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.signals import SIGNALS, Signal
 from npl_index.ranking.topics import OTHER_FORM
-from tests.conftest import case_text
+from tests.conftest import case_text, cases
 from tests.npl_index.conftest import collection, document, lines_run
 
 GUIDE = case_text("texts/packages.md")
@@ -40,17 +40,7 @@ def names(hits: list[Hit], among: Collection = ONE) -> list[str]:
     return [among.documents[hit.document].tree.sections[hit.section].name for hit in hits]
 
 
-FIRST = {
-    "words of a heading": ("how is an agent declared", "Agent Declaration"),
-    "words of a text": ("corner marks around a name and type", "Agent Declaration"),
-    "parent's heading": ("extend an agent declaration", "Extension"),
-    "words side by side": ("definition list", "Definition List"),
-    "abbreviation": ("runtime env", "Runtime Environment"),
-    "misspelt": ("runtime enviroment", "Runtime Environment"),
-    "symbol": ("what is ⟪ for", "Table Formatting"),
-    "Chinese": ("怎么设置数据库的连接池", "数据库"),
-    "inflected": ("aligning columns of a table", "Table Formatting"),
-}
+FIRST = cases("npl_index/ranking/scoring")["first"]
 
 
 @pytest.mark.parametrize(("context", "expected"), FIRST.values(), ids=FIRST)
@@ -87,17 +77,7 @@ def test_topics_ignore_case_and_form(topic: str) -> None:
     assert best.score.topic >= 0.9
 
 
-FORMS = (
-    ("Test", "Testing"),
-    ("Cache", "Caching"),
-    ("Log", "Logging"),
-    ("Token", "Tokens"),
-    ("Format", "Formatting"),
-    ("Index", "Indexing"),
-    ("Connect", "Connecting"),
-    ("Deploy", "Deployed"),
-    ("Configure rules", "Configuring rules"),
-)
+FORMS = cases("npl_index/ranking/scoring")["forms"]
 """Two forms of a heading that have the same stem."""
 
 

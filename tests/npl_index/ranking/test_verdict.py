@@ -8,6 +8,7 @@ from npl_index.ranking.analysis import MAX_SHOWN, extract_keywords
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import MAX_WORDS, Verdict, judge
+from tests.conftest import cases
 from tests.npl_index.conftest import collection, lines_run
 
 CACHE = """# Caching
@@ -70,26 +71,7 @@ HELD = {
     ),
 }
 
-ABSENT = {
-    "stop words alone": ("what is it", ()),
-    "nothing": ("", ()),
-    "an unknown word": ("kafka", ("kafka",)),
-    "jargon of another subject": (
-        "Kafka broker: consumer rebalance settings of the group",
-        ("Kafka", "broker", "rebalance"),
-    ),
-    "lay words of another subject": ("bake bread with sourdough", ("bake", "bread", "sourdough")),
-    "no words at all": ("zzzqqq frobnicate", ("zzzqqq", "frobnicate")),
-    "an identifier whose parts are known": ("cache_retries_limit", ("cache_retries_limit",)),
-    "an option whose word is known": ("--installation", ("--installation",)),
-    "an extension of a known word": ("rebalance", ("rebalance",)),
-    "a short word like another": ("lime", ("lime",)),
-    "a long question": (
-        "I have inherited a vineyard and need to understand the harvest, the fermentation in oak barrels, "
-        "and what customs officers require to ship bottles overseas when the response takes time",
-        None,
-    ),
-}
+ABSENT = cases("npl_index/ranking/verdict")["absent"]
 
 
 @pytest.mark.parametrize("question", HELD.values(), ids=HELD)
@@ -99,11 +81,11 @@ def test_a_question_that_sections_answer_is_held(question: str) -> None:
 
 
 @pytest.mark.parametrize(("question", "words"), ABSENT.values(), ids=ABSENT)
-def test_a_question_about_something_else_is_absent(question: str, words: tuple[str, ...] | None) -> None:
+def test_a_question_about_something_else_is_absent(question: str, words: list[str] | None) -> None:
     """No section has its rare words, which are named as the caller wrote them."""
     verdict = told(question)
     assert verdict.state == "absent"
-    assert words is None or verdict.absent == words
+    assert words is None or list(verdict.absent) == words
     assert len(verdict.absent) <= MAX_WORDS
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from npl_index.selectors.versions import VersionTest, version_key
+from tests.conftest import cases
 
 # The chain given as example in https://semver.org, item 11, with releases around it.
 ASCENDING = [
@@ -33,18 +34,7 @@ def test_precedence(lower: str, higher: str) -> None:
     assert low < high
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ("1.2", "1.2.0"),
-        ("v1.2.0", "1.2.0"),
-        ("V1", "1.0.0"),
-        ("1.0.0+a", "1.0.0+b"),
-        ("01.2", "1.2"),
-        (" 1.2 ", "1.2"),
-        ("0", "0.0.0"),
-    ],
-)
+@pytest.mark.parametrize(("left", "right"), cases("npl_index/selectors/versions")["equal"])
 def test_equal(left: str, right: str) -> None:
     """Missing numbers are 0; a leading v, blanks around and build data do not count."""
     assert version_key(left) == version_key(right) is not None

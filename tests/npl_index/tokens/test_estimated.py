@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 
 from npl_index.tokens.estimated import piece_pattern
+from tests.conftest import cases
 from tests.npl_index.tokens.counters import (
     BASES,
     CASES,
@@ -89,20 +90,7 @@ def test_bound_is_not_exceeded(vocabulary: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "o200k", "cl100k"),
-    [
-        ("", 0, 0),
-        ("hello world", 2, 2),
-        ("Hello, world!\n\n", 4, 4),
-        ("don't", 1, 2),
-        ("12345", 2, 2),
-        ("    return None\n", 4, 4),
-        ("max_retries", 3, 3),
-        ("🎯", 2, 3),
-        ("⟪", 3, 2),
-        ("漢字", 2, 3),
-        ("\n\n\n\n", 1, 1),
-    ],
+    ("text", "o200k", "cl100k"), cases("npl_index/tokens/estimated")["estimate_of_short_texts_is_exact"]
 )
 def test_estimate_of_short_texts_is_exact(text: str, o200k: int, cl100k: int) -> None:
     """Common words, numbers, indentation and glyphs cost what tiktoken 0.14 says they cost."""

@@ -9,7 +9,7 @@ import pytest
 from npl_index.library.references import ADDRESSES
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.config.settings import Settings
-from tests.conftest import GUIDE, Call, calls
+from tests.conftest import GUIDE, Call, calls, cases
 
 
 def stored(call: Call, name: str, content: bytes, filename: str) -> int:
@@ -87,16 +87,7 @@ def test_each_revision_stays_a_document(settings: Settings, call: Call, guide: s
     assert headings[2] == headings[0]
 
 
-WRONG = {
-    "no such artifact": ("artifact:999", "ARTIFACT_NOT_FOUND", "999"),
-    "no such revision": ("artifact:1@7", "NOT_FOUND", "revision"),
-    "no number": ("artifact:guide", "INVALID_PARAMETER", "artifact:12"),
-    "zero": ("artifact:0", "INVALID_PARAMETER", "artifact:12"),
-    "a path": ("artifact:../guide", "INVALID_PARAMETER", "artifact:12"),
-    "a scheme of earlier versions": ("skill:a", "NOT_FOUND", "give the path of the SKILL.md"),
-    "its address": ("guide.md, skill://a/SKILL.md", "NOT_FOUND", "give the path of the SKILL.md"),
-    "huge": ("artifact:99999999999999999999", "INVALID_PARAMETER", "artifact:12"),
-}
+WRONG = cases("npl_mcp/app/sources")["wrong"]
 
 
 @pytest.mark.parametrize("case", WRONG)

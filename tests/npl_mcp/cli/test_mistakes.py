@@ -8,6 +8,7 @@ import pytest
 
 from npl_mcp import __main__
 from npl_mcp.cli.commands import load, serving, worklog
+from tests.conftest import cases
 
 MAIN: dict[str, Callable[[list[str]], int]] = {
     "npl-load": load.main,
@@ -96,26 +97,7 @@ STORES: list[tuple[list[str], str]] = [
     (["worklog", "export", "a\0b"], "session contains a NUL character"),
     (["worklog", "export", ""], "argument session: it is empty; write a value"),
 ]
-SHARED: list[tuple[list[str], str]] = [
-    (["token", "add", ""], "name is empty; give a name"),
-    (["token", "add", "a b"], "name is 'a b'; use letters, digits, '.', '_' and '-', at most 64"),
-    (["token", "add", "a", "--domains", ","], "argument --domains: it has no name"),
-    (["token", "add", "a", "--domains", "nothing"], "there is no domain 'nothing'"),
-    (
-        ["token", "add", "a", "--domains", "review"],
-        "--domains: answers of the domain review contain data of artifact; add artifact",
-    ),
-    (["token", "add", "a", "--root", ""], "argument --root: it is empty"),
-    (["token", "add", "a", "--library", "docs"], "argument --library: libraries are not served any more"),
-    (
-        ["token", "add", "a", "--push", "docs"],
-        "argument --push: libraries are not served any more; limit the",
-    ),
-    (["token", "add", "a", "--expires", "soon"], "argument --expires: 'soon' is not a time; write 90m"),
-    (["token", "revoke", "nobody"], "there is no token of 'nobody'"),
-    (["library", "export", ""], "argument folder: it is empty"),
-    (["library", "push", "docs"], "invalid choice: 'push' (choose from"),
-]
+SHARED: list[tuple[list[str], str]] = cases("npl_mcp/cli/mistakes")["shared"]
 SERVER: list[tuple[list[str], str]] = [
     (["statsu"], "argument COMMAND: invalid choice: 'statsu' (choose from"),
     (["status", "stop"], "unrecognized arguments: stop"),

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from npl_mcp.http.app import MAX_SESSIONS, STATUS
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from tests.conftest import GUIDE
+from tests.conftest import GUIDE, cases
 from tests.npl_mcp.http.http_server import (
     JSON,
     META,
@@ -152,19 +152,7 @@ def test_old_names_are_accepted_on_the_plain_route(server: Running) -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/healthz", 200),
-        ("GET", "/metrics", 200),
-        ("GET", "/nowhere", 404),
-        ("GET", "/mcp/tools/npl_section_index", 405),
-        ("POST", "/healthz", 405),
-        ("PUT", "/mcp", 405),
-        ("GET", "http://evil.example/mcp", 404),
-        ("GET", "/../etc/passwd", 404),
-    ],
-)
+@pytest.mark.parametrize(("method", "path", "status"), cases("npl_mcp/http/http")["other_paths_and_methods"])
 def test_other_paths_and_methods(server: Running, method: str, path: str, status: int) -> None:
     headers = {"MCP-Protocol-Version": MODERN} if path == "/mcp" else {}
     body = {} if method == "POST" else None

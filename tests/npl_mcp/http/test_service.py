@@ -28,6 +28,7 @@ from npl_mcp.config.server_state import (
 )
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError, hold, write_state
+from tests.conftest import cases
 from tests.npl_mcp.http.http_server import (
     JSON,
     META,
@@ -404,16 +405,7 @@ def test_the_pages_are_told_and_opened(stopped: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("flags", "variables", "pages"),
-    [
-        (("--socket", "s.sock"), {}, None),
-        ((), {"NPL_MCP_WEB": "off"}, None),
-        (
-            ("--web", "read"),
-            {"NPL_MCP_WEB": "off", "NPL_MCP_WEB_URL": "https://npl.example/"},
-            "https://npl.example",
-        ),
-    ],
+    ("flags", "variables", "pages"), cases("npl_mcp/http/service")["where_the_pages_are"]
 )
 def test_where_the_pages_are(
     tmp_path: Path, flags: tuple[str, ...], variables: dict[str, str], pages: str | None

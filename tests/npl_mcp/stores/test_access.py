@@ -17,6 +17,7 @@ from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
 from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
+from tests.conftest import cases
 
 
 @pytest.fixture
@@ -131,17 +132,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("add", "a", "--domains", "chatt"), "there is no domain 'chatt'"),
-        (
-            ("add", "a", "--domains", "review"),
-            "answers of the domain review contain data of artifact; add artifact",
-        ),
-        (("add", "a", "--expires", "soon"), "write 90m, 12h, 30d or 8w"),
-        (("add", "a", "--expires", "0d"), "write 90m, 12h, 30d or 8w"),
-        (("revoke", "a"), "there is no token of 'a'"),
-    ],
+    ("words", "problem"), cases("npl_mcp/stores/access")["the_command_says_what_is_wrong"]
 )
 def test_the_command_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], problem: str

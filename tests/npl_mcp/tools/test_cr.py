@@ -179,10 +179,7 @@ def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
     assert workspace.ask("get_cr", key=key, mode="metadata")["code"] == "TST-002"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "parts"),
-    cases("npl_mcp/tools/cr")["a_wrong_name_is_told"],
-)
+@pytest.mark.parametrize(("arguments", "code", "parts"), cases("npl_mcp/tools/cr")["a_wrong_name_is_told"])
 def test_a_wrong_name_is_told(
     workspace: Workspace, arguments: dict[str, Any], code: str, parts: list[str]
 ) -> None:
@@ -211,17 +208,7 @@ def test_sections_are_listed_in_document_order(ended: tuple[Workspace, str]) -> 
         assert len(workspace.section(row["section"])) == row["chars"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Description",
-        "1. Description",
-        "## 1. Description",
-        "description",
-        "# Second / ## 1. Description",
-        "Descr",
-    ],
-)
+@pytest.mark.parametrize("name", cases("npl_mcp/tools/cr")["a_section_is_found_by_any_form_of_its_name"])
 def test_a_section_is_found_by_any_form_of_its_name(ended: tuple[Workspace, str], name: str) -> None:
     assert ended[0].section(name) == "first para\n\n### Sub A\n\naaa\n\n### Sub B\n\nbbb"
 
@@ -456,8 +443,7 @@ def test_content_takes_the_templates_place(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "part"),
-    cases("npl_mcp/tools/cr")["what_cannot_be_written_as_data_is_refused"],
+    ("arguments", "part"), cases("npl_mcp/tools/cr")["what_cannot_be_written_as_data_is_refused"]
 )
 def test_what_cannot_be_written_as_data_is_refused(
     workspace: Workspace, arguments: dict[str, Any], part: str
@@ -538,17 +524,7 @@ def test_a_new_attribute_gets_a_line_before_the_end(ended: tuple[Workspace, str]
     assert "assignee" not in workspace.ask("get_cr", key="2", mode="attributes")
 
 
-ATTRIBUTES = {
-    "priority": ("High", "High"),
-    "phaseEpic": ("Phase A", "Phase A"),
-    "relatedTickets": ("tst-1, ABC-0012", "TST-001,ABC-012"),
-    "dependsOn": (["TST-001"], "TST-001"),
-    "blocks": ("TST-003", "TST-003"),
-    "assignee": ("null", "null"),
-    "impactAreas": (["Backend", "API"], "Backend, API"),
-    "implementationDate": ("2026-01-31", "2026-01-31"),
-    "implementationNotes": ('says "so": really # yes', 'says "so": really # yes'),
-}
+ATTRIBUTES = cases("npl_mcp/tools/cr")["attributes"]
 
 
 @pytest.mark.parametrize(("name", "values"), ATTRIBUTES.items())
@@ -570,8 +546,7 @@ def test_nothing_to_set_is_no_failure(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "part"),
-    cases("npl_mcp/tools/cr")["an_attribute_that_does_not_fit_changes_nothing"],
+    ("attributes", "part"), cases("npl_mcp/tools/cr")["an_attribute_that_does_not_fit_changes_nothing"]
 )
 def test_an_attribute_that_does_not_fit_changes_nothing(
     workspace: Workspace, attributes: dict[str, Any], part: str
@@ -614,19 +589,7 @@ def test_lists_are_short_rows_from_the_highest_number_down(workspace: Workspace)
     }
 
 
-@pytest.mark.parametrize(
-    ("filters", "numbers"),
-    [
-        ({}, [5, 4, 3, 2]),
-        ({"status": "Implemented"}, [3]),
-        ({"status": "implemented"}, [3]),
-        ({"status": ["Rejected", "on hold"]}, []),
-        ({"assignee": "nobody"}, []),
-        ({"status": ["Implemented", "Partially Implemented"]}, [4, 3]),
-        ({"status": ["Implemented", "Partially Implemented"], "type": "Bug Fix"}, [4]),
-        ({"priority": "Critical"}, [5]),
-    ],
-)
+@pytest.mark.parametrize(("filters", "numbers"), cases("npl_mcp/tools/cr")["filters_compare_whole_values"])
 def test_filters_compare_whole_values(
     workspace: Workspace, filters: dict[str, Any], numbers: list[int]
 ) -> None:

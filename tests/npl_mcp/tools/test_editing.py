@@ -17,7 +17,7 @@ import pytest
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings, corpus_folder
-from tests.conftest import envelope, with_client
+from tests.conftest import cases, envelope, with_client
 from tests.until import soon
 
 TOOL = "npl_update_section"
@@ -164,17 +164,7 @@ def test_what_changed_since_it_was_read_is_not_overwritten(writing: Settings) ->
     with_edits(writing, work)
 
 
-EDITS = {
-    # what another writer makes of PLAIN: whether A with its subsections is the same, and A without them
-    "a line of another section": ("\nb\n", "\nc\n", True, True),
-    "front matter": ("# T", "---\na: b\n---\n\n# T", True, True),
-    "a section less": ("\n## B\n\nb\n", "", True, True),
-    "a section above": ("## A\n", "## 0\n\nx\n\n\n## A\n", True, True),
-    "a subsection": ("\na1\n", "\na2\n", False, True),
-    "its text": ("\na\n", "\naa\n", False, False),
-    "its heading": ("## A\n", "## A <!-- x -->\n", False, False),
-    "an indentation": ("\na\n", "\n    a\n", False, False),
-}
+EDITS = cases("npl_mcp/tools/editing")["edits"]
 
 
 @pytest.mark.parametrize("change", EDITS)

@@ -52,17 +52,7 @@ def test_a_copy_takes_comments_up_to_a_size(call: Call) -> None:
     assert "review_get" in answer["error"]
 
 
-PLACES = {
-    "garbage": "NOT_FOUND",
-    "line:0": "INVALID_PARAMETER",
-    "line:4": "INVALID_PARAMETER",
-    "line:2-9": "INVALID_PARAMETER",
-    "line:3-2": "INVALID_PARAMETER",
-    "": "MISSING_REQUIRED",
-    "line:3": None,
-    "line:1-3": None,
-    "@x:5,y:5": None,
-}
+PLACES = cases("npl_mcp/tools/review")["places"]
 
 
 @pytest.mark.parametrize("location", PLACES)
@@ -85,15 +75,7 @@ def test_a_spot_must_be_possible(call: Call, x: int, y: int) -> None:
     assert call("review_add_comment", **comment(ids, "line:1"))["error_code"] == "INVALID_PARAMETER"
 
 
-WRONG = {
-    "no such artifact": ("review_create", {"artifact_id": 99}, "ARTIFACT_NOT_FOUND"),
-    "a number for a row id": ("review_create", {"revision_id": 0}, "INVALID_PARAMETER"),
-    "no such revision": ("review_create", {"revision_id": 99}, "NOT_FOUND"),
-    "no reviewer": ("review_create", {"reviewer_persona": " "}, "MISSING_REQUIRED"),
-    "no such review": ("review_get", {"review_id": 99}, "REVIEW_NOT_FOUND"),
-    "completing none": ("review_complete", {"review_id": 99}, "REVIEW_NOT_FOUND"),
-    "commenting on none": ("review_add_comment", {"review_id": 99}, "REVIEW_NOT_FOUND"),
-}
+WRONG = cases("npl_mcp/tools/review")["wrong"]
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -188,7 +170,7 @@ PLAN = (
 
 
 # By selector: the lines it has in that text, or the code and a part of the refusal.
-SECTIONS: dict[str, tuple[str, str]] = cases("npl_mcp/tools/review")
+SECTIONS: dict[str, tuple[str, str]] = cases("npl_mcp/tools/review")["sections"]
 
 
 @pytest.mark.parametrize("selector", SECTIONS)

@@ -90,22 +90,7 @@ def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("query", "kinds", "texts"),
-    [
-        ("shears", "message", ["Sharpen 100% of the shears", "Where are the SHEARS, @ben?"]),
-        ("sharpen shears", "message", ["Sharpen 100% of the shears", "Where are the SHEARS, @ben?"]),
-        ("where shears", "message", ["Where are the SHEARS, @ben?", "Sharpen 100% of the shears"]),
-        ("100%", "message", ["Sharpen 100% of the shears"]),
-        ("oiled", "message, worklog", ["Oiled the shears."]),
-        ("tools", "worklog", ["Oiled the shears."]),
-        ('"the shears, @ben"', "message", ["Where are the SHEARS, @ben?", "Sharpen 100% of the shears"]),
-        ("the-shears", "message", []),
-        # What a row says of itself, and marks of patterns, are no words.
-        ("assigned_to", "message", []),
-        ("%", "message", []),
-        ("persona", "message,worklog", []),
-        ("zzz", "document,message,worklog,artifact,cr", []),
-    ],
+    ("query", "kinds", "texts"), cases("npl_mcp/tools/search")["rows_are_found_by_their_words"]
 )
 def test_rows_are_found_by_their_words(filled: Call, query: str, kinds: str, texts: list[str]) -> None:
     data = searched(filled, query, kinds=kinds)
@@ -142,8 +127,7 @@ SPELT = [
 
 
 @pytest.mark.parametrize(
-    ("query", "number"),
-    cases("npl_mcp/tools/search")["identifiers_are_found_as_written"],
+    ("query", "number"), cases("npl_mcp/tools/search")["identifiers_are_found_as_written"]
 )
 def test_identifiers_are_found_as_written(call: Call, query: str, number: int) -> None:
     """Messages and worklogs may have any signs around and within them."""
@@ -239,21 +223,7 @@ def lines(settings: Settings, tmp_path: Path) -> Callable[..., list[str]]:
     return asked
 
 
-@pytest.mark.parametrize(
-    ("query", "first"),
-    [
-        ("siphon", ["pumps.md:13  ### Parts  12  A pump has oil and a siphon."]),
-        # What is spelt so comes before what only has the stem.
-        ("validate", ["valves.md:11  ## Testing", "valves.md:7  ## Checking"]),
-        ("validation", ["valves.md:7  ## Checking", "valves.md:11  ## Testing"]),
-        ("pump_oil", ["pumps.md:9  ## Oiling [depth=0]"]),
-        ('"two feet"', ["pumps.md:3  # Pumps [depth=0]"]),
-        ('"feet are two"', ["pumps.md:7  ## Oiling [depth=0]"]),
-        ('"feet of two" siphon', ['no section has: "feet of two"']),
-        ("siphom", ["no section has: siphom (near: siphon)"]),
-        ("kafka rebalance", ["no section has: kafka, rebalance", "nothing found"]),
-    ],
-)
+@pytest.mark.parametrize(("query", "first"), cases("npl_mcp/tools/search")["lines_of_sections"])
 def test_lines_of_sections(lines: Callable[..., list[str]], query: str, first: list[str]) -> None:
     """A line has path, line, selector, tokens and text; absent words are named before."""
     shown = lines(query, kinds="document")
@@ -298,16 +268,7 @@ def test_the_beginning_of_a_word_is_near_the_most_frequent_word(call: Call, tmp_
 
 
 @pytest.mark.parametrize(
-    ("query", "absent"),
-    [
-        ('"dry-run"', None),
-        ('"how to"', None),
-        ('"a page’s run"', None),
-        ('"run dry"', ['"run dry"']),
-        ("linalg.norm 10.0.0.7", None),
-        ("10.0.0.8", ["10.0.0.8"]),
-        ("examplehost", None),
-    ],
+    ("query", "absent"), cases("npl_mcp/tools/search")["what_stands_in_a_section_is_not_absent"]
 )
 def test_what_stands_in_a_section_is_not_absent(call: Call, docs: Path, query: str, absent: object) -> None:
     """A phrase may begin within an identifier, and a heading has an address that it does not show."""

@@ -7,7 +7,7 @@ import pytest
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, Connect, with_client
+from tests.conftest import Call, Connect, cases, with_client
 
 COPY = (
     "### Keep mode\n\nIn this mode the store keeps each file after its upload to the cloud, up to port {}.\n"
@@ -52,17 +52,7 @@ def test_a_text_comes_once(folder: Call) -> None:
     assert len([row for row in hits if row["title"] == "Keep mode"]) == 2
 
 
-PAIRS = [
-    ("the nightly run keeps `f(**options)`", "the nightly run keeps `f(options)`"),
-    ("the nightly run keeps __call__ as it is", "the nightly run keeps call as it is"),
-    ("the nightly run keeps 2**3 of its files", "the nightly run keeps 23 of its files"),
-    ("the nightly run keeps [it](../prod.md)", "the nightly run keeps [it](../stage.md)"),
-    ("```yaml\nnightly:\n  run:\n    keeps: it\n```", "```yaml\nnightly:\n  run:\n  keeps: it\n```"),
-    ("the nightly run keeps `the end`", "the nightly run keeps `end`"),
-    ("the nightly run keeps the few", "the nightly run keeps few"),
-    ("the nightly run asks the Who", "the nightly run asks Who"),
-    ("#nightly run keeps its files", "nightly run keeps its files"),
-]
+PAIRS = cases("npl_mcp/tools/standing")["pairs"]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0][-12:])
@@ -103,18 +93,7 @@ def test_a_selector_brings_every_copy(folder: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "first", "behind"),
-    [
-        ("Where does the daemon write its logs?", "en/logs.md", "language de"),
-        ("Wo schreibt der Daemon die Logs hin?", "de/logs.md", "language en"),
-        ("How do I start the pond, on what port?", "v2/setup.md", "version 1"),
-        ("On what string does the kite fly?", "kite/2.0/use/wind.md", "version 1.0"),
-        ("How do I start the pond in v1?", "v1/setup.md", "version 2"),
-        ("When was pond init removed?", "CHANGELOG.md", ""),
-        ("When did the pond start remove pond init on port 7070?", "CHANGELOG.md", "current"),
-        ("changelog of the start of the pond on its port", "CHANGELOG.md", "current"),
-        ("What is margin, revenue minus the cost of goods?", "margin.md", "deprecated"),
-    ],
+    ("question", "first", "behind"), cases("npl_mcp/tools/standing")["what_stands_behind_is_named"]
 )
 def test_what_stands_behind_is_named(folder: Call, question: str, first: str, behind: str) -> None:
     answer: dict[str, Any] = folder("npl_load_tailored", context=question, token_budget=700)["data"]

@@ -12,7 +12,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import utility
-from tests.conftest import Call, Connect, calls
+from tests.conftest import Call, Connect, calls, cases
 from tests.until import until
 
 FILES = {
@@ -376,18 +376,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        (".gitignore", ""),
-        ("src/deep/.gitignore", ""),
-        (".git/info/exclude", ""),
-        (".git/HEAD", ""),
-        (".git/index", ""),
-        (".git/config", ""),
-        (".git/commondir", ""),
-        ("pipe", "[include]\n\tpath = {}\n"),
-        ("pipe", "[core]\n\texcludesFile = {}\n"),
-    ],
+    ("name", "line"), cases("npl_mcp/tools/utility")["git_is_not_left_waiting_for_a_pipe"]
 )
 def test_git_is_not_left_waiting_for_a_pipe(
     settings: Settings, repository: Path, name: str, line: str

@@ -9,6 +9,7 @@ import pytest
 from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
+from tests.conftest import cases
 from tests.npl_mcp.http.http_server import Running, call, serving
 from tests.npl_mcp.web.browsing import Visitor
 from tests.until import until
@@ -88,15 +89,7 @@ def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, d
     assert "there is no tool 'no_such_tool'" in failed
 
 
-QUESTIONS = [
-    ("ann", "bilge pump valve"),
-    ("ben", "the valve of the bilge pumps"),
-    ("ann", "where does the siphon lift something"),
-    ("ann", "siphon that lifts water"),
-    ("ben", "lifts water over edge 2"),
-    ("ann", "edge 4"),
-    ("ann", "siphon edge"),
-]
+QUESTIONS = cases("npl_mcp/web/usage")["questions"]
 """Questions that nothing answers, in two wordings; one that is asked again in other words; good ones.
 
 Two of the good ones share one word of two.

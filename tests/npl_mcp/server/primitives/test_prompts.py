@@ -9,7 +9,7 @@ from mcp import MCPError
 from mcp_types import TextContent
 
 from npl_mcp.config.settings import Settings, corpus_folder
-from tests.conftest import with_client
+from tests.conftest import cases, with_client
 
 BED = """---
 description: Plan  a bed
@@ -89,27 +89,15 @@ def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ("[a, b]", [("a", None, True), ("b", None, True)]),
-        ("", [("task", "Task for the prompt", False)]),
-        (
-            "\n  - name: a\n    description: The first\n    required: true\n  - name: b",
-            [("a", "The first", True), ("b", None, False)],
-        ),
-        (
-            "\n- {name: a, required: yes}\n- {name: b, required: false}\n- {title: x}\n- [c]\n- {name: a}",
-            [("a", None, True), ("b", None, False)],
-        ),
-    ],
+    ("fields", "expected"), cases("npl_mcp/server/primitives/prompts")["forms_of_declared_arguments"]
 )
 def test_forms_of_declared_arguments(
-    settings: Settings, docs: Path, fields: str, expected: list[tuple[str, str | None, bool]]
+    settings: Settings, docs: Path, fields: str, expected: list[list[object]]
 ) -> None:
     """Arguments are declared in the protocol's form or as names alone."""
     write(docs / "prompts", "short.md", f"---\narguments: {fields}\n---\n{{a}} and {{b}}\n")
     arguments = listed(settings)["short"].arguments
-    assert [(argument.name, argument.description, argument.required) for argument in arguments] == expected
+    assert [[argument.name, argument.description, argument.required] for argument in arguments] == expected
 
 
 def test_an_argument_that_is_not_required_may_be_left_out(settings: Settings, docs: Path) -> None:

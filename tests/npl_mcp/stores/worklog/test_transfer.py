@@ -21,6 +21,7 @@ from npl_mcp.stores.worklog.transfer import (
     parse_line,
 )
 from tests import engines
+from tests.conftest import cases
 from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
 
@@ -389,16 +390,7 @@ def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Pa
     assert (done.entries, done.skipped_lines) == (3, 1)
 
 
-CURSORS = [
-    # numbers of the lines, number the cursor has, place it gets
-    ([1, 2, 3], 2, 2),
-    ([5, 3, 9], 4, 2),
-    ([5, 3, 9], 7, 1),
-    ([5, 3, 9], 2, 0),
-    ([1, 1, 2], 1, 1),
-    ([1, 2, 2, 3], 99, 4),
-    ([7], 7, 1),
-]
+CURSORS = cases("npl_mcp/stores/worklog/transfer")["cursors"]
 
 
 @pytest.mark.parametrize(("numbers", "cursor", "place"), CURSORS)
