@@ -72,11 +72,11 @@ T = TypeVar("T")
 class Gathered(DocumentSet):
     """The documents of a request, indexed.
 
-    :param founds: locations of the documents.
+    :param locations: locations of the documents.
     :param exclude: sections of these documents that the caller already has.
     """
 
-    founds: tuple[DocumentFile, ...]
+    locations: tuple[DocumentFile, ...]
     exclude: tuple[Selector, ...] = ()
 
 
@@ -242,25 +242,26 @@ class App(Files):
             except DocumentNotFoundError:
                 if not named:
                     raise
-        founds = tuple(dict.fromkeys((*named, *others))) if named else others
-        several = len(founds) > 1 or (bool(others) and self.documents.is_set(ref))
+        locations = tuple(dict.fromkeys((*named, *others))) if named else others
+        several = len(locations) > 1 or (bool(others) and self.documents.is_set(ref))
         if several:
-            kept = await self._gather_set(None if named else ref, founds)
+            kept = await self._gather_set(None if named else ref, locations)
             until = time.monotonic() + self.settings.time_limit
         else:
-            state = founds[0].stat()
+            state = locations[0].stat()
             if state.size > SMALL_BYTES:
                 await Long()
             until = time.monotonic() + self.settings.time_limit
             left_out = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
-            kept = IndexedSet(founds, self.indexed_document(founds[0], state).collection, left_out)
-        files = self.documents.names(kept.founds)
+            kept = IndexedSet(locations, self.indexed_document(locations[0], state).collection, left_out)
+        files = self.documents.names(kept.locations)
         name = self._name_of(ref, files) if several else files[0]
         clock = Deadline(name, until)
-        aliases = self.documents.aliases(ref, kept.founds)
+        aliases = self.documents.aliases(ref, kept.locations)
         if named:
             aliases = [
-                (*own, *named.get(document, ())) for document, own in zip(kept.founds, aliases, strict=True)
+                (*own, *named.get(document, ()))
+                for document, own in zip(kept.locations, aliases, strict=True)
             ]
         gathered = filled(
             Gathered,
@@ -272,7 +273,7 @@ class App(Files):
             files=files,
             aliases=aliases,
             complete=several and not kept.missing and self._searches_all(ref, selectors),
-            digests=self.may_edit(ref, kept.founds),
+            digests=self.may_edit(ref, kept.locations),
             clock=clock,
         )
         if not exclude:
@@ -294,13 +295,13 @@ class App(Files):
         if selector.document is None or selector.document in called:
             return True
         elsewhere = self.documents.find_called(selector.document)
-        return not elsewhere or not set(elsewhere).isdisjoint(gathered.founds)
+        return not elsewhere or not set(elsewhere).isdisjoint(gathered.locations)
 
-    def may_edit(self, ref: DocumentRef, founds: Sequence[DocumentFile]) -> bool:
+    def may_edit(self, ref: DocumentRef, locations: Sequence[DocumentFile]) -> bool:
         """Return whether the settings allow edits of a file, or of some of several."""
         if not self.settings.write or self.settings.unwritable or not self.documents.is_file(ref):
             return False
-        return len(founds) > 1 or may_write(self.state.settings, founds[0].absolute)
+        return len(locations) > 1 or may_write(self.state.settings, locations[0].absolute)
 
     def _document_of(self, selector: Selector) -> tuple[DocumentFile, ...]:
         """Return the documents with the name in a selector."""
@@ -317,17 +318,17 @@ class App(Files):
             complete = complete and bool(documents)
         return named, complete
 
-    async def _gather_set(self, ref: DocumentRef | None, founds: Sequence[DocumentFile]) -> IndexedSet:
+    async def _gather_set(self, ref: DocumentRef | None, locations: Sequence[DocumentFile]) -> IndexedSet:
         """Return a set in its indexed state.
 
         :param ref: cache key of the set; ``None`` if it is not cached.
         """
-        listed = self.documents.listed(founds)
+        listed = self.documents.listed(locations)
         states, gone = listed.there, tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
         # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self._searches_all(ref, ()) else ref
         # The states of a list of names are not cached: each list is requested only once or a few times.
-        name = (asked, tuple(founds) if ref is None else listed.roots)
+        name = (asked, tuple(locations) if ref is None else listed.roots)
         whole = asked is not None and self.documents.is_whole(asked)
         files = SetFiles(states, self.documents.read, self.documents.apart(listed), whole)
         kept = await self.state.sets.gather(name, files)

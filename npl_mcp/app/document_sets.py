@@ -76,13 +76,13 @@ class NotIndexedError(NPLError):
 class IndexedSet:
     """A set in its indexed state.
 
-    :param founds: readable documents, in order.
+    :param locations: readable documents, in order.
     :param collection: their indices, together.
     :param unreadable: omitted files, with the reasons.
     :param missing: number of files that are not indexed yet.
     """
 
-    founds: tuple[DocumentFile, ...]
+    locations: tuple[DocumentFile, ...]
     collection: Collection
     unreadable: tuple[str, ...] = ()
     missing: int = 0
@@ -244,15 +244,15 @@ class DocumentSets:
 
     def _set_of(self, members: Members, live: _CachedSet, read: Read) -> IndexedSet:
         scope, documents = members.scope(), members.documents()
-        founds = tuple(file for file, _ in documents)
+        locations = tuple(file for file, _ in documents)
         states = [state for _, state in documents]
         forget = partial(self._forget, live)
-        collection = IndexedCollection(self.database, scope, founds, states, read, self._documents, forget)
-        missing = len(members.states) - len(founds) - len(members.failures)
+        collection = IndexedCollection(self.database, scope, locations, states, read, self._documents, forget)
+        missing = len(members.states) - len(locations) - len(members.failures)
         collection.partial = missing > 0
         if live.set is not None:
             collection.resume(live.set.collection)
-        return IndexedSet(founds, collection, members.unreadable, missing)
+        return IndexedSet(locations, collection, members.unreadable, missing)
 
     def _indexed(
         self, update: Update, read: Read, apart: Read | None = None, build: _Build | None = None

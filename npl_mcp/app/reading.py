@@ -58,11 +58,11 @@ class ReadSection:
 
 
 def sections_of(
-    founds: Sequence[DocumentFile], documents: DocumentSet, kept: Iterable[AnswerUnit]
+    locations: Sequence[DocumentFile], documents: DocumentSet, kept: Iterable[AnswerUnit]
 ) -> list[ReadSection]:
     """Return the sections of an answer in the state that it was made from; a piece stands for its section.
 
-    :param founds: locations of the documents.
+    :param locations: locations of the documents.
     :param kept: units of the answer.
     """
     sections = []
@@ -72,7 +72,7 @@ def sections_of(
         selector = documents.selector((number, index), own=len(unit.parts) == 1)
         state = documents.document(number).document.fingerprint
         digest = _digest(tree, selector, index)
-        sections.append(ReadSection(founds[number], names, selector, state, digest))
+        sections.append(ReadSection(locations[number], names, selector, state, digest))
     return sections
 
 

@@ -274,7 +274,7 @@ def _section_hits(
     kept = [
         (sum(flags[number] for flags in holders.values()), section)
         for number, section in enumerate(sections)
-        if gathered.founds[section.hit.document].absolute not in left_out
+        if gathered.locations[section.hit.document].absolute not in left_out
         # A document without text before its first heading is a hit by its sections.
         and (section.hit.section or section.hit.size)
         # If the question has only identifiers, a match of their parts alone does not count.

@@ -154,16 +154,16 @@ class Target:
     @classmethod
     def of(cls, app: App, ref: DocumentRef) -> Target:
         """Find the file of a reference."""
-        founds = app.documents.find(ref)
-        labels = app.documents.names(founds[:_MAX_LISTED])
-        if len(founds) > 1:
+        locations = app.documents.find(ref)
+        labels = app.documents.names(locations[:_MAX_LISTED])
+        if len(locations) > 1:
             raise InvalidRequestError(
-                f"{ref.file!r} names {len(founds):,} files",
+                f"{ref.file!r} names {len(locations):,} files",
                 parameter="file",
                 hint=f"name one: {', '.join(labels)}",
             )
-        check_writable(app, founds[0], labels[0])
-        return cls(app, founds[0], labels[0], app.documents.aliases(ref, founds)[0])
+        check_writable(app, locations[0], labels[0])
+        return cls(app, locations[0], labels[0], app.documents.aliases(ref, locations)[0])
 
     @classmethod
     def new(cls, app: App, file: str) -> Target:

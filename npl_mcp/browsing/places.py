@@ -70,7 +70,7 @@ def measured(app: App, gathered: Gathered) -> list[FolderEntry]:
     """Return an entry for each document."""
     collection = gathered.collection
     sizes: Iterable[tuple[int, int | None, str | None]]
-    if len(gathered.founds) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
+    if len(gathered.locations) > (MAX_WHILE_INDEXING if gathered.missing else MAX_MEASURED):
         every = collection.summaries(TraitFilter(), estimator(app.settings.vocabulary))
         sizes = ((summary.headings, summary.tokens, None) for summary in every)
     else:
@@ -172,11 +172,11 @@ def entries(file: str, gathered: Gathered, files: Sequence[FolderEntry]) -> Iter
 
     :param files: entries of the documents below it.
     """
-    top, path = place(file, gathered.founds)
+    top, path = place(file, gathered.locations)
     lead = f"{path}/" if path else ""
     folders: dict[str, list[FolderEntry]] = {}
     single: list[FolderEntry] = []
-    for found, entry in zip(gathered.founds, files, strict=True):
+    for found, entry in zip(gathered.locations, files, strict=True):
         own = found.path
         inside = found.root == top.root and own.startswith(lead)
         first, _, deeper = own[len(lead) :].partition("/") if inside else (entry.name, "", "")

@@ -55,13 +55,13 @@ class Relations:
 
     def __init__(self, app: App, gathered: Gathered) -> None:
         self._app, self.gathered = app, gathered
-        self.documents = range(len(gathered.founds))
+        self.documents = range(len(gathered.locations))
         self._checked: dict[str, bool] = {}
         self._anchors: dict[int, frozenset[str]] = {}
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        return {place_of(found): number for number, found in enumerate(self.gathered.founds)}
+        return {place_of(found): number for number, found in enumerate(self.gathered.locations)}
 
     @cached_property
     def _folders(self) -> frozenset[str]:
@@ -83,7 +83,7 @@ class Relations:
 
     def place(self, document: int, reference: Reference) -> str | None:
         """Return the target of a link as a location; ``None`` for a document outside of all folders."""
-        found = self.gathered.founds[document]
+        found = self.gathered.locations[document]
         root, path = found.root.path, reference.path
         if not path:
             return place_of(found)

@@ -118,7 +118,7 @@ def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     async def answer() -> tuple[Sequence[DocumentFile], list[int]]:
         documents = await app.gathered(DocumentRef())
         ranking = rank(documents.collection, Query(extract_keywords(question)), weights=app.settings.weights)
-        return documents.founds, [hit.document for hit in ranking.hits]
+        return documents.locations, [hit.document for hit in ranking.hits]
 
     return waited(app.unchanging(answer), app.settings.patience)
 

@@ -191,7 +191,7 @@ async def documents_look(
             return Look(file=_file_view(app, gathered, selector, offset, limit))
         files = places.measured(app, gathered)
         every = files if whole else tuple(places.entries(file, gathered, files))
-        *above, own = places.above(file, gathered.founds)
+        *above, own = places.above(file, gathered.locations)
         entry = places.joined("folder", own.name, file, every)
         entry = replace(entry, missing_files=gathered.missing or None)
         return folder(entry, every, tuple(above), gathered.unreadable)
@@ -215,7 +215,7 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
     return FileView(
         name=name.rpartition("/")[2],
         address=name,
-        crumbs=places.above(name, gathered.founds)[:-1],
+        crumbs=places.above(name, gathered.locations)[:-1],
         outline=outline,
         hidden=len(rows) - len(outline) or None,
         items=items,
@@ -229,7 +229,7 @@ def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, 
         definitions=_definitions(tree),
         warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
         front={name: _written(value) for name, value in fields.items()} or None,
-        editable=(gathered.digests and is_writable(app, gathered.founds[0], name)) or None,
+        editable=(gathered.digests and is_writable(app, gathered.locations[0], name)) or None,
     )
 
 

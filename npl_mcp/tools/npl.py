@@ -296,7 +296,7 @@ async def npl_load_tailored(
         wanted, weights = replace(request, exclude=documents.exclude), app.settings.weights
         made = write(wanted, documents, form, weights=weights, companions=companions(app))
         if app.reader is not None:
-            read = sections_of(documents.founds, made.documents, made.packed.kept)
+            read = sections_of(documents.locations, made.documents, made.packed.kept)
             app.when_delivered(partial(app.reader.remember, read))
         return made
 
@@ -396,9 +396,9 @@ async def content_map(
         gathered = await app.gathered(DocumentRef(file))
         if gathered.missing:
             raise NotIndexedError(gathered.missing)
-        step = -(-len(gathered.founds) // MAX_READ)
+        step = -(-len(gathered.locations) // MAX_READ)
         headings: dict[str, list[str]] = {}
-        for number, document in enumerate(gathered.founds):
+        for number, document in enumerate(gathered.locations):
             tree = gathered.collection.documents[number].tree if number % step == 0 else None
             texts = [part.title for part in tree.sections if part.level <= _MAX_LEVEL] if tree else []
             headings |= {} if document.absolute == without else {gathered.files[number]: texts}

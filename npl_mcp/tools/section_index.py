@@ -186,11 +186,11 @@ class _Outlined:
 
     def folders(self) -> Folders:
         """Return the shown documents of a set in their folders."""
-        shown, founds = self.shown if self._gathered.several else [], self._gathered.founds
-        roots = {document.root: f"{document.root.label}:" for document in founds}
+        shown, locations = self.shown if self._gathered.several else [], self._gathered.locations
+        roots = {document.root: f"{document.root.label}:" for document in locations}
         if len(roots) == 1 or any(root.scheme for root in roots):
             roots = dict.fromkeys(roots, "")
-        leads = [roots[founds[number].root] for number in shown]
+        leads = [roots[locations[number].root] for number in shown]
         names = [
             self._gathered.files[number].removeprefix(lead) for number, lead in zip(shown, leads, strict=True)
         ]

@@ -432,7 +432,7 @@ def test_a_set_that_is_forgotten_while_it_is_updated(kept: Settings) -> None:
             reader.start()
         for number in range(100):
             put(kept.roots[0] / "part0" / "page000.md", f"# Page {number}\n")
-            assert app.gather(DocumentRef(file=".")).founds == before.founds
+            assert app.gather(DocumentRef(file=".")).locations == before.locations
     finally:
         sys.setswitchinterval(usual)
         done.set()

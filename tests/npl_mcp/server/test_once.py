@@ -150,7 +150,7 @@ def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> Non
 
     def gather_all(app: App) -> int:
         effects.append(1)
-        return len(app.gather(DocumentRef()).founds)
+        return len(app.gather(DocumentRef()).locations)
 
     counted = Counted(large, ToolSpec(gather_all, read_only=False))
 
