@@ -68,7 +68,10 @@ _VERSIONED = re.compile(
 _HISTORY = re.compile(
     r"(?i)(?:changelog|changes|history|news|release[-_ ]?notes|releases|whats[-_]?new)(?:[-_.]?v?\d[\w.-]*)?"
 )
-_LANGUAGE_FOLDER = re.compile(r"/([a-z]{2})(?:[-_][A-Za-z]{2,4})?(?=/)")
+_LANGUAGE_OF_PATH = re.compile(
+    r"(?:/i18n)?[/._-]([a-z]{2})(?:[-_][A-Za-z]{2,4})?(?:/docusaurus-plugin-content-docs/current)?(?=/|\.\w+$)"
+)
+_ORIGINALS = ("", "/en", ".en", "/docs")
 _HISTORY_FOLDERS = frozenset({"changelog", "changelogs", "release-notes", "release_notes", "releases"})
 _ASKED_VERSION = re.compile(r"(?i)\bv(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b|\bversion (\d+)\b")
 _ASKED_HISTORY = re.compile(
@@ -171,8 +174,8 @@ class Versions(NamedTuple):
     :param versions: name of the version of each versioned document.
     :param history: documents about changes.
     :param alone: documents of versions without a counterpart of the same path.
-    :param translations: language of documents in a folder of its code, if their path has a counterpart in
-        ``en`` or outside of such folders.
+    :param translations: language of documents whose path has its code, as a folder or at the end of the
+        name, if there is a counterpart without it.
     """
 
     older: frozenset[int]
@@ -230,9 +233,9 @@ def _translations(paths: Sequence[str]) -> dict[int, str]:
     return {
         number: code
         for number, path in enumerate(paths)
-        for match in _LANGUAGE_FOLDER.finditer(path)
+        for match in _LANGUAGE_OF_PATH.finditer(path)
         if (code := match[1]) != "en"
-        and not every.isdisjoint(path[: match.start()] + one + path[match.end() :] for one in ("", "/en"))
+        and not every.isdisjoint(path[: match.start()] + one + path[match.end() :] for one in _ORIGINALS)
     }
 
 

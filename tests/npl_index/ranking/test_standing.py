@@ -130,6 +130,8 @@ def test_a_named_version_stands_before_the_current_pages() -> None:
     [
         (["a.md", "de/a.md", "de/b.md", "en/a.md"], {1}),
         (["en/a.md", "de-AT/a.md", "x/de/a.md"], {1}),
+        (["README.md", "README.de.md", "README_de-AT.md", "guide.en.md", "guide.de.md"], {1, 2, 4}),
+        (["docs/a.md", "i18n/de/docusaurus-plugin-content-docs/current/a.md"], {1}),
         (["a.md", "fr/a.md"], set()),
     ],
 )
