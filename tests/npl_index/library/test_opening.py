@@ -39,6 +39,7 @@ ALLOWED = {
     "npl_mcp/questions/trial.py": {"path.write_bytes": "in a folder of its own that it just made"},
     "npl_mcp/tools/contract/aliases.py": {"FILE.read_text": OWN},
     "npl_mcp/tools/contract/spec.py": {"EXAMPLES.read_text": OWN},
+    "npl_mcp/cli/terminal/arguments.py": {"EXAMPLES.read_text": OWN},
     "npl_mcp/server/server.py": {"_ICON.read_bytes": OWN},
     "npl_mcp/cli/commands/raw_files.py": {
         "Path(given.file).read_text": "the user named it on the command line, and it may be a pipe"
