@@ -1,6 +1,6 @@
 """The frame of some lines: the lines above and below that keep their meaning.
 
-These are the head of a table, the opening and closing lines of a fence, the marker of an item, the first line
+These are the head of a table, the opening and closing lines of a fence, the first line of an item or
 of an admonition, the term of a definition. The frame depends only on the lines, so that their selector gives
 the same text again.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from npl_index.markdown.sections import SectionTree, Span
@@ -32,7 +31,7 @@ _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
 MAX_PARENT = 240
-"""Maximum characters of the first line of an item that is shown above an item below it."""
+"""Maximum characters of the first line of an item that is shown above its later lines."""
 
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _CODE = 4
@@ -75,21 +74,12 @@ def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
     while first + 1 < lines.stop and not tree.line(first).strip():
         first += 1
     framing = [*(one.line for one in fences.around(first)), *table_head(tree, own, first)]
-    above = margin = ""
-    chain = [*_holders(tree, own, min([first, *framing])), *framing, first]
-    for line, inner in pairwise(chain):
-        found = _matched(tree.line(line))
-        is_parent = _matched(tree.line(inner))[3] and len(found.string) <= MAX_PARENT
-        if found[3] and line not in framing and not is_parent:
-            margin = found[0]
-        else:
-            above, margin = above + _moved(margin, tree.line(line)) + "\n", ""
+    holders = _holders(tree, own, min([first, *framing]))
+    parents = (line for line in holders if len(tree.line(line)) <= MAX_PARENT)
+    above = "".join(f"{tree.line(line)}\n" for line in (*parents, *framing))
     above += "".join(f"{_margin(tree, one)}…\n" for one in fences.cut_at(first, inside))
-    found = _matched(tree.line(first))
-    if not inside:
-        text = _moved(margin, text)
-    elif not framing:
-        text = (margin if margin and not found[3] else found[0]) + text
+    if inside and not framing:
+        text = _matched(tree.line(first))[0] + text
     ends = isinstance(lines, Stretch) and lines.end < tree.line_starts[lines.stop]
     below = [f"{_margin(tree, one)}…\n" for one in fences.cut_at(lines.stop, ends, is_end=True)]
     below += [f"{_margin(tree, one)}{one.sign}\n" for one in reversed(fences.around(lines.stop))]
@@ -105,12 +95,6 @@ def _matched(text: str) -> re.Match[str]:
     found = _MARGIN.match(text)
     assert found is not None  # each of its signs may be missing
     return found
-
-
-def _moved(margin: str, text: str) -> str:
-    """Return a line with the margin of its item, if it has no marker of its own."""
-    found = _matched(text)
-    return text if found[3] else margin + text[min(len(margin), found.end(2)) :]
 
 
 def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:

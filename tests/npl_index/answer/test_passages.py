@@ -46,7 +46,7 @@ KINDS = {
     "tildes": (f"~~~~ sh\n{CODE}~~~~\n", ("\n~~~~ sh\n", CALL, "~~~~\n")),
     "fence in an item": (
         f"3. Start it:\n\n   ```sh\n{indented(CODE, '   ')}   ```\n",
-        ("\n3. ```sh\n", f"   {CALL}", "   ```\n"),
+        ("\n3. Start it:\n", "   ```sh\n", f"   {CALL}", "   ```\n"),
     ),
     "fence in a quote": (
         f"> ```sh\n{indented(CODE, '> ')}> ```\n",
@@ -86,6 +86,10 @@ KINDS = {
     ),
     "item on one line": (f"7. {ONE_LINE}", ("\n7. ", SENTENCE)),
     "item": (indented(LINES, "  ").replace("  ", "- ", 1), ("\n- ", f"{SENTENCE}\n")),
+    "later paragraphs of an item": (
+        f"- Start it.\n\n{indented(BLOCKS, '  ')}",
+        ("\n- Start it.\n", f"\n  {SENTENCE}\n"),
+    ),
     "definitions": (
         many("Pump #\n: It moves water.\n\n", f"Pump #\n: Stopped by {NEEDLE}.\n\n"),
         (f"\nPump 150\n: Stopped by {NEEDLE}.\n",),
