@@ -259,16 +259,14 @@ class IndexNames:
         )
         return rows[0] if rows else (0, "")
 
-    def called(self, fold: str) -> list[Place]:
-        """Return the sections whose name, visible or as written, has a folded form."""
+    def called(self, fold: str, *, begins: bool = False) -> list[Place]:
+        """Return the sections whose name, visible or as written, has a folded form, or begins with it."""
+        if begins:
+            return self._nodes(
+                "(fold >= ?1 AND fold < ?2) OR (written > '' AND written >= ?1 AND written < ?2)",
+                *(fold, fold + LAST),
+            )
         return self._nodes("fold = ?1 OR (written > '' AND written = ?1)", fold)
-
-    def beginning(self, fold: str) -> list[Place]:
-        """Return the sections whose name, visible or as written, has a folded form with this prefix."""
-        return self._nodes(
-            "(fold >= ?1 AND fold < ?2) OR (written > '' AND written >= ?1 AND written < ?2)",
-            *(fold, fold + LAST),
-        )
 
     def holding(self, level: int | None, traits: Sequence[str]) -> list[Place]:
         """Return the sections of a level whose own text has some traits, in document order."""

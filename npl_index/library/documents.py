@@ -24,7 +24,7 @@ from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, R
 from npl_index.library.files import read_below
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.ignoring import NOTHING, Ignoring
-from npl_index.library.listing import FileListings, Listed
+from npl_index.library.listing import FileListings, Listed, cached_listings
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
 from npl_index.library.roots import (
@@ -122,7 +122,7 @@ class Library:
         listings: FileListings | None = None,
         ignoring: Ignoring = NOTHING,
     ) -> None:
-        self.catalog, self._listings = catalog, listings or FileListings()
+        self.catalog, self._listings = catalog, listings or cached_listings()
         self._or_reference = or_reference
         # A path with ".." or through a link would lie below another root.
         self._searched = tuple(replace(root, path=os.path.realpath(root.path)) for root in searched)
@@ -302,7 +302,7 @@ class Library:
     def _collect(self, folders: Sequence[str], pattern: PathPattern | None = None) -> Listed:
         """Return the files below real folders, each once, sorted by path."""
         walk = partial(self._walk, folders, pattern)
-        listed = self._listings.now((self._own_key, *folders, pattern), walk)
+        listed = self._listings((self._own_key, *folders, pattern)).now(walk)
         self._check_number(listed)
         return listed
 

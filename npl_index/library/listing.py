@@ -76,7 +76,7 @@ Walk = Callable[..., Iterable[Walked]]
 """A walk with ``known`` folders, see :meth:`~npl_index.library.roots.Roots.walk_folders`."""
 
 
-class _CachedListing:
+class CachedListing:
     """The files below a folder at the last call; unchanged files keep their objects."""
 
     def __init__(self) -> None:
@@ -86,6 +86,7 @@ class _CachedListing:
         self._listed = Listed.of((), ())
 
     def now(self, walk: Walk) -> Listed:
+        """Return the present files; the same object if no file changed."""
         with self._lock:
             last, entered = self._listed, set[str]()
             folders = list(walk(known=self._known, entered=entered))
@@ -109,16 +110,10 @@ def state_of(file: DocumentFile, known: Fingerprint | None = None) -> Fingerprin
     return known if state == known else state
 
 
-class FileListings:
-    """Cached listings of folders; safe to use from several threads."""
+FileListings = Callable[[Hashable], CachedListing]
+"""Listings of folders by a key; safe to use from several threads."""
 
-    def __init__(self) -> None:
-        cache = cached(LRUCache(MAX_LISTINGS), lock=threading.Lock())
-        self._listing_of: Callable[[Hashable], _CachedListing] = cache(lambda _: _CachedListing())
 
-    def now(self, key: Hashable, walk: Walk) -> Listed:
-        """Return the present files; the same object if no file changed.
-
-        :param key: identifies the result for equal files.
-        """
-        return self._listing_of(key).now(walk)
+def cached_listings() -> FileListings:
+    """Return listings, of which the last ones are cached."""
+    return cached(LRUCache(MAX_LISTINGS), lock=threading.Lock())(lambda _: CachedListing())

@@ -133,7 +133,7 @@ class Scope:
         if name is None:
             return None
         if name not in self._known_near:
-            self._known_near[name] = frozenset(self._register.beginning(fold(heading_label(name))))
+            self._known_near[name] = frozenset(self._register.called(fold(heading_label(name)), begins=True))
         return self._known_near[name]
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Place]:

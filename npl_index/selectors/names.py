@@ -128,11 +128,8 @@ class Names(Protocol):
     def name(self, place: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
 
-    def called(self, fold: str) -> Iterable[Place]:
-        """Return the sections whose name, visible or as written, has a folded form."""
-
-    def beginning(self, fold: str) -> Iterable[Place]:
-        """Return the sections whose name, visible or as written, has a folded form with this prefix."""
+    def called(self, fold: str, *, begins: bool = False) -> Iterable[Place]:
+        """Return the sections whose name, visible or as written, has a folded form, or begins with it."""
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Place]:
         """Return the sections of a level whose own text has all given traits, in document order."""
@@ -173,14 +170,11 @@ class KnownNames:
         name = self._names[place[0]][place[1]]
         return name.level, name.fold
 
-    def called(self, fold: str) -> Iterator[Place]:
-        """Return the sections whose name, visible or as written, has a folded form."""
-        return self._matching(lambda name: name.fold == fold or bool(fold and name.written == fold))
-
-    def beginning(self, fold: str) -> Iterator[Place]:
-        """Return the sections whose name, visible or as written, has a folded form with this prefix."""
+    def called(self, fold: str, *, begins: bool = False) -> Iterator[Place]:
+        """Return the sections whose name, visible or as written, has a folded form, or begins with it."""
+        fits = str.startswith if begins else str.__eq__
         return self._matching(
-            lambda name: name.fold.startswith(fold) or bool(name.written and name.written.startswith(fold))
+            lambda name: fits(name.fold, fold) or bool(name.written and fits(name.written, fold))
         )
 
     def holding(self, level: int | None, traits: Sequence[str]) -> Iterator[Place]:

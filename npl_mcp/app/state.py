@@ -11,7 +11,7 @@ from cachetools import LRUCache, cached
 from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
-from npl_index.library.listing import FileListings
+from npl_index.library.listing import cached_listings
 from npl_index.markdown.links import references
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.tokens.counting import TokenCounter
@@ -51,7 +51,7 @@ class SharedState:
             lock=threading.Lock(),
         )(lambda parsed: tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl")))
         self.companions = Companions()
-        self.files = FileListings()
+        self.files = cached_listings()
         indexer = Indexer(settings.time_limit, settings.vocabulary)
         self.indices: BuildingCache[IndexedDocument] = BuildingCache(
             indexer.index, settings.cache_bytes, lambda indexed: indexed.nbytes
