@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import suppress
 from itertools import chain, compress
 from operator import attrgetter, itemgetter, ne
 
@@ -38,23 +37,30 @@ class Listed(tuple[DocumentFile, ...]):
 
     def now(self) -> Listed:
         """Return the same files with their present fingerprints; the same object if none changed."""
-        changed: Iterable[int] = range(len(self))
-        with suppress(OSError):  # one is deleted
+        seen, unseen = self._places
+        try:
             times = map(_TIMES_OF_FILE, map(os.lstat, self._paths))
-            changed = list(compress(changed, map(ne, times, self._times)))
-        fresh = {place: state_of(self[place], self.states[place]) for place in changed}
+            changed = list(compress(seen, map(ne, times, self._times)))
+        except OSError:  # one is deleted
+            changed = seen
+        fresh = {place: state_of(self[place], self.states[place]) for place in chain(changed, unseen)}
         if all(state is self.states[place] for place, state in fresh.items()):
             return self
         return Listed.of(self, (fresh.get(place, state) for place, state in enumerate(self.states)))
 
     @cached_property
+    def _places(self) -> tuple[list[int], list[int]]:
+        """Positions of the files with a fingerprint, and of the others."""
+        places = range(len(self))
+        return list(compress(places, self.states)), [place for place in places if self.states[place] is None]
+
+    @cached_property
     def _paths(self) -> list[str]:
-        pairs = zip(self, self.states, strict=True)
-        return [file.absolute if state is None else state.path for file, state in pairs]
+        return [state.path for _, state in self.there]
 
     @cached_property
     def _times(self) -> list[tuple[int, ...]]:
-        return [() if state is None else _TIMES(state) for state in self.states]
+        return [_TIMES(state) for _, state in self.there]
 
     @cached_property
     def there(self) -> tuple[tuple[DocumentFile, Fingerprint], ...]:

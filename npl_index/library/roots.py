@@ -85,13 +85,14 @@ class DocumentFile:
         :raises DocumentNotFoundError: the file no longer exists.
         :raises UnreadableDocumentError: it is no longer a regular file.
         """
+        path = self.absolute
         try:
-            status = os.stat(self.absolute, follow_symlinks=False)
+            status = os.stat(path, follow_symlinks=False)
         except OSError as error:
             raise unusable(self.path, error) from None
         if not stat.S_ISREG(status.st_mode):
             raise unusable(self.path, NotRegularError())
-        return Fingerprint.of(self.absolute, status)
+        return Fingerprint.of(path, status)
 
 
 Walked = list[tuple[str, DocumentFile]]  # files of one folder, with their paths below the start of a walk
