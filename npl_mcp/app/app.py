@@ -246,21 +246,21 @@ class App(Files):
         several = len(locations) > 1 or (bool(others) and self.documents.is_set(ref))
         if several:
             kept = await self._gather_set(None if named else ref, locations)
+            until = time.monotonic() + self.settings.time_limit
         else:
             state = locations[0].stat()
             if state.size > SMALL_BYTES:
                 await Long()
+            until = time.monotonic() + self.settings.time_limit
             left_out = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
             kept = IndexedSet(locations, self.indexed_document(locations[0], state).collection, left_out)
         files = self.documents.names(kept.locations)
         name = self._name_of(ref, files) if several else files[0]
-        clock = self.clock(name)
+        clock = Deadline(name, until)
         aliases = self.documents.aliases(ref, kept.locations)
         if named:
-            aliases = [
-                (*own, *named.get(document, ()))
-                for document, own in zip(kept.locations, aliases, strict=True)
-            ]
+            pairs = zip(kept.locations, aliases, strict=True)
+            aliases = [(*own, *named.get(document, ())) for document, own in pairs]
         gathered = filled(
             Gathered,
             kept,
