@@ -139,31 +139,31 @@ async def tops(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
             yield replace(entry, missing_files=gathered.missing or None)
 
 
-def place(file: str, founds: Sequence[DocumentFile]) -> tuple[DocumentFile, str]:
+def place(file: str, documents: Sequence[DocumentFile]) -> tuple[DocumentFile, str]:
     """Return a document of a folder or file, and the path of the latter below the document's root.
 
     :param file: address of the folder or file.
     """
     wanted = file.rstrip("/")
-    for found in founds:
-        path = found.path
-        for lead in (f"{found.root.label}:", f"{found.root.path}/", ""):
+    for document in documents:
+        path = document.path
+        for lead in (f"{document.root.label}:", f"{document.root.path}/", ""):
             if wanted.startswith(lead):
                 own = wanted[len(lead) :].strip("/")
                 if not own or path == own or path.startswith(f"{own}/"):
-                    return found, own
-    return founds[0], ""
+                    return document, own
+    return documents[0], ""
 
 
-def above(file: str, founds: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
+def above(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
     """Return the breadcrumb from the root to a folder or file, inclusive."""
-    found, path = place(file, founds)
-    if len(founds) == 1 and path and not file.endswith("/"):
-        path = found.path if found.path.endswith(path) else path
-    crumbs = [Crumb(found.root.label, folder_name(found, ""))]
+    document, path = place(file, documents)
+    if len(documents) == 1 and path and not file.endswith("/"):
+        path = document.path if document.path.endswith(path) else path
+    crumbs = [Crumb(document.root.label, folder_name(document, ""))]
     parts = path.split("/") if path else []
     for at, part in enumerate(parts, 1):
-        crumbs.append(Crumb(part, folder_name(found, "/".join(parts[:at]))))
+        crumbs.append(Crumb(part, folder_name(document, "/".join(parts[:at]))))
     return tuple(crumbs)
 
 
@@ -176,9 +176,9 @@ def entries(file: str, gathered: Gathered, files: Sequence[FolderEntry]) -> Iter
     lead = f"{path}/" if path else ""
     folders: dict[str, list[FolderEntry]] = {}
     single: list[FolderEntry] = []
-    for found, entry in zip(gathered.locations, files, strict=True):
-        own = found.path
-        inside = found.root == top.root and own.startswith(lead)
+    for document, entry in zip(gathered.locations, files, strict=True):
+        own = document.path
+        inside = document.root == top.root and own.startswith(lead)
         first, _, deeper = own[len(lead) :].partition("/") if inside else (entry.name, "", "")
         if deeper:
             folders.setdefault(first, []).append(entry)

@@ -21,24 +21,24 @@ MAX_CHECKED = 200
 INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
 
-def place_of(found: DocumentFile) -> str:
+def place_of(file: DocumentFile) -> str:
     """Return the location of a document, from which its relative links are resolved."""
-    return f"{found.root.path}/{found.path}"
+    return f"{file.root.path}/{file.path}"
 
 
-def folder_name(found: DocumentFile, path: str) -> str:
+def folder_name(file: DocumentFile, path: str) -> str:
     """Return the address of a folder of a document's root.
 
     :param path: path below the root; empty for the root.
     """
-    return f"{found.root.label}:{path}"
+    return f"{file.root.label}:{path}"
 
 
-def around(app: App, found: DocumentFile) -> DocumentRef:
+def around(app: App, file: DocumentFile) -> DocumentRef:
     """Return the documents in which the links of a document are resolved."""
-    if found.root.path in {searched.path for searched in app.library.searched}:
+    if file.root.path in {searched.path for searched in app.library.searched}:
         return DocumentRef()
-    return DocumentRef(file=f"{found.root.scheme}:*" if is_flat(found.root) else folder_name(found, ""))
+    return DocumentRef(file=f"{file.root.scheme}:*" if is_flat(file.root) else folder_name(file, ""))
 
 
 def is_flat(root: Root) -> bool:
@@ -61,7 +61,7 @@ class Relations:
 
     @cached_property
     def _numbers(self) -> Mapping[str, int]:
-        return {place_of(found): number for number, found in enumerate(self.gathered.locations)}
+        return {place_of(file): number for number, file in enumerate(self.gathered.locations)}
 
     @cached_property
     def _folders(self) -> frozenset[str]:
@@ -77,19 +77,19 @@ class Relations:
         """Return a document."""
         return self.gathered.collection.documents[document]
 
-    def number_of(self, found: DocumentFile) -> int | None:
+    def number_of(self, file: DocumentFile) -> int | None:
         """Return the number of a document; ``None`` if it is not in this set."""
-        return self._numbers.get(place_of(found))
+        return self._numbers.get(place_of(file))
 
     def place(self, document: int, reference: Reference) -> str | None:
         """Return the target of a link as a location; ``None`` for a document outside of all folders."""
-        found = self.gathered.locations[document]
-        root, path = found.root.path, reference.path
+        file = self.gathered.locations[document]
+        root, path = file.root.path, reference.path
         if not path:
-            return place_of(found)
-        if is_flat(found.root):
+            return place_of(file)
+        if is_flat(file.root):
             return None
-        start = "" if path.startswith("/") else posixpath.dirname(found.path)
+        start = "" if path.startswith("/") else posixpath.dirname(file.path)
         return posixpath.normpath(f"{root}/{start}/{path.lstrip('/')}")
 
     def target(self, place: str) -> int | None:
@@ -106,13 +106,13 @@ class Relations:
 
     def _target_of(self, reference: Reference, place: str | None) -> int | None:
         """Return the document of a link; a wiki link may have its path below the root, or its mere name."""
-        found = None if place is None else self.target(place)
-        if found is not None or not reference.wiki:
-            return found
+        target = None if place is None else self.target(place)
+        if target is not None or not reference.wiki:
+            return target
         below_root = replace(reference, path=f"/{reference.path}")
         place = self.place(0, below_root) if reference.path else None
-        found = None if place is None else self.target(place)
-        return self._named.get(document_name(reference.path).lower()) if found is None else found
+        target = None if place is None else self.target(place)
+        return self._named.get(document_name(reference.path).lower()) if target is None else target
 
     def links(self, document: int) -> Iterator[tuple[Reference, str | None, int | None]]:
         """Yield the links of a document, each with its target: location, and number of the document."""
