@@ -23,6 +23,7 @@ from npl_mcp.cli.commands import load, serving, worklog
 from npl_mcp.config.clients import READING
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.tools.domains import listed_tools
+from tests.conftest import case_text
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -122,19 +123,7 @@ PROGRAMS: dict[str, Callable[[list[str]], int]] = {
 
 
 COMMANDS = (ROOT / "COMMANDS.md").read_text(encoding="utf-8")
-GARDEN = """\
-# Garden guide
-
-How to keep a small garden.
-
-## Watering
-
-Water early in the morning.
-
-## Pruning
-
-Prune fruit trees in late winter. Apples need a cut every year.
-"""
+GARDEN = case_text("docs/garden.md")
 
 
 def console_steps() -> list[tuple[str, str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.conftest import case_text
+
 if TYPE_CHECKING:
     from tests.browser.site import Site
 
@@ -18,23 +20,7 @@ TITLES = (
     ("Old winch is greased by hand", "Technical Debt", "Low", "On Hold"),
 )
 
-TEXT = """\
-## 1. Description
-
-The pump stops **one litre** early. See [the log](https://example.org/log).
-
-| day | litres |
-|:--|--:|
-| Monday | 41 |
-
-## 2. Rationale
-
-Water that stays rusts the gate.
-
-### Notes
-
-- [ ] measured twice
-"""
+TEXT = case_text("browser/changes/text.md")
 
 
 def fill_changes(site: Site) -> None:

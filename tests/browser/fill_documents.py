@@ -2,50 +2,14 @@
 
 from pathlib import Path
 
+from tests.conftest import case_text
+
 HOSTILE = """"'><img src=x onerror=alert(1)>{{ 7 * 7 }} &lt;b&gt; %2e#?;"""
 """Can be the name of a file."""
 
-_PUMP = """# Pump
+_PUMP = case_text("browser/documents/pump.md")
 
-A pump moves water. Read the [siphon](#siphon) first, then [care](guide/care.md#cleaning).
-
-## Siphon
-
-A siphon lifts water over the edge.
-
-| part | size | |
-|:-----|-----:|-|
-| hose | 12 | long |
-| seal |  3 | round |
-
-### Filling
-
-```bash
-pump --prime 3
-```
-
-## Impeller
-
-- turns at [speed](guide/speed.md)
-- see the [maker](https://example.org/impeller "Impeller") or ![photo](https://example.org/p.png)
-
-## <script>alert(1)</script> *and* more
-
-> Quoted <b>words</b> with [danger](javascript:alert(1)) and \u202ehidden\u202c order.
-"""
-
-_CARE = """# Care
-
-Back to the [pump](../pump.md#impeller), or to its [tank](../pump.md#tank).
-
-## Cleaning
-
-Rinse it. See [nothing](missing.md).
-
-### Tools
-
-A brush.
-"""
+_CARE = case_text("browser/documents/care.md")
 
 
 def fill_documents(docs: Path) -> None:

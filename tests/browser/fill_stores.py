@@ -5,18 +5,9 @@ import struct
 import zlib
 from typing import Any, Protocol
 
-PLAN = """\
-# Quay plan
+from tests.conftest import case_text
 
-## Berths
-
-Berth 1 takes ships of up to 90 m.
-Berth 2 is closed until the crane is repaired.
-
-## Tides
-
-Ships with more than 6 m of draught wait for high water.
-"""
+PLAN = case_text("browser/stores/plan.md")
 
 REVISED = PLAN.replace("closed until the crane is repaired", "open from Monday on").replace(
     "## Tides", "Berth 3 takes boats.\n\n## Tides"

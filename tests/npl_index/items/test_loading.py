@@ -27,7 +27,7 @@ from npl_index.items.loading import (
 )
 from npl_index.library.catalog import Root, places
 from npl_index.library.documents import Library, Limits
-from tests.conftest import cases
+from tests.conftest import case_text, cases
 
 CASES = cases("loading/cases")
 
@@ -196,18 +196,7 @@ def test_a_header_lists_flags_in_fixed_order() -> None:
     assert flag_header({}) == flag_header({"npl.def.loaded": ""}) == ""
 
 
-AGENT = """---
-name: other-name
-description: |
-  Looks
-  around
-version: 2.10
-categories: [search, review]
----
-`mcp__npl-mcp__npl_load("c", "syntax,pumps.cot,nosuch,../x", skip)`
-npl-load c "pumps.cot,fences.alg,..." --skip {@npl.def.loaded} m "persona.qa"
-npl_load_components(items="{name}, pumps.mood")  and npl_load("s", "house")
-"""
+AGENT = case_text("npl_index/items/loading/agent.md")
 AGENT_FILES = {
     ".npl/core/agents/scout.md": AGENT,
     ".npl/npl.md": "# Core\n",

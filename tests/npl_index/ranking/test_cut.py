@@ -6,6 +6,7 @@ from npl_index.ranking import cut as cutting
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Hit, Query, rank
+from tests.conftest import case_text
 from tests.npl_index.conftest import collection
 from tests.npl_index.ranking.test_scoring import ONE, ask, names
 
@@ -116,17 +117,7 @@ def test_a_task_with_many_aspects_brings_other_documents_first() -> None:
     assert [hit.document for hit in kept][:3] == [0, 1, 0]
 
 
-LAMP = """\
-# Lamp
-
-## Charging the lamp
-
-Put the lamp on its plate. {}
-
-## Plate of the lamp
-
-Charging the lamp takes an hour, and charging an empty lamp two hours.
-"""
+LAMP = case_text("npl_index/ranking/cut/lamp.md")
 
 
 @pytest.mark.parametrize(

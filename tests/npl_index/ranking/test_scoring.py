@@ -193,25 +193,7 @@ def test_generic_headings_are_told_apart_by_their_page(*, joined: bool) -> None:
     assert "table" in indexed.tree.text(section.own)
 
 
-MANUAL = """\
-# Guide
-
-## Install packages
-
-Servers need no packages of their own. An upgrade replaces the packages.
-
-## Packages
-
-Install the packages with one command. Behind a proxy the install takes longer. Packages are kept on a mirror.
-
-## Mirrors
-
-Set the proxy, then install the packages. The command asks before it removes anything.
-
-### Remove packages
-
-Behind a proxy the install takes longer.
-"""
+MANUAL = case_text("npl_index/ranking/scoring/manual.md")
 BEHIND_A_PROXY = "install packages behind a proxy"
 
 
@@ -262,23 +244,7 @@ def test_a_title_tells_sections_of_one_page_apart() -> None:
     assert names(ask(BEHIND_A_PROXY, among=collection(MANUAL)), collection(MANUAL))[0] == "Install packages"
 
 
-CHAPTER = """\
-# Uploads
-
-## Failed uploads
-
-A failed upload is sent again after a minute.
-
-### Limit of failed uploads
-
-At most five are sent again.
-
-## Kinds
-
-### Large uploads
-
-They are sent in parts.
-"""
+CHAPTER = case_text("npl_index/ranking/scoring/chapter.md")
 
 
 @pytest.mark.parametrize(("files", "gaining"), [([CHAPTER, GUIDE], {"Failed uploads"}), ([CHAPTER], set())])
@@ -290,19 +256,7 @@ def test_a_section_with_text_gains_by_its_best_subsection(files: list[str], gain
     assert {name for name, gain in zip(names(ranking.hits, among), gains, strict=False) if gain} == gaining
 
 
-HERDS = """\
-# Herds
-
-{}
-
-## Making a herd
-
-A herd is made of goats, sheep or cows.
-
-## Selling a herd
-
-A herd of goats is sold whole.
-"""
+HERDS = case_text("npl_index/ranking/scoring/herds.md")
 
 
 @pytest.mark.parametrize(

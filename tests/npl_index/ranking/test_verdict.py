@@ -8,38 +8,12 @@ from npl_index.ranking.analysis import MAX_SHOWN, extract_keywords
 from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import MAX_WORDS, Verdict, judge
-from tests.conftest import cases
+from tests.conftest import case_text, cases
 from tests.npl_index.conftest import collection, lines_run
 
-CACHE = """# Caching
+CACHE = case_text("npl_index/ranking/verdict/cache.md")
 
-Downloaded packages are kept in a cache directory.
-
-## Cache directory
-
-Set `CACHE_HOME_DIR` or pass `--cache-dir` to move the directory to another disk.
-
-## Balance of settings
-
-Each setting has a limit: `max_retries` is one, the delay between groups another. Read the settings first.
-
-## Installation
-
-Run the installer of the command line tool.
-"""
-
-SERVER = """# Server
-
-## Middleware
-
-A middleware adds the processing time to each response, and a header to requests of another domain.
-
-## Environment
-
-The worker reads its environment when it starts.
-
-## 连接池 的 大小
-"""
+SERVER = case_text("npl_index/ranking/verdict/server.md")
 
 
 BOTH = collection(CACHE, SERVER)

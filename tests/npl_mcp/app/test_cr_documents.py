@@ -6,28 +6,10 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import calls
+from tests.conftest import calls, case_text
 from tests.npl_mcp.documents.change_requests import SECOND, inside, make_project
 
-IMPORTER = """\
----
-code: TST-003
-status: Implemented
-type: Bug Fix
-priority: High
-team: core
----
-
-# Importer
-
-## 1. Description
-
-The importer loses rows when two files have the same name.
-
-## 2. Rationale
-
-Customers notice missing invoices.
-"""
+IMPORTER = case_text("npl_mcp/app/cr_documents/importer.md")
 
 
 @pytest.fixture

@@ -20,17 +20,7 @@ from tests.npl_mcp.documents.change_requests import make_project
 
 BUILD = case_text("texts/build.md")
 
-PLAN = """\
-# Plan
-
-## Risks
-
-The schedule may slip, and the build may break.
-
-## Steps
-
-1. Build the library.
-"""
+PLAN = case_text("npl_mcp/app/going_back/plan.md")
 
 HEADER = "npl-instructions:\n   name: {}\n   version: 1.0.0\n---\n\n"
 

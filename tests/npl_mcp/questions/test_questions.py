@@ -25,31 +25,11 @@ from npl_mcp.questions.files import (
 from npl_mcp.questions.outcomes import Difference, ask_one
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
 from npl_mcp.tools.npl import npl_load_tailored
-from tests.conftest import Call
+from tests.conftest import Call, case_text
 
-LIMITS = """# Limits
+LIMITS = case_text("npl_mcp/questions/questions/limits.md")
 
-## Upload size
-
-An upload may have at most 20 MB. Larger files are refused with error 413.
-
-## Requests
-
-A client may send ten requests a second.
-"""
-
-QUESTIONS = """# What users ask
-
-Free text, with `## no question` in it.
-
-## How large may an upload be?
-
-- limits > ## Upload size
-
-## How do I brew coffee?
-
-- nowhere
-"""
+QUESTIONS = case_text("npl_mcp/questions/questions/questions.md")
 
 
 @pytest.fixture

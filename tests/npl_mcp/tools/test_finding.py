@@ -9,22 +9,7 @@ from tests.conftest import Call, case_text
 
 SETTINGS = case_text("texts/settings.md")
 
-GUIDE = """\
-# Using the kettle
-
-{filler}
-## When no kettle answers
-
-The exit code is 69 when there is no kettle on the network.
-
-## How to add a new sound
-
-Put a file into the folder of sounds, and name it in the list.
-
-## Exact temperatures
-
-With the second sensor temperatures are exact; without it they are estimated to three degrees.
-"""
+GUIDE = case_text("npl_mcp/tools/finding/guide.md")
 
 
 @pytest.fixture

@@ -8,25 +8,12 @@ import pytest
 
 from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
+from tests.conftest import case_text
 from tests.npl_mcp.http.http_server import Running, connected, serving
 from tests.npl_mcp.web.browsing import Visitor
 
 PLUMS = "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n\n## Picking\n\nPlums are picked in August.\n"
-LIST = """\
-# Questions
-
-## When are plums pruned?
-
-- plums > ## Pruning
-
-## When is fruit picked?
-
-- plums > ## Pruning
-
-## How do I brew coffee?
-
-- nowhere
-"""
+LIST = case_text("npl_mcp/web/questions/list.md")
 
 
 @pytest.fixture

@@ -9,18 +9,9 @@ from mcp import MCPError
 from mcp_types import TextContent
 
 from npl_mcp.config.settings import Settings, corpus_folder
-from tests.conftest import cases, with_client
+from tests.conftest import case_text, cases, with_client
 
-BED = """---
-description: Plan  a bed
-arguments:
-  plant: What will grow there
-  place: Where it lies
----
-# Beds
-
-Plan a bed of {plant} at {place}, {month}.
-"""
+BED = case_text("npl_mcp/server/primitives/prompts/bed.md")
 
 
 def write(folder: Path, name: str, text: str) -> None:
