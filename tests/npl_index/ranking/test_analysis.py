@@ -78,6 +78,11 @@ def test_repeated_words_weigh_more_and_question_words_less() -> None:
     assert weights["fenc"] > weights["tabl"] > weights["explain"]
 
 
+@pytest.mark.parametrize("forms", ["owns owner ownership", "verify verification", "forbid forbidden"])
+def test_forms_and_nouns_of_a_verb_are_one_term(forms: str) -> None:
+    assert len(set(terms(forms))) == 1
+
+
 def test_neighbours_are_pairs() -> None:
     assert ("defin", "list") in extract_keywords("a definition list").pairs
 
