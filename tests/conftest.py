@@ -25,10 +25,10 @@ from npl_mcp.server.startup import lasting
 from tests import engines, warm
 
 THOROUGH = "NPL_THOROUGH" in os.environ
-"""Whether all cases and 300 examples of a property are tried, as in CI, instead of some and 10."""
+"""Whether all cases and 300 examples of a property are tried, as in CI, instead of a part and 10."""
 
 STEP = 4
-"""Of a test with more than two cases, `make test` tries each fourth."""
+"""`make test` tries each fourth case of a test with more than two."""
 
 hypothesis_settings.register_profile(
     "npl",
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
-"""Free bytes; a run of all tests needs about one GiB, and the last one is kept."""
+"""Required free bytes: a run of all tests needs about one GiB, and the last one is kept."""
 
 
 def case_text(name: str) -> str:

@@ -31,13 +31,13 @@ LENGTH = 50_000
 """Characters of a text."""
 
 INFINITE = 64
-"""A repeat that may go on for longer is one that a text can make long."""
+"""A repeat with a greater limit can be made long by a text."""
 
 MOST_ENDS = 8
-"""Characters that end a text, at most; nearly any of them fits nowhere."""
+"""The maximum number of characters that end a text; nearly any of them fits nowhere."""
 
 MOST_TEXTS = 300 if THOROUGH else 150
-"""Texts for one expression; where beginnings, units and ends make more, some of them are drawn."""
+"""The maximum number of texts for an expression; if beginnings, units and ends make more, some are drawn."""
 
 _MAX = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
 _SINGLE = {"LITERAL", "NOT_LITERAL", "ANY", "IN"}
@@ -153,7 +153,7 @@ def _inside(kind: str, value: Any) -> tuple[Any, ...]:
 
 
 def _telling(items: Any) -> Iterator[Any]:
-    """Return the elements of one character that stand in long repeats or next to them."""
+    """Return the single-character elements in long repeats or next to them."""
     for number, item in enumerate(items):
         if any(_repeated([item])):
             yield from islice(_singles(items[number + 1 :]), 1)

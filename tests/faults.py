@@ -1,4 +1,4 @@
-"""Full disks and missing permissions, made for real."""
+"""Real full disks and missing permissions."""
 
 import os
 import resource
@@ -22,7 +22,7 @@ def largest_file(size: int) -> Iterator[None]:
 
 @contextmanager
 def unprivileged(place: Path) -> Iterator[None]:
-    """Run as another user, who owns a place, if this is root: no permission binds root."""
+    """Run as another user, who owns a place, if this is root: permissions do not bind root."""
     root = os.geteuid() == 0
     if root:
         give(place, NOBODY)

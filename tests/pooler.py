@@ -18,7 +18,7 @@ _CHUNK = 1 << 16
 _GREETING = b"K"
 _READY, _IN_NONE = b"Z", b"I"
 _ANSWERED = (b"Q", b"S")
-"""Requests that are answered by the word that the server is ready: a query, and the end of a batch."""
+"""Requests whose answer ends with the server's readiness: a query, and the end of a batch."""
 
 
 class Pooler:
@@ -87,7 +87,7 @@ def _carry(client: socket.socket, servers: list[socket.socket]) -> None:
 
 
 class _Messages:
-    """Cuts a stream into messages: a letter, the length of the rest, the rest."""
+    """A divider of a stream into messages: a letter, the length of the rest, the rest."""
 
     def __init__(self) -> None:
         self._left = b""

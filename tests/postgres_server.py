@@ -1,4 +1,4 @@
-"""A PostgreSQL server for a while: in a temporary folder, on a Unix socket, ended when its user ends.
+"""A temporary PostgreSQL server, in a temporary folder on a Unix socket, which ends with its user.
 
 ``python -m tests.postgres_server COMMAND…`` runs a command with ``NPL_DATABASE_URL`` of a server of its own.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 OURS = "TEST_POSTGRES_URL"
-"""Variable with the address of the server that tests use; not the one that users set for their data."""
+"""Variable with the address of the tests' server; it differs from the users' variable."""
 
 NOBODY = "nobody"
 PATIENCE = 60.0
@@ -66,7 +66,7 @@ class Server:
         return f"postgresql://{NOBODY}@/{database}?host={self.folder}"
 
     def ask(self, order: str) -> Any:
-        """Have the keeper do something: kill, stop, start, or ``files SIZE``: see :meth:`_Keeper.limit`."""
+        """Let the keeper act: kill, stop, start, or ``files SIZE``: see :meth:`_Keeper.limit`."""
         assert self.keeper.stdin is not None
         assert self.keeper.stdout is not None
         self.keeper.stdin.write(f"{order}\n")
@@ -78,7 +78,7 @@ class Server:
 
 @contextmanager
 def serving(*settings: str) -> Iterator[Server]:
-    """Run a server of its own.
+    """Run a server.
 
     :param settings: such as ``fsync=off``.
     """
@@ -104,7 +104,7 @@ def serving(*settings: str) -> Iterator[Server]:
 
 
 class _Keeper:
-    """Starts a server and ends it; runs as a process of its own."""
+    """A process that starts a server and ends it."""
 
     def __init__(self, folder: Path, settings: list[str]) -> None:
         self._folder, self._settings = folder, settings

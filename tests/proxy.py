@@ -59,10 +59,10 @@ class Network:
             _end(*line)
 
     def plan(self, requests: int, fault: Fault, *, done: bool) -> None:
-        """Let a fault happen once some requests have passed.
+        """Let a fault happen after some requests.
 
-        :param requests: how many pass; the next is lost.
-        :param done: not the request is lost, but its answer.
+        :param requests: number of passing requests; the next is lost.
+        :param done: whether the answer is lost instead of the request.
         """
         with self._changed:
             self._passed = 0
@@ -70,12 +70,12 @@ class Network:
 
     @property
     def passed(self) -> int:
-        """How many requests have come since a fault was planned."""
+        """The number of requests since a fault was planned."""
         return self._passed
 
     @property
     def has_happened(self) -> bool:
-        """Whether the fault that was planned has happened."""
+        """Whether the planned fault has happened."""
         return self._plan is None
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Network:
         _end(client, server)
 
     def _happen(self, client: socket.socket, server: socket.socket, *, done: bool) -> None:
-        """Let what was planned happen, if this is the moment."""
+        """Let the planned fault happen, if this is the moment."""
         if self._plan is None or self._plan[1] is not done or self._passed <= self._plan[0]:
             return
         fault, self._plan = self._plan[2], None

@@ -46,7 +46,7 @@ def replicas(
 
 
 def kill(server: Running) -> None:
-    """End a server without a word, and wait until it is gone."""
+    """Kill a server, and wait until it is gone."""
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
 

@@ -137,7 +137,7 @@ SHELL = re.compile(
     r"(?:(?P<input>(?:cat|echo|printf) .+?) \| )?(?P<words>npl-.+?)(?: 2>(?P<errors>/dev/null|&1))?"
     r"(?:(?P<code>; echo \$\?)| \| head -(?P<lines>\d+))?"
 )
-"""What the guide uses of a shell; an example that uses more does not match."""
+"""The shell syntax of the guide; other syntax does not match."""
 
 
 def test_the_examples_of_the_guide_print_what_it_shows(

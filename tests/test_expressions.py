@@ -85,7 +85,7 @@ FOUND_SLOW = {
     "empty ends": (r"a*a*a*b", 0, "match"),
     "far apart": (r"x.*?y.*?z", 0, "match"),
 }
-"""Expressions that took quadratic time here before, and textbook cases: the test must find them."""
+"""Former expressions with quadratic time, and textbook cases: the test must detect them."""
 
 
 class Expression(NamedTuple):

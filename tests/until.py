@@ -9,7 +9,7 @@ import anyio
 T = TypeVar("T")
 
 PATIENCE = 180.0
-"""Seconds; only a failure takes them, on a busy machine too."""
+"""Maximum seconds of a wait; even on a busy machine only a failure takes them."""
 
 
 def until(condition: Callable[[], T]) -> T:

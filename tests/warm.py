@@ -57,10 +57,10 @@ _USUAL = {
     "uid": None,
     "umask": -1,
 }
-"""Options of a program that is forked."""
+"""Options of a forked program."""
 
 _WORKER = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
-"""The words after the interpreter by which pytest-xdist starts a worker."""
+"""The words after the interpreter with which pytest-xdist starts a worker."""
 
 _IMPORTED_LATE = (
     "fastmcp.client",
@@ -251,7 +251,7 @@ def _next_program(line: socket.socket) -> dict[str, Any]:
 
 
 def _make_what_lasts(folder: Path) -> None:
-    """Make what a server makes once: schemas of tools, routes, templates, the tables of the ranking."""
+    """Make the lasting objects of a server: schemas of tools, routes, templates, tables of the ranking."""
     settings = Settings(
         cwd=folder, home=folder, system=folder, data_dir=folder / "data", web_url="http://none"
     )
@@ -276,7 +276,7 @@ _shared: list[str] = []
 
 @atexit.register
 def _leave() -> None:
-    """The first that is registered is the last that is called."""
+    """Run last at the exit: it is registered first."""
     for name in _shared:
         sys.modules.pop(name, None)
 

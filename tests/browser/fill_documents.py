@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.conftest import case_text
 
 HOSTILE = """"'><img src=x onerror=alert(1)>{{ 7 * 7 }} &lt;b&gt; %2e#?;"""
-"""Can be the name of a file."""
+"""May be a file's name."""
 
 _PUMP = case_text("browser/documents/pump.md")
 

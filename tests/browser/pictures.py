@@ -32,14 +32,14 @@ PAGES = {
 
 SIZE = {"width": 1280, "height": 800}
 COLOURS = 256
-"""Of a picture: pages have few, and all of them together must stay small."""
+"""Colours of a picture: pages have few, and all pictures together must stay small."""
 
 
 SPREAD = """
 UPDATE event SET timestamp =
     strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ((id - (SELECT max(id) FROM event)) * 5) || ' hours')
 """
-"""Gives the events of rooms times of several days."""
+"""A statement that spreads the events of rooms over several days."""
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from tests.browser.site import Site
 from tests.conftest import cases
 
 ADDRESSES = cases("browser/addresses")
-"""Addresses of all pages, with something on each."""
+"""Addresses of all pages; each page shows something."""
 
 QUESTIONS = "## Which barrel is turned?\n\n- cellar/barrels > ## Filling\n"
 

@@ -16,7 +16,7 @@ from tests.npl_mcp.web.examples import DECLARED, with_query
 from tests.npl_mcp.web.hostile import fill
 
 MOST = 60
-"""Pages that are opened: the declared ones, and some of those they lead to."""
+"""The number of opened pages: the declared ones, and some of their targets."""
 
 
 @pytest.fixture(scope="module")

@@ -123,7 +123,7 @@ async def test_missing_capability(ctx: Context) -> str:
 
 
 async def _filled_in(ctx: Context, question: str, fields: Mapping[str, Any], required: Sequence[str]) -> str:
-    """Ask by a request of its own, as a server with sessions can."""
+    """Ask the client by a request, as a server with sessions can."""
     schema = {"type": "object", "properties": dict(fields), "required": list(required)}
     answer = await ctx.session.elicit_form(question, schema)
     return f"The user's answer: {answer.action} {answer.content}"
@@ -187,7 +187,7 @@ def _answers(ctx: Context) -> Mapping[str, Any]:
 
 
 def _field(ctx: Context, key: str, name: str) -> Any:
-    """Read one field of a form that was filled in; ``None`` if there is no such form or field."""
+    """Read a field of a completed form; ``None`` if there is no such form or field."""
     return (getattr(_answers(ctx).get(key), "content", None) or {}).get(name)
 
 
@@ -347,7 +347,7 @@ RESOURCES = (
 
 
 def mount(server: FastMCP[Any]) -> None:
-    """Add everything the suite asks for to a server."""
+    """Add everything that the suite asks for to a server."""
     for tool in TOOLS:
         server.tool(tool)
     for prompt in PROMPTS:

@@ -1,4 +1,4 @@
-"""Installs the suite and the clients, with exact versions, into a folder next to the sources."""
+"""Installs the suite and the clients in exact versions into a folder next to the sources."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Programs that are started, awaited and ended for certain."""
+"""Programs that are started, awaited and reliably ended."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ _ending = threading.Event()
 
 
 class CheckError(Exception):
-    """Something is not as it should be; says what in one line."""
+    """A failed check, described in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Done:
 
     @property
     def words(self) -> str:
-        """The end of its output and, because some tools explain themselves first, the beginning."""
+        """Return the end of its output and, because some tools explain themselves first, the beginning."""
         lines = [line.strip()[:200] for line in (self.err.strip() or self.out.strip()).splitlines()]
         return " … ".join(dict.fromkeys((*lines[:2], *lines[-1:]))) or "it wrote nothing"
 

@@ -35,7 +35,7 @@ GOOD = {"name": "npl_section_index", "arguments": {"depth": 1}}
 BAD = {"name": "npl_section_index", "arguments": {"nonsense": 1}}
 OUT_OF_TIME = "scenario-timeout"
 REFUSED = 5
-"""The inspector's exit code for an answer that is marked as an error."""
+"""The inspector's exit code for an answer with the mark of an error."""
 
 Outcome = tuple[bool, str]
 

@@ -13,7 +13,7 @@ plain = app.create_server
 
 
 def with_fixture(*given: Any) -> FastMCP[Any]:
-    """Build the server as the package does, and add the fixture."""
+    """Build the server as the package does, with the fixture."""
     server = plain(*given)
     mount(server)
     return server

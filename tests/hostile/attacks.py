@@ -33,7 +33,7 @@ class Line(Protocol):
         ...
 
     def send(self, message: bytes) -> None:
-        """Send a message of the protocol as it is, and take the answer, if there is one."""
+        """Send a raw message of the protocol, and return the answer, if there is one."""
         ...
 
     def connect(self) -> socket.socket | None:
@@ -87,17 +87,17 @@ def single(tool: str, **arguments: Any) -> Round:
 
 
 def each(*rounds: Round) -> Round:
-    """Return a round of several."""
+    """Return a round of several calls."""
     return lambda line: [act(line) for act in rounds]
 
 
 def raw(*messages: bytes) -> Round:
-    """Return a round of messages that are sent as they are."""
+    """Return a round of raw messages."""
     return lambda line: [line.send(message) for message in messages]
 
 
 def png(width: int, height: int) -> bytes:
-    """Return a small picture that says it is large."""
+    """Return a small picture that claims to be large."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -145,7 +145,7 @@ def large_artifact(line: Line) -> None:
 
 
 def leave_lying(line: Line) -> None:
-    """Ask for a large answer over many connections and read none."""
+    """Ask for a large answer over many connections and read none of them."""
     body = b'{"artifact_id":1}'
     lines = []
     for _ in range(20):
@@ -177,7 +177,7 @@ def crowd(tool: str, **arguments: Any) -> Round:
 
 
 def search_everywhere(line: Line) -> None:
-    """Search in artifacts, of which each round stores some more."""
+    """Search in artifacts; each round stores more of them."""
     content = base64.b64encode(b"compost and water " * 200).decode()
     for _ in range(50):
         name = f"found {time.monotonic_ns()}"
@@ -188,7 +188,7 @@ def search_everywhere(line: Line) -> None:
 
 
 def dribble(line: Line) -> None:
-    """Send requests by the byte, and connections that say nothing."""
+    """Send requests byte by byte, and open silent connections."""
     lines = [connection for _ in range(60) if (connection := line.connect()) is not None]
     for connection in lines[::2]:
         with suppress(OSError):
@@ -267,7 +267,7 @@ def look_at_pages(line: Line) -> None:
 
 
 def edit_again(line: Line) -> None:
-    """Change a file that others read, with an id twice and once more without the first one's answer."""
+    """Change a file that others read, twice with one id and once without reading the answer."""
     edit = {"file": "changing.md", "selector": "## Part", "operation": "replace", "content": "Text.\n"}
     request = f"edit {time.time_ns()}"
     answers = [line.call("npl_update_section", {**edit, "request_id": request}) for _ in range(2)]

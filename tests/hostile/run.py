@@ -37,11 +37,11 @@ from tests.npl_mcp.http.http_server import environment, serving
 
 MOST_MEGABYTES = 600
 LONGEST_END_SECONDS = 30.0
-"""A server that still runs then has not heard the signal."""
+"""A server that runs longer has missed the signal."""
 LARGEST_ERROR = 4_096
 ANSWER_SECONDS = 60.0
 ADDRESS_SPACE = 4 << 30
-"""A server that grows without end must not take the machine with it."""
+"""The limit keeps an endlessly growing server from exhausting the machine."""
 
 QUIET: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("npl_load_tailored", {"file": "guide.md", "context": "prune fruit trees", "token_budget": 300}),
@@ -273,7 +273,7 @@ class QuietClient:
         self.wrong: list[str] = []
 
     def run(self, over: Over) -> None:
-        """Call until it is over."""
+        """Call until the day is over."""
         while not over():
             for (tool, arguments), right in zip(QUIET, self._right, strict=True):
                 self._line.wait_for_turn()
@@ -289,7 +289,7 @@ class QuietClient:
 
 
 def peak(process: subprocess.Popen[bytes]) -> int:
-    """Return the most megabytes a process has had."""
+    """Return the maximum memory of a process in megabytes."""
     text = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
     return int(text.partition("VmHWM:")[2].split()[0]) // 1024
 
@@ -384,7 +384,7 @@ def day_of_pipe(folder: Path, root: Path, seconds: float, names: Sequence[str]) 
 def told(outcome: Outcome, wanted: bool) -> bool:
     """Print the outcome of a server's day; return whether it was won.
 
-    :param wanted: some of the attacks are for this server.
+    :param wanted: whether any attacks are for this server.
     """
     seconds = sorted(outcome.quiet.seconds)
     failures = {

@@ -19,7 +19,7 @@ from tests.packaging.project import PROJECT, ROOT
 PAGE = ROOT / "OPERATIONS.md"
 MARKS = ("<!-- weight -->\n", "<!-- /weight -->\n")
 HEAVY = 5_000_000
-"""Bytes from which on a package of a row is named."""
+"""Minimum bytes of a package that is named in a row."""
 
 
 class Row(NamedTuple):

@@ -13,7 +13,7 @@ NAMES = ("README", "GUIDE", "CLIENTS", "OPERATIONS", "SECURITY", "COMMANDS", "SE
 QUESTIONS = "documents.questions.md"
 
 FLOOR = 55
-"""Questions that the first answers hold, of 72; raise it when there are more."""
+"""Minimum number of questions, of 72, that the first answer covers; raise it with the result."""
 
 
 def test_strangers_get_an_answer(

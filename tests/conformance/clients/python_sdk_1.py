@@ -1,4 +1,6 @@
-"""The Python SDK of the revisions with sessions. Lists tools, makes the calls it is given, prints JSON."""
+"""A client with the Python SDK for protocol revisions with sessions: it lists tools, makes calls and prints
+JSON.
+"""
 
 from __future__ import annotations
 

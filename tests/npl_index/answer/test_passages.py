@@ -107,7 +107,7 @@ KINDS = {
     "container of paragraphs": (f":::note\n\n{BLOCKS}:::\n", ("\n:::note\n", f"\n{SENTENCE}\n", ":::\n")),
     "footnote on one line": (f"A note.[^1]\n\n[^1]: {ONE_LINE}", ("\n[^1]: ", SENTENCE)),
 }
-"""Blocks that are far too long, and what an answer has of each, one below the other."""
+"""Blocks that are far too long, and the lines of each in an answer."""
 
 
 ASKED = [(Markdown(), 600), (Markdown(), 300), (Markdown(), 150), (Json(), 600), (Json(), 400)]

@@ -187,7 +187,7 @@ def answers(
 
 
 MARGIN = 1.1
-"""Tokens that an answer may need to be made of all its parts, as a share of its tokens."""
+"""The factor by which joining all parts of an answer may increase its tokens."""
 
 
 def size_of(written: Written[Tailored], on: DocumentSet) -> int:

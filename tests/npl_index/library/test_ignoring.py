@@ -18,7 +18,7 @@ from tests.conftest import cases
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "cases" / "gitignore.json").read_text(encoding="utf-8")
 )
-"""Files of rules by folder, and the files that git ignores with them and that it does not."""
+"""Rules by folder, and the files that git ignores and serves with them."""
 
 
 def put(root: Path, *names: str) -> None:

@@ -272,7 +272,7 @@ def test_a_header_inside_front_matter_counts() -> None:
 
 NESTED = "# A\n```example\n```syntax\n# no\n```\n# in\n```\n# B\n"
 CLOSED = NESTED + "```x\n```\n"
-"""The same where CommonMark does not end inside a fence."""
+"""The same text, at whose end CommonMark is not inside a fence."""
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_a_named_version_stands_before_the_current_pages() -> None:
 def test_a_translation_stands_behind_its_page_if_the_question_tells_no_language(
     paths: list[str], behind: set[int]
 ) -> None:
-    """A translation is in the language that its folder says; a page without an original is none."""
+    """The folder names the language; a page without an original is not a translation."""
     versions = versions_of([f"/docs/{path}" for path in paths])
     known = range(len(paths)), [Standing("de")] * len(paths), versions
     assert reasons("json.indentWidth", *known) == dict.fromkeys(behind, "translation")

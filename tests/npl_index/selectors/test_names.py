@@ -26,7 +26,7 @@ def lines(headings: list[tuple[int, str]]) -> str:
 
 
 HELD = {"code": "```\nx = 1\n```\n\n", "table": "| a | b |\n|--|--|\n| 1 | 2 |\n\n"}
-"""What sections may hold."""
+"""Contents of sections."""
 
 body = st.lists(
     st.one_of(

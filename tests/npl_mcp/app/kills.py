@@ -26,7 +26,7 @@ from tests.npl_mcp.app.many import fresh, put, settings_in, told, write
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.chmod", "mmap.__new__", "fcntl.flock"}
 FILES = 3
 LIKE = 12
-"""Characters by which statements are told apart."""
+"""Number of characters that distinguish statements."""
 
 
 class Steps:

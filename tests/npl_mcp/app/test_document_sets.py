@@ -147,7 +147,7 @@ def odd_names(settings: Settings) -> None:
 
 
 ROWS = cases("npl_mcp/app/document_sets")["rows"]
-"""Damage that SQLite does not see."""
+"""Damage that SQLite does not detect."""
 
 
 @pytest.mark.parametrize("harm", ROWS.values(), ids=ROWS)

@@ -135,7 +135,7 @@ EVERY = 1 if THOROUGH else 4
 """Steps between two kills; ``make durability`` takes each."""
 
 KILLS = {"publish": {0, kills.FILES}, "append": {0, 1}}
-"""Documents that the next start may have to index: those of the state before, or of the one after."""
+"""Numbers of documents for the next start to index: those of the former state, or of the new one."""
 
 
 @pytest.mark.parametrize("action", KILLS)

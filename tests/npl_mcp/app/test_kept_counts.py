@@ -23,7 +23,7 @@ ODD = {
     "front.md": "---\ntitle: Tea\n---\nBefore.\n\n# A\n\nText\twith tabs  and spaces.   \n# B\n",
     "twice/signs.md": "# Signs\r\n\r\nLines of another system.\r\n",
 }
-"""Texts whose sections begin or end in ways that tokens may go across."""
+"""Texts with sections whose beginning or end a token may cross."""
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 

@@ -22,7 +22,7 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "test-client", "version": "7.1"},
 }
-"""What each request of the newer protocol says of its client."""
+"""The client's metadata in each request of the newer protocol."""
 
 
 @dataclass

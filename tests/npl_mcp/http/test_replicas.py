@@ -299,7 +299,7 @@ def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
 
 
 UNUSABLE = (500, 503)
-"""The answer to a call without a database: its own failure, or that tokens cannot be checked."""
+"""Statuses of a call without a database: its own failure, or unreadable tokens."""
 
 
 @pytest.fixture(scope="module")
@@ -512,7 +512,7 @@ def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
 
 
 ENDS = ("expires_at", "lease_until")
-"""Times that are still to come."""
+"""Times in the future."""
 
 TIMES = """
 SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'

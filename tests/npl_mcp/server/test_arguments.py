@@ -31,7 +31,7 @@ TOO_MUCH: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     ),
     "a long name": ("npl_section_index", lambda: {"x" * MANY: 1}, "is not a parameter"),
 }
-"""Tools with arguments, which are made when they are needed, and what is said of them."""
+"""Tools with arguments, which are made on demand, and a part of the error."""
 
 
 @pytest.mark.parametrize("case", TOO_MUCH)

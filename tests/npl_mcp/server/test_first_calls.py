@@ -119,7 +119,7 @@ CHECKS: dict[str, Callable[[Any, Any], bool]] = {
     "most": lambda expected, value: bool(value <= expected),
     "tokens": lambda expected, value: estimator("o200k_base").count(as_text(value)) <= expected,
 }
-"""What an effect may say of a part of an answer."""
+"""Checks of a part of an answer, by the word of the effect."""
 
 
 def problems(effect: dict[str, Any], text: str, said: dict[str, Any]) -> list[str]:

@@ -68,7 +68,7 @@ GENERATED = {
 
 @pytest.mark.parametrize("kind", GENERATED)
 def test_words_of_comments_describe_no_documents(settings: Settings, kind: str) -> None:
-    """Generated files have comments that nobody should edit them."""
+    """Generated files have comments against editing."""
     for path in settings.roots[0].rglob("*.md"):
         path.unlink()
     for number in range(6):

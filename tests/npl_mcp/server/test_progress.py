@@ -21,7 +21,7 @@ HELLO = {"room_id": 1, "persona": "ann", "message": "hello"}
 NEWS = {"room_id": 1, "since": 2, "wait": 60}
 
 WITHIN = 30.0
-"""Seconds after which an answer counts as one that never comes."""
+"""Seconds after which an answer counts as missing."""
 
 
 def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:

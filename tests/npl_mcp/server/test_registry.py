@@ -29,7 +29,7 @@ from tests.conftest import calls, cases, envelope, listed, with_client
 from tests.until import soon
 
 LIST_BUDGETS = cases("npl_mcp/server/registry")
-"""Tokens the tools of each domain may cost every agent that connects."""
+"""Maximum tokens of each domain's tools, which every agent pays."""
 
 
 @pytest.mark.parametrize("domain", LISTED)

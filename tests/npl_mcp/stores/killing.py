@@ -42,13 +42,13 @@ the making of one.
 """
 
 LONGEST = 0.8
-"""Seconds a writer may live."""
+"""Maximum seconds of a writer's life."""
 
 
 def write(place: Path, name: str, *, empty: bool) -> None:
     """Write until killed; each line on standard output is a call that had returned.
 
-    :param empty: the database is made by the writers.
+    :param empty: whether the writers make the database.
     """
     # Else most of a short life would be spent on loading it.
     importlib.import_module("yaml")
@@ -203,7 +203,7 @@ class _GoneError(Exception):
 
 
 LIVES: Mapping[str, type[Life] | type[Replica]] = {"sqlite": Life, "postgres": Replica}
-"""By engine, what is killed."""
+"""The killed processes by engine."""
 
 
 def kill_writers(folder: Path, kills: int, seed: int = 0) -> Outcome:

@@ -53,7 +53,7 @@ def ask(app: App, tool: str, arguments: dict[str, Any]) -> Any:
 
 
 RENAMED = {"entries": "items", "comments": "items"}
-"""Lists that have had the name of all lists since."""
+"""Lists that were renamed to the name of all lists."""
 
 
 def kept(before: Any, now: Any) -> bool:

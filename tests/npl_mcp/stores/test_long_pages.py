@@ -16,7 +16,7 @@ from tests.npl_mcp.stores.writer import settings_in
 pytestmark = pytest.mark.thorough
 
 LONG = PAGE_CHARACTERS // TEXT + 6
-"""Texts that are more than one page takes."""
+"""Number of texts that exceeds one page."""
 
 
 @pytest.fixture

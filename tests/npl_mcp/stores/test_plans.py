@@ -118,7 +118,7 @@ def test_no_tool_looks_at_all_rows(app: App) -> None:
 
 
 WORDS = ("SELE", "WITH", "UPDA", "DELE")
-"""How statements begin that look for rows; for what an INSERT returns the plan names its table as well."""
+"""Beginnings of statements that look for rows; the plan of an INSERT with RETURNING names its table too."""
 
 SCAN = re.compile(rf"SCAN ({'|'.join(GROWING)})\b(?! USING INDEX todo_open)")
-"""Open todos have an index of their own, which holds no other."""
+"""Open todos have their own index, which has no other rows."""

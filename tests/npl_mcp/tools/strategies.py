@@ -119,7 +119,7 @@ UNSENDABLE: Mapping[str, Mapping[str, Any]] = {
         "a hundred thousand deep": {"a": nested(100_000, False)},
     },
 }
-"""What JSON in UTF-8 cannot carry, or parsers refuse: only callers in the same process can bring it."""
+"""Values that JSON in UTF-8 cannot carry or parsers refuse; only callers in this process can send them."""
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ OTHERS = {
     "name": "what something is called",
     "filename": "what a file is called",
 }
-"""Parameters whose names sound as if they said who acts, and what they say."""
+"""Parameters whose names only look like an actor's, with their meanings."""
 
 _SOUNDS = ("persona", "agent", "reviewer", "author", "user", "owner", "member", "name", "assign")
 

@@ -17,7 +17,7 @@ from tests.conftest import calls, envelope, with_client
 Request = tuple[str, dict[str, Any]]
 
 FILES = 2 if engines.ENGINE == "sqlite" else 0
-"""Files of a revision whose answer named them."""
+"""Files of a revision after an answer has named them."""
 
 
 def encoded(content: bytes) -> str:

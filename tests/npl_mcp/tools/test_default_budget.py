@@ -47,7 +47,7 @@ TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "audit": ("npl_audit", "markdown", lambda sent: str(json.loads(sent)["data"]["text"])),
     "content": ("npl_load_tailored", "text", lambda sent: str(json.loads(sent)["data"]["content"])),
 }
-"""Tools and forms, and what a budget bounds of their answers."""
+"""Tools and forms, and the bounded part of their answers."""
 
 
 @pytest.mark.thorough

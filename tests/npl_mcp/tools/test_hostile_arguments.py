@@ -168,7 +168,7 @@ READY: Mapping[str, Callable[[Desk], Arguments]] = {
     "worklog_close": _open_worklog,
     "delete_cr": _new_change,
 }
-"""What an example needs where it works once only."""
+"""Preparations of examples that work only once."""
 
 
 @pytest.fixture(scope="module")

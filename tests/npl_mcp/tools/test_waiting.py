@@ -24,7 +24,7 @@ from tests.npl_mcp.server.test_stdio import HELLO
 from tests.until import soon, until
 
 LONG = 60
-"""Seconds; no test waits as long, unless something is wrong."""
+"""Seconds that no test waits unless it fails."""
 
 ROOM = ("chat_create_room", {"name": "den", "members": ["ann", "bo"]})
 LOG = ("worklog_init", {"session_id": "w1"})
@@ -270,7 +270,7 @@ def test_a_caller_over_http_who_goes_ends_the_wait(tmp_path: Path, path: str) ->
             for number in range(1, 6):
                 stack.enter_context(connected(server)).sendall(head.encode() + body)
                 until(lambda number=number: in_flight(server) == number)
-                # There is one place: whoever has it, those who wait do not.
+                # The only place is free for this call: waiting calls take none.
                 assert tool("worklog_status", {})["entry_count"] == 0
         until(lambda: in_flight(server) == 0)
         tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})

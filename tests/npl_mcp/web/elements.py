@@ -15,7 +15,7 @@ ELEMENTS = _words(
     "table thead tbody tr th td dl dt dd details summary figure figcaption blockquote hr br small output",
     "datalist fieldset legend meter progress kbd mark footer optgroup caption abbr q sub sup img noscript",
 )
-"""Those of HTML that templates and Markdown make."""
+"""HTML elements that templates and Markdown make."""
 
 SVG = _words("svg g rect line path circle text title polyline polygon tspan a desc ellipse")
 

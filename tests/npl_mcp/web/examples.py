@@ -19,7 +19,7 @@ PARAMETERS = {
     "file": "hostile.md",
     "run": "r",
 }
-"""By their names in paths."""
+"""Values by the names of parameters in paths."""
 
 QUERIES = {
     "/documents/edit": "file=hostile.md&selector=hostile+%23+Hostile",
@@ -28,7 +28,7 @@ QUERIES = {
     "/worklog-news": "worklog=s&since=0",
     "/rooms/{room:id}/events": "since=0",
 }
-"""The parameters of a page besides its path."""
+"""Query parameters by path."""
 
 DECLARED: list[Any] = [page for module in PAGES for page in module.DECLARED]
 

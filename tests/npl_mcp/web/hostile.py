@@ -53,7 +53,7 @@ Ask = Callable[..., Any]
 """Calls a tool; returns its data, or ``None`` if the text is refused."""
 
 MARKS = tuple(f"h{number:02d}x" for number in range(len(STRINGS)))
-"""What each text begins with, by which pages show that they have it."""
+"""The beginning of each text, by which a test recognizes it on a page."""
 
 MARKED = tuple(f"{mark} {text}" for mark, text in zip(MARKS, STRINGS, strict=True))
 

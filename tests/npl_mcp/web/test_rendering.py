@@ -22,7 +22,7 @@ from npl_mcp.web.routing import Data, Site, WebPage
 from npl_mcp.web.visits import Visit
 
 ENOUGH = 60
-"""Seconds after which a test fails that would wait for ever."""
+"""Seconds after which an endless wait fails."""
 
 
 async def opened(site: Site, address: str) -> int:

@@ -146,7 +146,7 @@ def test_a_link_is_followed_and_a_form_of_others_is_not(server: Running) -> None
 
 
 NOTHING = "default-src 'none'; sandbox"
-"""The policy of files of others, which are no pages."""
+"""The policy of foreign files, which are not pages."""
 
 
 def check_headers(answer: Answer, address: str) -> None:
@@ -401,7 +401,7 @@ def shape(answer: Answer, address: str) -> str:
 
 
 NEWS = {"/rooms/{room:id}/events": "chat", "/worklog-news": "worklog"}
-"""The domain that the news of a page are of."""
+"""The domain of each page's news."""
 
 
 def test_news_are_told_to_who_may_see_them(guarded: tuple[Running, dict[str, str]]) -> None:
@@ -424,7 +424,7 @@ def news(server: Running, token: str, path: str) -> bytes:
 
 
 MOST = 160
-"""Pages that are read: the declared ones, and those they lead to."""
+"""The number of read pages: the declared ones and their targets."""
 
 
 def crawled(server: Running) -> Iterator[tuple[str, Shown]]:

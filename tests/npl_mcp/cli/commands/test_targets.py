@@ -133,7 +133,7 @@ SEEN_ALIKE = (
     ("c", "fences.example", "--index"),
 )
 SERVED = SEEN_ALIKE[2:]
-"""Those that a server of its own is started for, which takes two seconds each."""
+"""Calls with a server of their own, whose start takes two seconds each."""
 
 
 @pytest.mark.thorough

@@ -53,7 +53,7 @@ def other(place: Path) -> Iterator[App]:
 
 
 SOON = PATIENCE
-"""Seconds after which a test has failed."""
+"""Seconds after which a test fails."""
 
 
 # What a call adds a row to, and its arguments; a number makes them unlike those of any other call.

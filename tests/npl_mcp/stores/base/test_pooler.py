@@ -22,7 +22,7 @@ from tests.until import PATIENCE
 pytestmark = pytest.mark.engine("postgres")
 
 OFTEN = 12
-"""More often than the driver executes a statement before it prepares it."""
+"""More executions than the driver needs before it prepares a statement."""
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests import engines
 
 WRITERS = 50
 PATIENT, HASTY = 600.0, 0.001
-"""Seconds a call waits in threads of its own, longer than any test takes, and in the thread of the test."""
+"""Seconds that a call waits: in its own thread longer than any test takes, and in the test's thread."""
 
 
 class DeadlineByThread(CallDeadline):

@@ -29,7 +29,7 @@ OWN_FORM = {
     "npl_load_tailored",
     "search",
 }
-"""Tools that write their Markdown themselves; some fill a budget in each form."""
+"""Tools that write their own Markdown; some fill a budget in each form."""
 
 
 ABSENT = object()

@@ -45,7 +45,7 @@ def test_an_empty_optional_argument_is_not_given(settings: Settings, spec: ToolS
 
 
 def test_an_empty_id_of_a_request_is_refused(call: Call) -> None:
-    """Its caller relies on it; null means that there is none."""
+    """Its caller relies on it; null means that there is no id."""
     assert "request_id is empty" in call("session_create", title="a", request_id="")["error"]
     assert call("session_create", title="a", request_id=None)["success"]
 
