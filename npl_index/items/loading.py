@@ -288,21 +288,19 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     if not with_definition:
         return Loaded(content=content, flags={}, items=(agent,))
     components = library.catalog.kind("component")
-    needed = dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text)))
-    loading = _Load(library)
-    loading.add(components, needed)
-    core = library.catalog.init
-    reference = library.find_item(core, core.only or "")
-    before = () if reference is None else (_load_item(library, core, core.only or "", reference),)
-    parts = [f"## Core NPL Framework\n\n{body}" for _, body in before]
-    parts += [f"## Component: {item.name}\n\n{body}" for item, body in loading.texts]
+    core, loading = library.catalog.init, _Load(library)
+    loading.add(core, (core.only or "",))
+    loading.add(components, dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text))))
+    titles = {core.name: "Core NPL Framework"}
+    parts = [
+        f"## {titles.get(item.kind, f'Component: {item.name}')}\n\n{body}" for item, body in loading.texts
+    ]
     heading = f"# NPL Definition for {name}\n\nWhat the agent above relies on."
-    absent = () if reference is not None else (MissingItem(core.only or "", ()),)
     return Loaded(
         content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
         flags=loading.result().flags,
-        items=(agent, *(item for item, _ in (*before, *loading.texts))),
-        missing=(*absent, *loading.missing) or None,
+        items=(agent, *(item for item, _ in loading.texts)),
+        missing=tuple(loading.missing) or None,
     )
 
 

@@ -162,12 +162,8 @@ class SectionTree:
 
     def ancestors(self, index: int) -> tuple[int, ...]:
         """Return the indices from node 0 down to the parent of ``index``."""
-        path: list[int] = []
         parent = self.sections[index].parent
-        while parent is not None:
-            path.append(parent)
-            parent = self.sections[parent].parent
-        return tuple(reversed(path))
+        return () if parent is None else (*self.ancestors(parent), parent)
 
     def subtree(self, index: int) -> range:
         """Return the indices of a section and all its descendants (they are contiguous)."""
