@@ -45,34 +45,7 @@ def app(settings: Settings) -> Iterator[App]:
 
 def test_a_file_is_read_with_the_place_of_each_problem() -> None:
     """Readable questions are kept; each problem has a line and a column."""
-    text = """## Good?
-
-<!-- from support -->
-- `limits > ## Upload size`
-* ## Requests
-
-## No answer?
-
-## Prose?
-
-This is no list.
-
-## Wrong?
-
-- limits > > ## Upload
-
-## Good?
-
-- nowhere
-
-## Both?
-
-- nowhere
-- ## Requests
-
-### Deep
-"""
-    read = read_questions(text.encode())
+    read = read_questions(case_text("npl_mcp/questions/questions/problems.md").encode())
     assert read.questions == (Question("Good?", ("limits > ## Upload size", "## Requests"), 1),)
     assert [(problem.line, problem.column) for problem in read.problems] == [
         (7, 1), (11, 1), (15, 12), (17, 4), (23, 3), (26, 1),

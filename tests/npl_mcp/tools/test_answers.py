@@ -131,16 +131,6 @@ def test_reading_on_brings_that_section_alone(garden: Settings) -> None:
     assert passages(text).strip() == "## Mulch\n\nStraw keeps the soil of the beds moist."
 
 
-def test_what_the_caller_has_is_not_sent_again(garden: Settings) -> None:
-    """The next passages come in its place."""
-    question = "prune apple trees in late winter"
-    first = data(garden, context=question)
-    again = data(garden, context=question, exclude=[row["selector"] for row in first["sections"]])
-    assert "Prune apple trees" in first["content"]
-    assert "Prune apple trees" not in again["content"]
-    assert "## Pruning" not in " ".join(again["request_more"])
-
-
 SUBJECTS = [
     (
         {"context": "prune apple trees in late winter and oil the secateurs after use"},

@@ -16,6 +16,9 @@ from tests.engines import execute
 TEAM = ["alice", "bob", "carol"]
 
 
+CASES = cases("npl_mcp/tools/chat")
+
+
 class Desk:
     """A caller of a server's tools.
 
@@ -187,20 +190,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, desk:
 @pytest.mark.parametrize(("text", "names"), cases("mentions"))
 def test_mentions_name_members(text: str, names: list[str]) -> None:
     """The longest name after the sign counts, in order of appearance; addresses and outsiders do not."""
-    members = [
-        "alice",
-        "bob",
-        "carol",
-        "Dana",
-        "dana",
-        "qa",
-        "qa-lead",
-        "Mary",
-        "Mary Ann",
-        "ゆき",
-        "r2.d2",
-        "éva",
-    ]
+    members = CASES["members"]
     assert list(mentioned(text, members)[0]) == names
 
 
@@ -222,18 +212,7 @@ def test_mentions_are_found_in_any_text() -> None:
 def test_a_time_gives_what_came_later(settings: Settings, desk: Desk) -> None:
     """Any ISO 8601 form means its time, and the answer has a cursor for the next call."""
     moments = [f"2026-03-01T{hour:02}:00:00.500000Z" for hour in (9, 10, 10, 11)]
-    forms: list[tuple[str, int]] = [
-        ("2026-03-01", 4),
-        ("2026-03-01T09:00", 4),
-        ("2026-03-01 09:00:01", 3),
-        ("2026-03-01T09:00:00.499999Z", 4),
-        ("2026-03-01T10:00:00.500Z", 1),
-        ("2026-03-01t10:00:00z", 3),
-        ("2026-03-01 11:00:01+01:00", 1),
-        ("2026-03-01T04:00:01-05:00", 3),
-        ("2026-03-02", 0),
-        ("2025-12-31T23:59:59Z", 4),
-    ]
+    forms = CASES["forms_of_a_time"]
     room = desk.room("old", ["alice"])
     ids = [1, *[desk.say(room, "x") for _ in moments[1:]]]
     for event, moment in zip(ids, moments, strict=True):
@@ -255,23 +234,7 @@ def test_times_of_a_room_never_fall(settings: Settings, desk: Desk) -> None:
 def test_what_is_no_place_in_a_feed_is_refused(desk: Desk) -> None:
     """The message shows a valid cursor and a valid time."""
     room = desk.room()
-    bad: list[Any] = [
-        "yesterday",
-        "2026-02-30",
-        "2026-01-01T25:00",
-        "26-01-01",
-        "-5",
-        "1.5",
-    ]
-    bad += [
-        "2026-01-01T10:00+25:00",
-        "0001-01-01T00:00+14:00",
-        "9999-12-31T23:59-14:00",
-        "٣",
-        "1" * 17,
-        "0x1",
-    ]
-    bad += [-1, 2**53, 2**64, "x" * 100_000, [1], {"id": 1}, 1.5]
+    bad = [*CASES["no_places_in_a_feed"], "1" * 17, "x" * 100_000]
     for since in bad:
         code, text = desk.refused("get_feed", room_id=room, since=since)
         assert (code, "since" in text, len(text) < 400) == ("INVALID_PARAMETER", True, True), (since, text)
