@@ -20,7 +20,6 @@ class Listing(NamedTuple):
 
     :param title: title of the page.
     :param domain: domain of the tool with the items.
-    :param made_by: tool that makes an item.
     :param items: function that returns the items, or the archived ones, each with ``id`` and ``name``.
     :param columns: columns after the name.
     :param archives: whether items are archived.
@@ -28,7 +27,6 @@ class Listing(NamedTuple):
 
     title: str
     domain: str
-    made_by: str
     items: Callable[[Visit, bool], Awaitable[list[Data]]]
     columns: Columns
     archives: bool = True
@@ -44,8 +42,11 @@ async def listed(path: str, visit: Visit) -> Data:
 
 
 async def _sessions(visit: Visit, archived: bool) -> list[Data]:
-    sessions = await visit.every("session_list", status="archived" if archived else None)
-    return [{**session, "name": session.get("title", session["id"])} for session in sessions]
+    return [
+        {**session, "name": session.get("title", session["id"])}
+        for session in await visit.every("session_list")
+        if (session["status"] == "archived") == archived
+    ]
 
 
 async def _rooms(visit: Visit, archived: bool) -> list[Data]:
@@ -70,6 +71,7 @@ async def _reviews(visit: Visit, _: bool) -> list[Data]:
     for review in reviews:
         artifact = names.get(review["artifact_id"], f"artifact {review['artifact_id']}")
         review["name"] = f"{artifact}, revision {review['revision_num']}"
+        review.setdefault("verdict", review["status"])
     return reviews
 
 
@@ -86,38 +88,28 @@ LISTS = {
     "/sessions": Listing(
         "Sessions",
         "session",
-        "session_create",
         _sessions,
-        {
-            "status": "State",
-            "updated_at": "Last change",
-            "room_count": "Rooms",
-            "artifact_count": "Artifacts",
-        },
+        {"status": "State", "updated_at": "Changed", "room_count": "Rooms", "artifact_count": "Artifacts"},
     ),
     "/rooms": Listing(
         "Rooms",
         "chat",
-        "chat_create_room",
         _rooms,
         {"members": "Members", "event_count": "Events", "description": "About", "created_at": "Created"},
     ),
     "/artifacts": Listing(
         "Artifacts",
         "artifact",
-        "artifact_create",
         _artifacts,
         {"reviews": "Reviews", "revisions": "Revisions", "type": "Type", "created_at": "Created"},
     ),
     "/reviews": Listing(
         "Reviews",
         "review",
-        "review_create",
         _reviews,
         {
-            "verdict": "Verdict",
             "reviewer_persona": "Reviewer",
-            "status": "State",
+            "verdict": "Verdict",
             "comment_count": "Comments",
             "created_at": "Begun",
         },
@@ -126,7 +118,6 @@ LISTS = {
     "/worklogs": Listing(
         "Worklogs",
         "worklog",
-        "worklog_init",
         _worklogs,
         {"status": "State", "last_entry": "Last entry", "agents": "Agents", "entry_count": "Entries"},
     ),

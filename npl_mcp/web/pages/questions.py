@@ -158,10 +158,8 @@ async def edit_page(visit: Visit) -> Data:
     """Return one question for a form, or a new one."""
     files = await visit.run(question_files)
     name, line = visit.text("file") or _targets(files)[0], visit.number("line")
-    if line is None:
-        return _form(files, name, Question(visit.text("text")), nowhere=False)
-    question = await _question(visit, name, line)
-    return _form(files, name, question, nowhere=not question.answers)
+    question = Question("") if line is None else await _question(visit, name, line)
+    return _form(files, name, question, nowhere=line is not None and not question.answers)
 
 
 def _form(files: Sequence[QuestionFile], name: str, question: Question, *, nowhere: bool) -> Data:

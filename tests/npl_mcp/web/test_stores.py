@@ -126,6 +126,18 @@ def test_a_worklog_is_read_by_pages(pages: Pages) -> None:
     assert pages.call("ann", "worklog_read", session_id="long", peek=True)["cursor"] == 0
 
 
+def test_a_list_has_the_archived_items_apart(pages: Pages) -> None:
+    """Archived sessions are not among the current ones; a completed one is."""
+    for status in ("archived", "completed"):
+        pages.call("ann", "session_create", session_id=status)
+        pages.call("ann", "session_update", session_id=status, status=status)
+    shown = [
+        {row["id"] for row in pages.data("ann", path)["items"]}
+        for path in ("/sessions", "/sessions?archived=1")
+    ]
+    assert [ids & {"archived", "completed"} for ids in shown] == [{"completed"}, {"archived"}]
+
+
 def test_an_archived_worklog_has_a_page(pages: Pages) -> None:
     pages.call("ann", "worklog_init", session_id="old")
     pages.call("ann", "worklog_log", action="done", summary="moored", session_id="old")
