@@ -7,10 +7,11 @@ WITHOUT = """
 import sys
 from pathlib import Path
 sys.modules["psycopg"] = None
-from npl_mcp.stores.base.opening import database_of
+from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.base.errors import DatabaseError
+stores = Stores(Path("nowhere"), "postgresql://nobody@/none")
 try:
-    database_of(Path("nowhere"), "postgresql://nobody@/none").open()
+    stores.database.open()
 except DatabaseError as error:
     print(error)
 """
