@@ -185,13 +185,6 @@ def test_a_long_room_is_read_by_pages(tab: Tab) -> None:
     expect(page.locator(f"#event-{first}")).to_be_in_viewport()
 
 
-def test_what_is_said_meanwhile_shows(scripted: Tab) -> None:
-    room, _ = made(scripted)
-    page = scripted.open(f"/rooms/{room}")
-    scripted.site.call("chat_send_message", room_id=room, persona="ann", message="Cast off.")
-    expect(page.get_by_text("Cast off.")).to_be_visible()
-
-
 def test_what_changed_meanwhile_takes_its_own_place(scripted: Tab) -> None:
     """A changed todo and reactions appear once, in place; a row of an earlier page is not appended here."""
     room, event = made(scripted, todo=True)
