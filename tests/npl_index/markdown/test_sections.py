@@ -51,8 +51,8 @@ def read(name: str) -> bytes:
 
 
 def traits(words: str, count: int) -> Traits:
-    names = words.split()
-    return Traits("example" in names, "table" in names, "code" in names, "definitions" in names, count)
+    fields = {"example": "has_examples", "table": "has_tables", "definitions": "has_definitions"}
+    return Traits(**{fields.get(word, f"has_{word}"): True for word in words.split()}, word_count=count)
 
 
 def described(section: Section, expected: dict[str, object]) -> dict[str, object]:

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError
-from npl_index.markdown.traits import TraitFilter, Traits, count_words, is_example
+from npl_index.markdown.traits import FLAGS, TraitFilter, Traits, count_words, is_example
 from npl_index.selectors.filters import SectionFilter
 from tests.conftest import cases
 
 NOTHING = Traits()
-FULL = Traits(True, True, True, True, 100)
+FULL = Traits(**dict.fromkeys(FLAGS, True), word_count=100)
 
 
 @pytest.mark.parametrize(
