@@ -24,12 +24,13 @@ from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import dump_sections, index_document, restore_sections
 from npl_index.ranking.scoring import Query, rank
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.sections import count_sections
+from npl_index.tokens.sections import TokenCounts
 
 LONG = document(long_file(), "long.md")
 INDEXED = index_document(LONG)
 COUNTER = estimator()
-COUNTS = count_sections(INDEXED.tree, COUNTER)
+COUNTS = TokenCounts(INDEXED.tree, COUNTER)
+COUNTS.stored()  # as of an indexed document
 STORED = dump_sections(INDEXED)
 OKAPI = BM25Okapi(
     [INDEXED.tree.text(section.own).lower().split() or [""] for section in INDEXED.tree.sections]
@@ -57,7 +58,7 @@ COLD = {
     "markdown-it-py (peer)": lambda: MarkdownIt("commonmark").enable("table").parse(LONG.data.decode()),
     "parse": lambda: parse_sections(LONG.data, LONG.name),
     "index": lambda: index_document(LONG),
-    "count tokens": lambda: count_sections(INDEXED.tree, COUNTER),
+    "count tokens": lambda: TokenCounts(INDEXED.tree, COUNTER).stored(),
     "restore": lambda: restore_sections(STORED, lambda _: LONG, lambda: LONG.data),
 }
 

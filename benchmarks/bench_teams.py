@@ -25,12 +25,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from benchmarks.common import percentile
 from benchmarks.figures import put_between
 from benchmarks.team import Caller, Replica, cpu, family, machine, replicas
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.base.postgres import WRITERS, driver
+from npl_mcp.stores.base.postgres import WRITERS
 from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.chat import chat_create_room
 from npl_mcp.tools.worklog import worklog_init
@@ -239,7 +241,7 @@ def watched(address: str | None, turns: Counter[str]) -> Iterator[None]:
     over = threading.Event()
 
     def watch() -> None:
-        with driver().connect(address, autocommit=True) as raw:
+        with psycopg.connect(address, autocommit=True) as raw:
             while not over.wait(SAMPLE_SECONDS):
                 row = raw.execute(
                     "SELECT state, wait_event FROM pg_locks JOIN pg_stat_activity USING (pid)"
@@ -338,13 +340,13 @@ def on_postgres(
 ) -> Iterator[Figures]:
     """Measure servers that share a database of PostgreSQL."""
     name = f"rows{rows}"
-    with driver().connect(server.address(), autocommit=True) as raw:
+    with psycopg.connect(server.address(), autocommit=True) as raw:
         raw.execute(f"CREATE DATABASE {name}")
     address = server.address(name)
     folder = place / name
     (folder / "work").mkdir(parents=True)
     _filled(folder, rows, address)
-    with driver().connect(address, autocommit=True) as raw:
+    with psycopg.connect(address, autocommit=True) as raw:
         raw.execute("VACUUM ANALYZE")
         raw.execute("CHECKPOINT")
     for number in numbers:
