@@ -181,8 +181,8 @@ def close(
     if archive and archived_as is None:
         archived_as = rows.free_name(tx, project, "archived_as", row["id"])
     sql = (
-        "UPDATE worklog_session SET status = 'closed', closed = coalesce(closed, :now),"
-        " archived_as = :archived_as WHERE number = :number"
+        "UPDATE worklog_session SET closed = CASE WHEN status = 'active' THEN :now ELSE closed END,"
+        " status = 'closed', archived_as = :archived_as WHERE number = :number"
     )
     tx.run(sql, now=tx.now, archived_as=archived_as, number=number)
     if (shared := rows.latest(tx, project)) is not None and shared["number"] == number:
