@@ -293,16 +293,16 @@ class DocumentSet:
 
     def _selector(self, place: Place, above: bool, by_path: bool) -> str:
         document, index = place
-        tree = self.tree(document)
-        parsed = self.document(document)
+        tree, parsed = self.tree(document), self.document(document)
         steps = parsed.full_steps if above else parsed.steps
-        anchors: Sequence[int] = ()
-        if above or self.complete:
-            anchors = (index, *reversed(tree.ancestors(index)))
+        anchors = [index, *reversed(tree.ancestors(index))]
         if above:
-            anchors = [one for one in anchors if one and steps[index].startswith(steps[one])][-1:]
-        if not by_path and (unnamed := self._unnamed(place, steps, anchors)) is not None:
-            return unnamed
+            anchors = [anchor for anchor in anchors if anchor and steps[index].startswith(steps[anchor])][-1:]
+        for anchor in anchors if self.complete and not by_path else ():
+            below = steps[index].removeprefix(steps[anchor])
+            # No part of a file is named by the file's heading.
+            if (not below or below.startswith(" > #")) and self._is_unique(document, anchor):
+                return _step(tree.sections[anchor]) + below
         path = steps[index]
         if above and anchors and (heading := self._sole_step(document, anchors[-1])):
             path = f" {heading}{path.removeprefix(steps[anchors[-1]])}"
@@ -320,23 +320,11 @@ class DocumentSet:
         step = _step(sections[index])
         return step if sections[index].level and equals[step] == 1 else None
 
-    def _unnamed(self, place: Place, steps: Sequence[str], anchors: Sequence[int]) -> str | None:
-        """Return the selector of a section by a unique heading of it or of a section above it.
-
-        :param steps: steps of all sections.
-        :param anchors: sections whose heading may be unique.
-        """
-        document, index = place
-        for one in anchors if self.complete else ():
-            section = self.tree(document).sections[one]
-            if section.level and self._is_unique(document, one):
-                below = steps[index].removeprefix(steps[one])
-                if not below or below.startswith(" > #"):  # no part of a file
-                    return _step(section) + below
-        return None
-
     def _is_unique(self, document: int, section: int) -> bool:
-        return self.once(("unique", document, section), lambda: self.collection.is_unique(document, section))
+        """Return whether a section is a heading without an equal in the collection."""
+        key = ("unique", document, section)
+        is_heading = self.tree(document).sections[section].level > 0
+        return is_heading and self.once(key, lambda: self.collection.is_unique(document, section))
 
     def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> SectionPart:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from npl_index.answer.folding import Shown, fitted
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
-from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, outline
+from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, Shown, fitted, outline
 from npl_index.answer.outline_text import OutlineText
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef

@@ -8,8 +8,7 @@ import pytest
 from fastmcp import Client
 
 from npl_index import estimator
-from npl_index.answer.folding import fitted
-from npl_index.answer.outline import Sections, outline
+from npl_index.answer.outline import Sections, fitted, outline
 from npl_index.answer.outline_text import OutlineText
 from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.headings import MAX_HEADING
