@@ -137,42 +137,42 @@ def audit(
     :raises SectionNotFoundError: a selector matches nothing.
     """
     with documents.collection.reading():
-        found = find(request, documents, weights)
-        made = answer(request, found, form, companions)
-        view = _View(found, made.packed, _words(request, found))
+        findings = find(request, documents, weights)
+        made = answer(request, findings, form, companions)
+        view = _View(findings, made.packed, _words(request, findings))
         return Audit(
             text=made.text,
             tokens=documents.counter.count(made.text),
             content_tokens=made.value.total_tokens,
             states=Counter(view.states.values()),
             documents=len(documents.collection.documents),
-            verdict=found.verdict.state,
+            verdict=findings.verdict.state,
             matches=view.matches(),
-            absent=found.verdict.absent or None,
-            held=found.verdict.held or None,
+            absent=findings.verdict.absent or None,
+            held=findings.verdict.held or None,
             opened=None if section is None else view.opened(section),
-            not_found=found.failures or None,
+            not_found=findings.failures or None,
             unreadable=documents.unreadable or None,
             missing_files=documents.missing or None,
         )
 
 
-def _words(request: TailorRequest, found: Findings) -> tuple[Word, ...]:
+def _words(request: TailorRequest, findings: Findings) -> tuple[Word, ...]:
     """Return the different words of the question and its topics."""
     topics = (word for topic in request.topics for word in extract_keywords(topic).written)
-    return tuple({word.terms: word for word in (*found.ranking.query.keywords.written, *topics)}.values())
+    return tuple({word.terms: word for word in (*findings.ranking.query.keywords.written, *topics)}.values())
 
 
 class _View:
     """The documents with the states of their sections in an answer."""
 
-    def __init__(self, found: Findings, packed: Packing, words: tuple[Word, ...]) -> None:
-        self._documents, self._words = found.documents, words
-        self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(found.ranking.hits, 1)}
-        parts = (part for unit in found.units for part in unit.parts)
+    def __init__(self, findings: Findings, packed: Packing, words: tuple[Word, ...]) -> None:
+        self._documents, self._words = findings.documents, words
+        self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(findings.ranking.hits, 1)}
+        parts = (part for unit in findings.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
         self._pieces: dict[Place, list[SectionPart]] = {}
-        self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(found.known, KNOWN)
+        self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(findings.known, KNOWN)
         for unit in (*packed.dropped, *packed.rests):
             self.states |= dict.fromkeys(unit.places, NO_ROOM)
         for unit in packed.kept:
@@ -198,9 +198,9 @@ class _View:
         section, file = tree.sections[place[1]], documents.path(place[0])
         rank, score = self._scores.get(place, (None, None))
         pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
-        path = tuple(tree.sections[one].title for one in tree.ancestors(place[1])[1:])
+        path = tuple(tree.sections[above].title for above in tree.ancestors(place[1])[1:])
         own = frozenset(searched_terms("\n".join((file, *path, documents.text(place)))))
-        held = [word.shown for word in self._words if own.issuperset(word.meant)]
+        covered = [word.shown for word in self._words if own.issuperset(word.meant)]
         line = None if pieces else matching_line(documents, documents.part(place))
         return AuditedSection(
             file=file,
@@ -210,8 +210,8 @@ class _View:
             end_line=section.own.stop + 1,
             tokens=documents.counts(place[0]).last(place[1]),
             path=path,
-            held=tuple(held),
-            missing=tuple(word.shown for word in self._words if word.shown not in held),
+            held=tuple(covered),
+            missing=tuple(word.shown for word in self._words if word.shown not in covered),
             state=self.states.get(place),
             rank=rank,
             score=None if score is None else score.rounded()["score"],

@@ -32,7 +32,7 @@ def cleaned(text: str) -> str:
         line if line == prose else _hidden(line, prose, codes)
         for line, prose in zip(text.split("\n"), without_code(text).split("\n"), strict=True)
     )
-    return re.sub("\x00(\\d+)\x00", lambda found: codes[int(found[1])], _without_markup(source))
+    return re.sub("\x00(\\d+)\x00", lambda code: codes[int(code[1])], _without_markup(source))
 
 
 def _without_markup(text: str) -> str:
@@ -53,6 +53,6 @@ def _hidden(line: str, prose: str, codes: list[str]) -> str:
     return f"{line[:begin]}\x00{len(codes) - 1}\x00{line[end:]}"
 
 
-def _without_attributes(found: re.Match[str]) -> str:
-    kept = "".join(one[0] for one in _KEPT.finditer(found[3]))
-    return f"<{found[1]}{found[2]}{kept}{' /' if found[4] and kept else found[4]}>"
+def _without_attributes(tag: re.Match[str]) -> str:
+    kept = "".join(attribute[0] for attribute in _KEPT.finditer(tag[3]))
+    return f"<{tag[1]}{tag[2]}{kept}{' /' if tag[4] and kept else tag[4]}>"

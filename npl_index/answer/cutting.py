@@ -103,13 +103,13 @@ class _Blocks(NamedTuple):
     :param bounds: offsets of possible cuts, with the start of the first block and the end of the last one.
     :param tokens: tokens of the text before each bound.
     :param worth: worth of the terms before each bound.
-    :param found: occurrences of terms in each block.
+    :param matches: occurrences of terms in each block.
     """
 
     bounds: Sequence[int]
     tokens: Sequence[int]
     worth: Sequence[float]
-    found: Sequence[Sequence[Occurrence]]
+    matches: Sequence[Sequence[Occurrence]]
 
 
 def cut(
@@ -131,9 +131,9 @@ def cut(
     :raises DocumentTimeoutError: the deadline has passed.
     """
     cutter = _Cutter(documents, part, around)
-    found = cutter.occurrences()
-    piece = cutter.around(found, room) if found else None
-    if piece is None and (or_beginning or not found):
+    matches = cutter.matches()
+    piece = cutter.around(matches, room) if matches else None
+    if piece is None and (or_beginning or not matches):
         piece = cutter.around((), room)
     return piece
 
@@ -156,20 +156,22 @@ class _Cutter:
         self.begin, self.end = _offsets(self._tree, part.lines)
         self.inner = None if around is None else _offsets(self._tree, around)
 
-    def occurrences(self) -> list[Occurrence]:
+    def matches(self) -> list[Occurrence]:
         """Return the occurrences of the wanted terms, without those in the section's heading."""
 
         def find() -> list[Occurrence]:
             heading = find_all(documents, document, starts[self._heading.start], starts[self._heading.stop])
-            said = {one.term for one in heading}
-            found = [one for one in find_all(documents, document, begin, end) if one.term not in said]
-            return sorted((*found, *self._definitions(found, len(documents.wanted))))
+            known = {match.term for match in heading}
+            matches = [
+                match for match in find_all(documents, document, begin, end) if match.term not in known
+            ]
+            return sorted((*matches, *self._definitions(matches, len(documents.wanted))))
 
         documents, document, starts = self._documents, self._part.document, self._tree.line_starts
         begin, end = max(starts[self.body], self.begin), self.end
-        return documents.once(("found", document, begin, end), find)
+        return documents.once(("matches", document, begin, end), find)
 
-    def _definitions(self, found: Sequence[Occurrence], terms: int) -> Iterator[Occurrence]:
+    def _definitions(self, matches: Sequence[Occurrence], terms: int) -> Iterator[Occurrence]:
         """Yield occurrences that begin a bullet, row, definition or paragraph as those of further terms.
 
         A block that begins with a name says what it is; others mention it.
@@ -179,36 +181,36 @@ class _Cutter:
         tree, starts = self._tree, self._tree.line_starts
         fences = self._documents.fences(self._part.place)
         defining: dict[int, list[Occurrence]] = {}
-        for one in found:
-            line = bisect_right(starts, one.at) - 1
-            begins = _BEGINS.fullmatch(tree.source, starts[line], one.at)
+        for match in matches:
+            line = bisect_right(starts, match.at) - 1
+            begins = _BEGINS.fullmatch(tree.source, starts[line], match.at)
             is_first = begins and (begins[1] or line == self.body or not tree.line(line - 1).strip())
             if is_first and all(fence.sign[0] == ":" for fence in fences.around(line)):
-                defining.setdefault(one.term, []).append(one)
+                defining.setdefault(match.term, []).append(match)
         for same in defining.values():
-            for one in same:
-                yield Occurrence(one.at, terms + one.term, DEFINING * one.worth / log2(1 + len(same)))
+            for match in same:
+                yield Occurrence(match.at, terms + match.term, DEFINING * match.worth / log2(1 + len(same)))
 
-    def around(self, found: Sequence[Occurrence], room: int) -> SectionPart | None:
+    def around(self, matches: Sequence[Occurrence], room: int) -> SectionPart | None:
         """Cut the part like :func:`cut`.
 
-        :param found: occurrences of which a run must contain one; if empty, the start of the part is kept.
+        :param matches: occurrences of which a run must contain one; if empty, the start of the part is kept.
         """
         documents, part, tree = self._documents, self._part, self._tree
-        reach = self._reach(found, room)
+        reach = self._reach(matches, room)
         bounds = documents.once(
             ("bounds", part.document, part.section, part.lines, reach), lambda: self._bounds(reach)
         )
         at_start = bounds.at[0] == self.begin
         left = room
         for _ in range(_MAX_TRIES):
-            blocks = self._blocks(found, reach, bounds, left)
+            blocks = self._blocks(matches, reach, bounds, left)
             run = self._best_run(blocks, left, at_start)
             if run is None:
                 break
-            begin, end = (blocks.bounds[one] for one in run)
+            begin, end = (blocks.bounds[bound] for bound in run)
             last = blocks.bounds[run[1] - 1]
-            if not blocks.found[run[1] - 1] and _leads_in(tree.source, last, end):
+            if not blocks.matches[run[1] - 1] and _leads_in(tree.source, last, end):
                 if last == begin or (self.inner and last < self.inner[1]):
                     break
                 end = last
@@ -219,13 +221,13 @@ class _Cutter:
             left = min(left - 1, tokens * room // spent)
         return None
 
-    def _reach(self, found: Sequence[Occurrence], room: int) -> Stretch:
+    def _reach(self, matches: Sequence[Occurrence], room: int) -> Stretch:
         """Return the lines to parse for a cut, and the range of the piece."""
         part, tree, starts = self._part, self._tree, self._tree.line_starts
         begin, end = self.begin, self.end
         # A quarter more than fits on average.
         width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
-        at = best_place(found, width, begin, end)
+        at = best_place(matches, width, begin, end)
         if self.inner:
             at = max(begin, min(at, self.inner[0]), self.inner[1] - width)
         own, fences = tree.sections[part.section].own, self._documents.fences(part.place)
@@ -267,10 +269,10 @@ class _Cutter:
         offsets = sorted({min(max(starts[line], self.begin), self.end) for line in at})
         return _Bounds(offsets, joints, code, reach.stop < part.lines.stop)
 
-    def _blocks(self, found: Sequence[Occurrence], reach: Stretch, bounds: _Bounds, room: int) -> _Blocks:
+    def _blocks(self, matches: Sequence[Occurrence], reach: Stretch, bounds: _Bounds, room: int) -> _Blocks:
         """Measure the blocks, cut those with a term that do not fit, and join blocks that belong together."""
         documents, source, document = self._documents, self._tree.source, self._part.document
-        places = [one.at for one in found]
+        places = [match.at for match in matches]
         longest = _MAX_LENGTHS * (reach.end - reach.begin)
 
         def tokens(begin: int, end: int) -> int:
@@ -292,7 +294,7 @@ class _Cutter:
                 holds = led or bisect_left(places, begin) < bisect_left(places, end)
                 led = holds and _leads_in(source, begin, end)
                 goes_on = holds and bounds.is_open and end == at[-1]
-                wanted = holds or (not found and step < len(_BREAKS[True]))
+                wanted = holds or (not matches and step < len(_BREAKS[True]))
                 if wanted and (goes_on or not fits(tokens(begin, end))):
                     finer += _breaks(source, bounds, reach, begin, end, step)
             at = [*finer, at[-1]]
@@ -306,11 +308,11 @@ class _Cutter:
                 counts[number : number + 2] = [together]
                 del at[number + 1]
         inside: list[list[Occurrence]] = [[] for _ in at]
-        for one in found:
-            block = bisect_right(at, one.at)
+        for match in matches:
+            block = bisect_right(at, match.at)
             if 0 < block < len(at):
-                inside[block - 1].append(one)
-        worth = (sum(one.worth for one in block) for block in inside)
+                inside[block - 1].append(match)
+        worth = (sum(match.worth for match in block) for block in inside)
         return _Blocks(at, list(accumulate(counts, initial=0)), [0.0, *accumulate(worth)], inside)
 
     def _best_run(self, blocks: _Blocks, room: int, at_start: bool) -> tuple[int, int] | None:
@@ -319,7 +321,7 @@ class _Cutter:
         The best run has the highest worth of different terms, then of all occurrences. Of equal runs, one at
         the start of the part wins, else the middle one of the longest.
         """
-        bounds, tokens, worth, found = blocks
+        bounds, tokens, worth, matches = blocks
         upper_bound = self._documents.counter.upper_bound
         runs: list[tuple[int, int]] = []
         most, stop = (0.0, 0.0), 0
@@ -329,21 +331,21 @@ class _Cutter:
             lead = 0 if at_start and not start else self.above
             stop = max(start, stop)
             while stop + 1 < len(bounds) and upper_bound(lead + tokens[stop + 1] - tokens[start]) <= room:
-                for one in found[stop]:
-                    terms += 0.0 if inside[one.term] else one.worth
-                    inside[one.term] += 1
+                for match in matches[stop]:
+                    terms += 0.0 if inside[match.term] else match.worth
+                    inside[match.term] += 1
                 stop += 1
-            held = round(terms, 6), round(worth[stop] - worth[start], 6)
+            value = round(terms, 6), round(worth[stop] - worth[start], 6)
             inner = self.inner or (bounds[start], bounds[stop])
             contains = bounds[start] <= inner[0] and inner[1] <= bounds[stop]
-            if stop > start and contains and held >= most and (held[0] or self.inner or not start):
-                if held > most:
-                    most, runs = held, []
+            if stop > start and contains and value >= most and (value[0] or self.inner or not start):
+                if value > most:
+                    most, runs = value, []
                 runs.append((start, stop))
-            for one in found[start] if stop > start else ():
-                inside[one.term] -= 1
-                terms -= 0.0 if inside[one.term] else one.worth
-        if not runs or not (self.inner or (most[0] if any(found) else at_start)):
+            for match in matches[start] if stop > start else ():
+                inside[match.term] -= 1
+                terms -= 0.0 if inside[match.term] else match.worth
+        if not runs or not (self.inner or (most[0] if any(matches) else at_start)):
             return None
         if at_start and not runs[0][0]:
             return runs[0]
@@ -372,13 +374,13 @@ def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, 
 
     :param step: 0 for the best places, 1 for other places, 2 for gaps between words.
     """
-    lines = next((one for one in bounds.code if begin < one[1] and one[0] < end), None)
+    lines = next((code for code in bounds.code if begin < code[1] and code[0] < end), None)
     first, last = lines or (begin, end)
     first, last = max(first, begin), min(last, end)
     begin, end = max(first, reach.begin), min(last, reach.end)
     if step < len(_BREAKS[True]):
         ends = _BREAKS[lines is not None][step].finditer(source, max(first, begin - 1), end)
-        cuts = [one.start() + one[0].rfind("\n") + 1 if "\n" in one[0] else one.end() for one in ends]
+        cuts = [gap.start() + gap[0].rfind("\n") + 1 if "\n" in gap[0] else gap.end() for gap in ends]
     else:
         size = (reach.end - reach.begin) // _WINDOWS
         gaps = ((at, _GAP.search(source, at, min(at + size, end))) for at in range(begin, end, size))

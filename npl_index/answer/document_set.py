@@ -166,10 +166,10 @@ class DocumentSet:
 
         :param key: everything besides the documents that the result depends on.
         """
-        found = self._known.get(key, self)  # the set itself is never a result
-        if found is self:
-            found = self._known[key] = work()
-        return found  # type: ignore[return-value]
+        result = self._known.get(key, self)  # the set itself is never a result
+        if result is self:
+            result = self._known[key] = work()
+        return result  # type: ignore[return-value]
 
     def tree(self, document: int) -> SectionTree:
         """Return a document's sections."""
@@ -204,13 +204,13 @@ class DocumentSet:
         A document's name in answers and its names in the request are unique; the ends of its path are names
         that it may share.
         """
-        number = range(len(self.collection.documents))
-        aliases = self.aliases or [()] * len(number)
+        paths = list(map(self.path, range(len(self.collection.documents))))
+        aliases = self.aliases or [()] * len(paths)
         return Scope(
-            LazySequence(len(number), self.tree),
-            [tuple(path_ends(self.path(document))) for document in number],
+            LazySequence(len(paths), self.tree),
+            [tuple(path_ends(path)) for path in paths],
             self.clock,
-            [(document_name(self.path(one)), self.path(one), *aliases[one]) for one in number],
+            [(document_name(path), path, *names) for path, names in zip(paths, aliases, strict=True)],
             self.collection.names,
         )
 
@@ -356,7 +356,7 @@ class DocumentSet:
         """Return the nonce of marks that no line of some units' sections can imitate."""
         places = dict.fromkeys(part.place for unit in units for part in unit.parts)
         trees = ((self.tree(document), section) for document, section in places)
-        return tag_for([tree.text(tree.sections[one].own) for tree, one in trees])
+        return tag_for([tree.text(tree.sections[section].own) for tree, section in trees])
 
 
 def _step(section: Section) -> str:

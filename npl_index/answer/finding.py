@@ -63,11 +63,11 @@ def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> lis
         for at, term in places(chunk[0], sought.keys(), _MAX_PLACES):
             number, weight = sought[term]
             places_of[number].append((first + at, weight))
-    found: list[Occurrence] = []
+    matches: list[Occurrence] = []
     for number, every in enumerate(places_of):
         share = log2(1 + min(len(every), _MAX_PLACES))
-        found += (Occurrence(at, number, weight / share) for at, weight in nsmallest(_MAX_PLACES, every))
-    return sorted(found)
+        matches += (Occurrence(at, number, weight / share) for at, weight in nsmallest(_MAX_PLACES, every))
+    return sorted(matches)
 
 
 def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
@@ -82,29 +82,29 @@ def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
     return sought
 
 
-def best_place(found: Sequence[Occurrence], width: int, begin: int, end: int) -> int:
+def best_place(matches: Sequence[Occurrence], width: int, begin: int, end: int) -> int:
     """Return the start of the best window.
 
     :param width: characters of the window.
     :param begin: start of the text, which is the result if no window is better.
     :param end: end of the text.
     """
-    near = {one.term: one.worth for one in found if one.at - begin <= width}
+    near = {match.term: match.worth for match in matches if match.at - begin <= width}
     best, place = (round(sum(near.values()), 6), 0), begin
     inside: Counter[int] = Counter()
     first, worth = 0, 0.0
-    for last in found:
+    for last in matches:
         worth += 0.0 if inside[last.term] else last.worth
         inside[last.term] += 1
-        while last.at - found[first].at > width:
-            inside[found[first].term] -= 1
-            worth -= 0.0 if inside[found[first].term] else found[first].worth
+        while last.at - matches[first].at > width:
+            inside[matches[first].term] -= 1
+            worth -= 0.0 if inside[matches[first].term] else matches[first].worth
             first += 1
-        span = last.at - found[first].at
+        span = last.at - matches[first].at
         if (round(worth, 6), -span) > best:
             best = round(worth, 6), -span
             # The text after a word says more about it than the text before it.
-            place = max(begin, min(found[first].at - (width - span) // 3, end - width))
+            place = max(begin, min(matches[first].at - (width - span) // 3, end - width))
     return place
 
 
@@ -113,7 +113,7 @@ def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
 
     :param own: lines of the section's own text.
     """
-    line = next((one.line for one in fences.around(line) if one.sign[0] != ":"), line)
+    line = next((fence.line for fence in fences.around(line) if fence.sign[0] != ":"), line)
     last = max(own.start, line - MAX_LINES_BACK)
     for at in range(line, last, -1):
         text = tree.line(at)
@@ -132,17 +132,19 @@ def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] 
     tree = documents.tree(part.document)
     starts = tree.line_starts
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
-    found = find_all(documents, part.document, starts[body], starts[part.lines.stop])
+    matches = find_all(documents, part.document, starts[body], starts[part.lines.stop])
     lines: dict[int, dict[int, Occurrence]] = {}
-    for one in found:
-        lines.setdefault(bisect_right(starts, one.at) - 1, {}).setdefault(one.term, one)
+    for match in matches:
+        lines.setdefault(bisect_right(starts, match.at) - 1, {}).setdefault(match.term, match)
     if not lines:
         return None
-    line = max(lines, key=lambda line: sum(one.worth for one in lines[line].values()))
+    line = max(lines, key=lambda line: sum(match.worth for match in lines[line].values()))
     begin, end = starts[line], starts[line + 1]
-    here = [one for one in found if begin <= one.at < end]
+    here = [match for match in matches if begin <= match.at < end]
     least = best_place(here, MAX_LINE - _BEFORE, begin, end)
-    return line, _around(tree.line(line).rstrip(), next(one.at for one in here if one.at >= least) - begin)
+    return line, _around(
+        tree.line(line).rstrip(), next(match.at for match in here if match.at >= least) - begin
+    )
 
 
 def _around(text: str, at: int) -> str:
@@ -174,7 +176,7 @@ def nowhere(documents: DocumentSet, coverage: Coverage) -> dict[str, tuple[str, 
 def _near(documents: DocumentSet, word: Word) -> tuple[str, ...]:
     """Return the words of documents that begin with a word, most frequent first, then those similar to it."""
     spellings = _spellings_of_variants(documents, word)
-    longer = [one for one in spellings if one.casefold().startswith(word.shown.casefold())]
+    longer = [spelling for spelling in spellings if spelling.casefold().startswith(word.shown.casefold())]
     longer.sort(key=spellings.__getitem__, reverse=True)
     return tuple(dict.fromkeys([*longer, *near_names(word.shown, spellings, MAX_NEAR)]))[:MAX_NEAR]
 
@@ -198,9 +200,9 @@ def _spellings_of_variants(documents: DocumentSet, word: Word) -> dict[str, int]
         # A title may stand in the front matter alone, or in the name of the file.
         texts = (documents.text(place), documents.tree(place[0]).front_matter, documents.path(place[0]))
         pattern = _LETTERS if term.isalpha() else _WORD
-        found = (
+        matches = (
             pattern.match(text, at) for text in texts for at, _ in nsmallest(1, places(text, (term,), 1))
         )
-        if spelling := next(filter(None, found), None):
+        if spelling := next(filter(None, matches), None):
             spellings[spelling[0]] = count
     return spellings

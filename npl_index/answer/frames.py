@@ -73,16 +73,16 @@ def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
         text = tree.text(lines).lstrip("\n")
     while first + 1 < lines.stop and not tree.line(first).strip():
         first += 1
-    framing = [*(one.line for one in fences.around(first)), *table_head(tree, own, first)]
+    framing = [*(fence.line for fence in fences.around(first)), *table_head(tree, own, first)]
     holders = _holders(tree, own, min([first, *framing]))
     parents = (line for line in holders if len(tree.line(line)) <= MAX_PARENT)
     above = "".join(f"{tree.line(line)}\n" for line in (*parents, *framing))
-    above += "".join(f"{_margin(tree, one)}…\n" for one in fences.cut_at(first, inside))
+    above += "".join(f"{_margin(tree, fence)}…\n" for fence in fences.cut_at(first, inside))
     if inside and not framing:
         text = _matched(tree.line(first))[0] + text
     ends = isinstance(lines, Stretch) and lines.end < tree.line_starts[lines.stop]
-    below = [f"{_margin(tree, one)}…\n" for one in fences.cut_at(lines.stop, ends, is_end=True)]
-    below += [f"{_margin(tree, one)}{one.sign}\n" for one in reversed(fences.around(lines.stop))]
+    below = [f"{_margin(tree, fence)}…\n" for fence in fences.cut_at(lines.stop, ends, is_end=True)]
+    below += [f"{_margin(tree, fence)}{fence.sign}\n" for fence in reversed(fences.around(lines.stop))]
     return f"{above}{text}{''.join(below)}" if text else ""
 
 
@@ -92,9 +92,9 @@ def _margin(tree: SectionTree, opening: Opening) -> str:
 
 
 def _matched(text: str) -> re.Match[str]:
-    found = _MARGIN.match(text)
-    assert found is not None  # each of its signs may be missing
-    return found
+    margin = _MARGIN.match(text)
+    assert margin is not None  # each of its signs may be missing
+    return margin
 
 
 def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:
@@ -104,25 +104,25 @@ def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:
     last = max(own.start, line - MAX_LINES_BACK)
     while _width(inner) and line > last:
         line -= 1
-        found = _matched(tree.line(line))
-        if found.end() == len(found.string):
+        margin = _matched(tree.line(line))
+        if margin.end() == len(margin.string):
             continue
-        if found[1].count(">") != inner[1].count(">"):
+        if margin[1].count(">") != inner[1].count(">"):
             break
-        if _width(found) < _width(inner):
-            if _defines(inner) or found.end() > found.end(2):
+        if _width(margin) < _width(inner):
+            if _defines(inner) or margin.end() > margin.end(2):
                 holders.append(line)
-            inner = found
+            inner = margin
     return holders[::-1]
 
 
-def _defines(found: re.Match[str]) -> bool:
-    return (found[3] or "-")[0] in ":~"
+def _defines(margin: re.Match[str]) -> bool:
+    return (margin[3] or "-")[0] in ":~"
 
 
-def _width(found: re.Match[str]) -> int:
+def _width(margin: re.Match[str]) -> int:
     """Return the columns of a line's indentation; a definition counts as indented below its term."""
-    return len(found[2].expandtabs(4)) + _defines(found)
+    return len(margin[2].expandtabs(4)) + _defines(margin)
 
 
 class Fences:
@@ -138,7 +138,7 @@ class Fences:
     def around(self, line: int) -> list[Opening]:
         """Return the fences and containers around a line, outermost first."""
         if line not in self._known:
-            first = max((one for one in self._known if one < line), default=line)
+            first = max((known for known in self._known if known < line), default=line)
             self._known[line] = self._openings_at(first, line) if first < line else []
         return self._known[line]
 
@@ -190,9 +190,9 @@ def table_head(tree: SectionTree, own: Span, line: int) -> range:
         return range(0)
     blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
     begin = max(first, blank + 1)
-    for found in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
-        if "|" in found[0] and "-" in found[0]:
-            delimiter = bisect_right(starts, found.end()) - 1
+    for row in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
+        if "|" in row[0] and "-" in row[0]:
+            delimiter = bisect_right(starts, row.end()) - 1
             head = range(delimiter - 1, min(delimiter + 1, line))
             return head if own.start <= head.start and "|" in tree.line(head.start) else range(0)
     return range(0)

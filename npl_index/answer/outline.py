@@ -171,7 +171,7 @@ def outline(
             own=_own(section, counts.last(index), tokens) if section.children else None,
             version=section.version,
             matches=False if matching is not None and section.level and index not in matching else None,
-            more=sum(one in matching if matching is not None else 1 for one in inside[1:])
+            more=sum(below in matching if matching is not None else 1 for below in inside[1:])
             if depth == 0 and children
             else None,
             digest=section_digest(tree, index, whole=True) if digests and section.level else None,

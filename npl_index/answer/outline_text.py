@@ -80,9 +80,9 @@ class OutlineText:
             legend = _legend((self.document, *self.document.children))
             return f"{title}{version}{status}lines tokens{legend}; selector {selector}"
         shared = f"path is {self._shared} + what is written; " if self._shared else ""
-        files = [one for one in nodes if isinstance(one, OutlineNode)]
+        files = [node for node in nodes if isinstance(node, OutlineNode)]
         named = 'path "title"' if any(map(_title, files)) else "path"
-        lines = ", of headings lines tokens" if any(one.children for one in files) else ""
+        lines = ", of headings lines tokens" if any(file.children for file in files) else ""
         return (
             f"{len(self.paths)} files {self.tokens} tokens; "
             f"tokens{_legend(files)} +{self.numbered} {named}{lines}; "

@@ -48,12 +48,12 @@ class HeadingWord(NamedTuple):
 
     :param text: its most frequent spelling.
     :param term: its index term.
-    :param held: number of headings with it, by document.
+    :param counts: number of headings with it, by document.
     """
 
     text: str
     term: str
-    held: Counter[int]
+    counts: Counter[int]
 
 
 def in_quotes(name: str, most: int = MAX_NAME) -> str:
@@ -90,20 +90,20 @@ def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:
 
     :param documents: headings of each document; the first one, its title, counts three times.
     """
-    held: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
     spelt: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for number, headings in enumerate(documents):
         for word in _WORD.findall("\n".join((*headings[:1], *headings[:1], *headings))):
             if 1 < len(word.encode(errors="replace")) <= _MAX_WORD and (own := terms(word)):
-                held[own[-1]][number] += 1
+                counts[own[-1]][number] += 1
                 spelt[own[-1]][word] += 1
 
     def worth(term: str) -> float:
-        share = len(held[term]) / len(documents)
-        return sum(map(log2, (1 + n for n in held[term].values()))) * log(share / commonness(term))
+        share = len(counts[term]) / len(documents)
+        return sum(map(log2, (1 + n for n in counts[term].values()))) * log(share / commonness(term))
 
-    best = sorted((-worth(term), term) for term in held)
-    return [HeadingWord(spelt[t].most_common(1)[0][0], t, held[t]) for score, t in best if score < 0]
+    best = sorted((-worth(term), term) for term in counts)
+    return [HeadingWord(spelt[t].most_common(1)[0][0], t, counts[t]) for score, t in best if score < 0]
 
 
 def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
@@ -122,7 +122,7 @@ def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
     depth = max((path.count("/") for path in paths), default=0)
     while cost((chart := _Map(paths, depth)).text()) > MAX_MAP_TOKENS // 2 and depth:
         depth -= 1
-    names = sorted((counter.count(f", {chart.name(one)}"), one) for one in chart.entries)
+    names = sorted((counter.count(f", {chart.name(entry)}"), entry) for entry in chart.entries)
     words = [(counter.count(f", {word.text}"), word) for word in heading_words(headings)]
     text = chart.text()
     room = MAX_MAP_TOKENS - cost(text)
@@ -173,9 +173,9 @@ class _Map:
         known = {term for folder, _ in self.entries for term in terms(folder)}
         known.update(term for _, name in self.shown for term in terms(name))
         for cost, word in words:
-            if used + cost <= room and len(word.held) <= most and word.term not in known:
+            if used + cost <= room and len(word.counts) <= most and word.term not in known:
                 used += cost
-                self.said[self.homes[word.held.most_common(1)[0][0]]].append(word.text)
+                self.said[self.homes[word.counts.most_common(1)[0][0]]].append(word.text)
 
     def text(self) -> str:
         """Return the lines."""
@@ -184,14 +184,14 @@ class _Map:
         lines = [title, ""]
         for folder, entries in groupby(sorted(self.entries), itemgetter(0)):
             every = list(entries)
-            parts = [self.name(one) + self._said([one]) for one in every if one in self.shown]
-            if others := [one for one in every if one not in self.shown]:
+            parts = [self.name(entry) + self._said([entry]) for entry in every if entry in self.shown]
+            if others := [entry for entry in every if entry not in self.shown]:
                 parts.append(f"{sum(map(self.entries.__getitem__, others)):,} more{self._said(others)}")
             lines.append(f"- {_entry_name(folder)}/: {', '.join(parts)}")
         return "\n".join((*lines, ""))
 
     def _said(self, entries: Sequence[_Entry]) -> str:
-        words = sorted(chain.from_iterable(self.said.get(one, ()) for one in entries), key=str.casefold)
+        words = sorted(chain.from_iterable(self.said.get(entry, ()) for entry in entries), key=str.casefold)
         return f" ({', '.join(words)})" if words else ""
 
 

@@ -111,13 +111,13 @@ class Findings:
         return not self.best.isdisjoint(unit.places)
 
 
-def remarks(found: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def remarks(findings: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the remarks on failed selectors and on omitted files: the first of each, and a count."""
     left = ledger.budget // REMARK_DIVISOR
-    unreadable = found.documents.unreadable
+    unreadable = findings.documents.unreadable
     said: list[tuple[str, ...]] = []
     for texts, most, what, state in (
-        (found.failures, len(found.failures), "selector", "found nothing"),
+        (findings.failures, len(findings.failures), "selector", "found nothing"),
         (unreadable, MAX_FILES, "file", "left out"),
     ):
         costs = (ledger.cost(ledger.form.named, text) for text in texts[:most])
@@ -144,10 +144,10 @@ class Packing:
     """
 
     def __init__(
-        self, found: Findings, ledger: Ledger, frame: Tailored, further: Further, *, shows_lines: bool
+        self, findings: Findings, ledger: Ledger, frame: Tailored, further: Further, *, shows_lines: bool
     ) -> None:
-        self._found, self._ledger, self._frame, self._shows_lines = found, ledger, frame, shows_lines
-        self._documents, self._form, self._whole = found.documents, ledger.form, found.whole
+        self._findings, self._ledger, self._frame, self._shows_lines = findings, ledger, frame, shows_lines
+        self._documents, self._form, self._whole = findings.documents, ledger.form, findings.whole
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
@@ -162,7 +162,7 @@ class Packing:
 
     def pack(self) -> Packing:
         """Choose the parts."""
-        found, ledger = self._found, self._ledger
+        findings, ledger = self._findings, self._ledger
         ledger.reserve_frame(self._frame)
         costs = [ledger.cost(self._form.named, part) for part in self.further]
         if self._fits(sum(costs)):
@@ -170,14 +170,14 @@ class Packing:
         else:
             self._least_names, self._names = self._reserved()
             self._names += min(max(0, ledger.left) // FURTHER_DIVISOR, sum(costs))
-        if found.reading:
+        if findings.reading:
             self._read()
         else:
             self._take_all()
         self.pointers = self._pointers()
         if not self.pointers and self.truncated:
             # An answer must name a dropped part.
-            self.kept, self.dropped, self.rests = [], list(found.units), []
+            self.kept, self.dropped, self.rests = [], list(findings.units), []
             ledger.reserve_frame(self._frame)
             self.pointers = self._pointers()
         self.further = self.further[: sum(total <= ledger.left for total in accumulate(costs))]
@@ -189,13 +189,13 @@ class Packing:
 
         :param further_cost: tokens of keywords and suggestions.
         """
-        ledger, found = self._ledger, self._found
-        is_large = found.chosen or ledger.budget > DEFAULT_BUDGET
-        totals = accumulate(unit.tokens for unit in found.units)  # counted until they do not fit
+        ledger, findings = self._ledger, self._findings
+        is_large = findings.chosen or ledger.budget > DEFAULT_BUDGET
+        totals = accumulate(unit.tokens for unit in findings.units)  # counted until they do not fit
         if not is_large or any(total > ledger.left for total in totals):
             return False
-        costs = sum(ledger.row(unit) + ledger.text(unit) for unit in found.units)
-        return costs + sum(map(ledger.trace, found.others)) + further_cost <= ledger.left
+        costs = sum(ledger.row(unit) + ledger.text(unit) for unit in findings.units)
+        return costs + sum(map(ledger.trace, findings.others)) + further_cost <= ledger.left
 
     def _reserved(self) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all.
@@ -203,16 +203,16 @@ class Packing:
         A piece of the best unit may use the difference. If it still does not fit, it may use everything
         reserved, unless a selector chose it.
         """
-        found, trace = self._found, self._ledger.trace
-        named = [*found.units[1:MAX_CHOSEN_NAMED], *found.others]
-        best = self._widest() if found.chosen else list(filter(found.holds_best, named))
+        findings, trace = self._findings, self._ledger.trace
+        named = [*findings.units[1:MAX_CHOSEN_NAMED], *findings.others]
+        best = self._widest() if findings.chosen else list(filter(findings.holds_best, named))
         most = max(0, self._ledger.left) // POINTER_DIVISOR
         least = sum(map(trace, best))
-        return least, max(least, min(most, sum(map(trace, named[: found.pointers]))))
+        return least, max(least, min(most, sum(map(trace, named[: findings.pointers]))))
 
     def _widest(self) -> list[AnswerUnit]:
         """Return the longest possible range over selected sections, which names dropped ones."""
-        first = self._found.units[0]
+        first = self._findings.units[0]
         if len(first.parts) < 2:
             return []
         steps = self._documents.collection.documents[first.document].steps
@@ -222,7 +222,7 @@ class Packing:
     def _take_all(self) -> None:
         """Keep the passages that fit, until one does not come as it should."""
         is_open = self._ledger.left > 0
-        waiting = deque(self._found.units)
+        waiting = deque(self._findings.units)
         beyond = max(0, self._ledger.budget - DEFAULT_BUDGET)
         while waiting:
             left = self._ledger.left
@@ -241,7 +241,7 @@ class Packing:
             else:
                 is_open = self._take_piece(unit, room)
             beyond = max(0, beyond - max(0, left - self._ledger.left - further))
-        if is_open and not self._found.chosen:
+        if is_open and not self._findings.chosen:
             self._grow(beyond)
         self._ledger.left += self._traces
 
@@ -267,7 +267,7 @@ class Packing:
         cost, trace = self._ledger.row(like), self._ledger.trace(like)
         room -= cost + 2 * trace  # parts may remain before and after it
         is_long = whole is not None and unit.tokens > whole
-        most = self._found.piece if is_long else MAX_TOKENS
+        most = self._findings.piece if is_long else MAX_TOKENS
         tries = [(room, False)]
         if not self.kept:
             left = self._ledger.left - cost - trace
@@ -275,7 +275,7 @@ class Packing:
         elif room <= 0 or not (is_long or whole is None):
             tries = []
         for room, or_beginning in tries:
-            pieces = self._pieces(part, min(most, max(room, self._found.piece)), or_beginning)
+            pieces = self._pieces(part, min(most, max(room, self._findings.piece)), or_beginning)
             # A further piece of an answer to a question is as long as the first.
             for number, piece in enumerate(islice(pieces, 1 if self.kept and is_long else None)):
                 if self._form.text(piece) <= room:
@@ -306,19 +306,19 @@ class Packing:
     def _divided(self, part: SectionPart, piece: SectionPart, score: float) -> Iterator[AnswerUnit]:
         """Yield the units of a piece and of the remaining parts, longest first."""
         rests = sorted(rest_of(self._documents, part, piece), key=lambda rest: rest.size.last, reverse=True)
-        for one in (piece, *rests):
-            yield AnswerUnit((one,), score, cut=bool(rests))
+        for divided in (piece, *rests):
+            yield AnswerUnit((divided,), score, cut=bool(rests))
 
     def _grow(self, beyond: int) -> None:
         """Use the tokens beyond the default budget for more of the cut units, best first."""
-        whole = {unit.parts[0].place: unit.parts[0] for unit in self._found.units}
+        whole = {unit.parts[0].place: unit.parts[0] for unit in self._findings.units}
         for number, kept in enumerate(self.kept):
             if not kept.cut:
                 continue
             part, cost = whole[kept.parts[0].place], self._ledger.text(kept)
             room = min(beyond, self._ledger.left - self._names) + cost
             sizes = chain([part], windows(self._documents, part, min(room, max(part.size))))
-            larger = next((one for one in sizes if self._form.text(one) <= room), None)
+            larger = next((size for size in sizes if self._form.text(size) <= room), None)
             if larger is None or larger.size.last <= kept.tokens:
                 return
             self.kept[number], *rests = self._divided(part, larger, kept.score)
@@ -331,27 +331,27 @@ class Packing:
 
     def _read(self) -> None:
         """Keep selected sections as far as they are short, and of longer ones the text for the question."""
-        left, rank = MAX_READ, {hit.place: number for number, hit in enumerate(self._found.ranking.hits)}
-        for unit in self._found.units:
-            if self._found.exact.issuperset(unit.places):
+        left, rank = MAX_READ, {hit.place: number for number, hit in enumerate(self._findings.ranking.hits)}
+        for unit in self._findings.units:
+            if self._findings.exact.issuperset(unit.places):
                 self._keep(unit, 0)
                 continue
             room, waiting = min(WHOLE, left), [unit]
             left -= room
             while waiting:
-                one = waiting.pop(0)
-                if one.tokens <= room:
-                    self._keep(one, 0)
-                    room -= one.tokens
-                elif len(one.parts) > 1:
-                    own, *nested = split(self._documents, one)
+                part = waiting.pop(0)
+                if part.tokens <= room:
+                    self._keep(part, 0)
+                    room -= part.tokens
+                elif len(part.parts) > 1:
+                    own, *nested = split(self._documents, part)
                     nested.sort(key=lambda unit: min(rank.get(place, len(rank)) for place in unit.places))
                     waiting = [own, *nested, *waiting]
-                elif room >= PIECE and (piece := next(windows(self._documents, one.parts[0], room), None)):
-                    self._keep_piece(one, piece)
+                elif room >= PIECE and (piece := next(windows(self._documents, part.parts[0], room), None)):
+                    self._keep_piece(part, piece)
                     room -= piece.size.last
                 else:
-                    self.dropped.append(one)
+                    self.dropped.append(part)
             left += room
 
     def _set_aside(self, unit: AnswerUnit) -> None:
@@ -370,38 +370,36 @@ class Packing:
         of cut units, and the best hits; then others follow while there is room. The first pointers show their
         matching lines, unless there is no text.
         """
-        wanted = self._found
+        findings = self._findings
         dropped = left_out(self._documents, self.dropped)
-        if wanted.chosen:
+        if findings.chosen:
             dropped = self._with_ranges(dropped)
         least = min((unit.score for unit in self.kept), default=1.0)
-        units = [*dropped, *self.rests, *wanted.others]
+        units = [*dropped, *self.rests, *findings.others]
         first = [
-            unit for unit in units if unit in self.rests or unit.score > least or wanted.holds_best(unit)
+            unit for unit in units if unit in self.rests or unit.score > least or findings.holds_best(unit)
         ]
-        most = MAX_CHOSEN_NAMED if wanted.chosen else wanted.pointers
-        named: list[tuple[AnswerUnit, Pointer]] = []
+        most = MAX_CHOSEN_NAMED if findings.chosen else findings.pointers
+        named: list[Pointer] = []
         for number, unit in enumerate([*first, *(unit for unit in units if unit not in first)]):
-            is_optional, one = number >= len(first), pointer(self._documents, unit)
+            is_optional, short = number >= len(first), pointer(self._documents, unit)
             if is_optional and len(named) >= most:
                 break
             if not number and not self.kept:
                 # An answer without passages has at least one pointer.
-                named.append((unit, self._least(unit)))
-            elif self._ledger.pay(self._ledger.cost(self._form.pointer, one)):
-                named.append((unit, one))
+                named.append(self._least(unit))
+            elif self._ledger.pay(self._ledger.cost(self._form.pointer, short)):
+                named.append(short)
             elif is_optional:
                 break
-        named.sort(key=lambda one: -one[0].score)
-        shown = MAX_LINES if wanted.units and self._shows_lines else 0
-        for at, (unit, one) in enumerate(named[:shown]):
-            named[at] = unit, self._with_line(unit, one)
-        return tuple(one for _, one in named)
+        named.sort(key=lambda pointer: -pointer.unit.score)
+        shown = MAX_LINES if findings.units and self._shows_lines else 0
+        return (*map(self._with_line, named[:shown]), *named[shown:])
 
     def _with_ranges(self, units: list[AnswerUnit]) -> list[AnswerUnit]:
         """Return units to name: as many single ones as fit, and the others joined."""
         room = self._ledger.left - sum(map(self._ledger.trace, self.rests))
-        most = MAX_READ_NAMED if self._found.reading else MAX_CHOSEN_NAMED
+        most = MAX_READ_NAMED if self._findings.reading else MAX_CHOSEN_NAMED
         for alone in (min(len(units), most), *range(POINTERS, -1, -1)):
             named = [*units[:alone], *joined(self._documents, units[alone:])]
             if sum(map(self._ledger.trace, named)) <= room:
@@ -416,10 +414,14 @@ class Packing:
                 break
         return least
 
-    def _with_line(self, unit: AnswerUnit, one: Pointer) -> Pointer:
-        if unit.ranges:
-            return one
-        line = matching_line(self._documents, unit.parts[0])
-        full = one if line is None else one._replace(line=line[1])
-        cost, write = self._ledger.cost, self._form.pointer
-        return full if self._ledger.pay(cost(write, full) - cost(write, one)) else one
+    def _with_line(self, short: Pointer) -> Pointer:
+        """Return a pointer with its matching line, if there is room for one."""
+        line = None if short.sections else matching_line(self._documents, short.unit.parts[0])
+        if line is None:
+            return short
+        full, cost = short._replace(line=line[1]), self._ledger.cost
+        return (
+            full
+            if self._ledger.pay(cost(self._form.pointer, full) - cost(self._form.pointer, short))
+            else short
+        )

@@ -24,6 +24,9 @@ MAX_SUGGESTIONS = 5
 MAX_NEIGHBOURS = 2
 """Maximum suggestions, and maximum neighbours of the answer's sections if there is no other suggestion."""
 
+Idea = tuple[Place, str]
+"""A suggested section, and the reason."""
+
 _Key = tuple[str, int, str]  # path of the file, section, selector: shows edits that move sections
 _MAX_KEYS = 4096
 _MAX_PARTNERS = 12
@@ -44,8 +47,8 @@ class Companions:
         """Count every pair among the first sections of one call."""
         keys = [_key(collection, place) for place in places[:_MAX_COUNTED]]
         with self._lock:
-            for one, other in permutations(dict.fromkeys(keys), 2):
-                counter = self._counts.setdefault(one, Counter())
+            for key, other in permutations(dict.fromkeys(keys), 2):
+                counter = self._counts.setdefault(key, Counter())
                 counter[other] += 1
                 if len(counter) > _MAX_PARTNERS:
                     del counter[counter.most_common()[-1][0]]
@@ -53,8 +56,8 @@ class Companions:
     def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
         """Yield sections of the collection that were requested with this one, most frequent first."""
         with self._lock:
-            found = self._counts.get(_key(collection, place), Counter()).most_common()
-        for (path, section, selector), count in found:
+            partners = self._counts.get(_key(collection, place), Counter()).most_common()
+        for (path, section, selector), count in partners:
             document = collection.document_at(path)
             if document is not None:
                 known = collection.documents[document].steps
@@ -67,24 +70,24 @@ def _key(collection: Collection, place: Place) -> _Key:
     return indexed.document.fingerprint.path, place[1], indexed.steps[place[1]]
 
 
-def further_parts(found: Findings, companions: Companions) -> Further:
+def further_parts(findings: Findings, companions: Companions) -> Further:
     """Return keywords and suggestions, which depend on the wanted sections, not on the budget.
 
     :param companions: sections that earlier calls requested together.
     """
-    documents, collection = found.documents, found.documents.collection
-    wanted = [place for unit in found.units for place in unit.places]
-    taken = {*wanted, *found.known, *(place for unit in found.others for place in unit.places)}
+    documents, collection = findings.documents, findings.documents.collection
+    wanted = [place for unit in findings.units for place in unit.places]
+    taken = {*wanted, *findings.known, *(place for unit in findings.others for place in unit.places)}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    alike = _adding_words(found, wanted, taken)
+    alike = _adding_words(findings, wanted, taken)
     ideas = _new(chain(_loaded_together(collection, wanted, companions), alike), taken, MAX_SUGGESTIONS)
-    if not ideas and not found.used:
+    if not ideas and not findings.used:
         ideas = _new(_neighbours(collection, wanted), taken, MAX_NEIGHBOURS)
     suggestions = (Suggestion(documents.selector(place), reason) for place, reason in ideas.items())
-    return [*found.ranking.query.keywords.words[:MAX_KEYWORDS], *suggestions]
+    return [*findings.ranking.query.keywords.words[:MAX_KEYWORDS], *suggestions]
 
 
-def _new(ideas: Iterable[tuple[Place, str]], taken: set[Place], most: int) -> dict[Place, str]:
+def _new(ideas: Iterable[Idea], taken: set[Place], most: int) -> dict[Place, str]:
     """Return the first ideas: suggested sections, each with the reason."""
     chosen: dict[Place, str] = {}
     for place, reason in ideas:
@@ -93,18 +96,18 @@ def _new(ideas: Iterable[tuple[Place, str]], taken: set[Place], most: int) -> di
     return chosen
 
 
-def _adding_words(found: Findings, wanted: Sequence[Place], taken: set[Place]) -> Iterator[tuple[Place, str]]:
+def _adding_words(findings: Findings, wanted: Sequence[Place], taken: set[Place]) -> Iterator[Idea]:
     """Yield the best hits with keywords that the answer lacks."""
-    collection = found.documents.collection
+    collection = findings.documents.collection
     row_of, new = collection.vocabulary.row, dict[str, set[int | None]]()
-    for word in found.ranking.query.keywords.words:
+    for word in findings.ranking.query.keywords.words:
         new[word] = set(map(row_of, terms(word, keep_stop_words=True)))
     for place in wanted:
         for word in _words_in(collection, place, new):
             del new[word]
         if not new:
             return
-    places = [hit.place for hit in found.ranking.hits if hit.place not in taken]
+    places = [hit.place for hit in findings.ranking.hits if hit.place not in taken]
     for place in places[:MAX_RELATED]:
         if words := _words_in(collection, place, new):
             yield place, f"adds {', '.join(words[:3])}"
@@ -119,14 +122,14 @@ def _words_in(collection: Collection, place: Place, words: Mapping[str, set[int 
 
 def _loaded_together(
     collection: Collection, wanted: Sequence[Place], companions: Companions
-) -> Iterator[tuple[Place, str]]:
+) -> Iterator[Idea]:
     for place in wanted[:_FIRST]:
         for partner, count in companions.of(collection, place):
             calls = "an earlier call" if count == 1 else f"{count} earlier calls"
             yield partner, f"loaded together with {_heading_in_quotes(collection, place)} in {calls}"
 
 
-def _neighbours(collection: Collection, wanted: Sequence[Place]) -> Iterator[tuple[Place, str]]:
+def _neighbours(collection: Collection, wanted: Sequence[Place]) -> Iterator[Idea]:
     """Yield the sections after and before those of an answer."""
     for document, section in wanted[:_FIRST]:
         tree = collection.documents[document].tree

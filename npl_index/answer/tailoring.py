@@ -169,24 +169,24 @@ def write(
     """
     companions = companions or Companions()
     with documents.collection.reading():
-        found = find(request, documents, weights)
-        answered = answer(request, found, form, companions)
-    companions.record(documents.collection, found.used)
+        findings = find(request, documents, weights)
+        answered = answer(request, findings, form, companions)
+    companions.record(documents.collection, findings.used)
     return answered
 
 
 def answer(
-    request: TailorRequest, found: Findings, form: Form, companions: Companions, tag: str = ""
+    request: TailorRequest, findings: Findings, form: Form, companions: Companions, tag: str = ""
 ) -> Answered:
     """Pack and write the findings of a request.
 
     :param form: form of the text, which the budget limits.
     :param tag: nonce of marks, see :func:`~npl_index.answer.marks.tag_for`.
     """
-    documents, verdict = found.documents, found.verdict
+    documents, verdict = findings.documents, findings.verdict
     form = form.on(documents, tag, verdict.held)
     ledger = Ledger(form, request.token_budget)
-    not_found, unreadable = remarks(found, ledger)
+    not_found, unreadable = remarks(findings, ledger)
     has_room = ledger.cost(ledger.form.named, ADVICE) <= ledger.budget // ADVICE_DIVISOR
     frame = Tailored(
         changed=documents.changed,
@@ -203,18 +203,18 @@ def answer(
         absent=verdict.absent or None,
         advice=ADVICE if verdict.state == "absent" and has_room else None,
         weak=True if verdict.state == "weak" else None,
-        excluded_tokens=found.excluded_tokens,
+        excluded_tokens=findings.excluded_tokens,
         not_found=not_found or None,
         unreadable=unreadable or None,
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    further = further_parts(found, companions) if form.shows_further else ()
-    packed = Packing(found, ledger, frame, further, shows_lines=form.shows_lines).pack()
+    further = further_parts(findings, companions) if form.shows_further else ()
+    packed = Packing(findings, ledger, frame, further, shows_lines=form.shows_lines).pack()
     marked = documents.several or isinstance(form, Markdown)
     if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
-        return answer(request, found, form, companions, documents.tag(found.units))
+        return answer(request, findings, form, companions, documents.tag(findings.units))
     content, total = content_of(documents, packed.kept, form.mark)
     value = replace(
         frame,
@@ -226,7 +226,7 @@ def answer(
         suggestions=tuple(part for part in packed.further if isinstance(part, Suggestion)),
         keywords_extracted=tuple(part for part in packed.further if isinstance(part, str)),
         total_tokens=total,
-        ranking=_explained(documents, found.ranking) if request.explain else None,
+        ranking=_explained(documents, findings.ranking) if request.explain else None,
     )
     return Answered(value, form.write(value, packed.kept, packed.pointers), documents, packed)
 
@@ -281,7 +281,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         known=known,
         excluded_tokens=excluded_tokens if request.exclude else None,
         failures=(*failures, *others_failed),
-        used=[(one.tree, one.head) for one, _ in (*selections, *excluded)] if selections else (),
+        used=[(match.tree, match.head) for match, _ in (*selections, *excluded)] if selections else (),
     )
 
 
@@ -301,7 +301,7 @@ def _others(
             sizes = documents.collection.sections(hit.document).sizes
             has_text = bool(sizes[below.start : below.stop].any())
         if has_text and taken.isdisjoint(family):
-            parts = tuple(documents.part(one, chosen=False) for one in family)
+            parts = tuple(documents.part(place, chosen=False) for place in family)
             yield AnswerUnit(parts, hit.score.total)
 
 

@@ -47,8 +47,8 @@ def choose(
     left_out = 0
     for part in (*selected, *map(documents.part, scores)):
         if part.place in known:
-            rest = [one for one in _without(part, known[part.place]) if one.size.last]
-            left_out += max(0, part.size.last - sum(one.size.last for one in rest))
+            rest = [remaining for remaining in _without(part, known[part.place]) if remaining.size.last]
+            left_out += max(0, part.size.last - sum(remaining.size.last for remaining in rest))
             parts += rest
         elif (part.section and not part.chosen) or part.size.last:
             parts.append(part)  # a ranked section has at least a heading, and most are never counted
@@ -73,15 +73,15 @@ def selected_lines(
 
     :param depth: included levels below a selected section; ``None`` for all.
     """
-    found: dict[Place, list[Span]] = {}
+    spans_of: dict[Place, list[Span]] = {}
     for selected in selections:
         tree = documents.tree(selected.tree)
         deepest = None if depth is None else len(tree.ancestors(selected.head)) + depth
         for index in selected.sections:
             if deepest is None or len(tree.ancestors(index)) <= deepest:
                 lines = selected.lines or tree.sections[index].own
-                found.setdefault((selected.tree, index), []).append(lines)
-    return {place: merged_spans(spans) for place, spans in found.items()}
+                spans_of.setdefault((selected.tree, index), []).append(lines)
+    return {place: merged_spans(spans) for place, spans in spans_of.items()}
 
 
 def _without(part: SectionPart, known: Sequence[Span]) -> Iterator[SectionPart]:
@@ -184,8 +184,8 @@ def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, b
     if not unit.ranges:
         return start
     tree = documents.tree(first.document)
-    inside = (one for one in tree.ancestors(last.section) if one > first.section)
-    end = next((one for one in inside if tree.subtree(one)[-1] == last.section), last.section)
+    inside = (section for section in tree.ancestors(last.section) if section > first.section)
+    end = next((section for section in inside if tree.subtree(section)[-1] == last.section), last.section)
     return f"{start}...{documents.end_of_range(first.document, end)}"
 
 

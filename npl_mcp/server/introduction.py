@@ -83,7 +83,7 @@ def describe_documents(app: App) -> str:
     more = [f"{len(roots) - len(names)} more roots"] if len(names) < len(roots) else []
     ordered = sorted(files, key=lambda file: file.absolute)
     sample = list(map(_beginning, ordered[:: -(-len(ordered) // _SAMPLE) or 1]))
-    several = [word.text for word in heading_words(sample) if len(word.held) > 1 or len(sample) < _FEW]
+    several = [word.text for word in heading_words(sample) if len(word.counts) > 1 or len(sample) < _FEW]
     words = sorted(_fitting(several, ROOM - sum(map(_width, names))), key=str.casefold)
     about = f" about {', '.join(words)}" if words else ""
     others = f" Not served: {skipped_text(skipped)}." if skipped and not least else ""
