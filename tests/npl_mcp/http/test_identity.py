@@ -234,28 +234,7 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     "metrics": ("no-chat", lambda s, w: b"chat_create_room" in figures(s, w)),
     "sums of metrics": ("no-npl", lambda s, w: b"npl_tokens_served" in figures(s, w)),
     "artifact": ("no-artifact", lambda s, w: "siphon" in index_of(s, w, file="artifact:1").lower()),
-    "artifacts": ("no-artifact", lambda s, w: "artifact:1@0" in index_of(s, w, file="artifact:*")),
-    "list with an artifact": (
-        "no-artifact",
-        lambda s, w: "artifact:1@0" in index_of(s, w, file="docs.md, artifact:1"),
-    ),
-    "artifact by selector": (
-        "no-artifact",
-        lambda s, w: "lifts" in load(s, w, selectors=["plan > ## Siphon"]),
-    ),
-    "artifact by scheme": (
-        "no-artifact",
-        lambda s, w: "lifts" in load(s, w, selectors=["artifact:1 > ## Siphon"]),
-    ),
-    "artifact to load": (
-        "no-artifact",
-        lambda s, w: "lifts" in load(s, w, file="artifact:1", context="siphon"),
-    ),
-    "change request": ("no-cr", lambda s, w: "Siphon" in index_of(s, w, file="cr:DOC-001")),
-    "change request of a root": ("docs", lambda s, w: "Siphon" in index_of(s, w, file="cr:OTH-001")),
-    "change requests of a root": ("docs", lambda s, w: "OTH-001" in index_of(s, w, file="cr:*")),
     "projects": ("docs", lambda s, w: s.data(w, "list_projects")["total"] == 2),
-    "project": ("docs", lambda s, w: s.code(w, "get_cr", key="OTH-001") == "OK"),
     "root in instructions": (
         "docs",
         lambda s, w: '"other"' in s.ask(w, "server/discover")["result"]["instructions"],
@@ -264,24 +243,8 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
         "docs",
         lambda s, w: "other" in json.dumps(s.ask(w, "resources/read", uri="npl://map")),
     ),
-    "file": ("docs", lambda s, w: "Water" in index_of(s, w, file="other.md")),
-    "file by its path": ("docs", lambda s, w: "Water" in index_of(s, w, file=str(s.other / "other.md"))),
-    "folder": ("docs", lambda s, w: '"success":true' in load(s, w, file=str(s.other), context="siphon")),
-    "label": ("docs", lambda s, w: "Water" in index_of(s, w, file="other:other.md")),
-    "pattern": ("docs", lambda s, w: "siphon of" in load(s, w, file="oth*.md", context="siphon")),
-    "selector": ("docs", lambda s, w: "siphon of other" in load(s, w, selectors=["other > ## Water"])),
-    "all": ("docs", lambda s, w: "siphon of other" in load(s, w, context="siphon water")),
-    "near names": ("docs", lambda s, w: "other.md" in index_of(s, w, file="othe.md")),
-    "file of a root": ("guides", lambda s, w: "Water" in index_of(s, w, file="docs.md")),
-    "all for a library": ("guides", lambda s, w: "siphon of" in load(s, w, context="siphon water")),
-    "item of the user": ("docs", lambda s, w: s.code(w, "npl_load_components", items="homely") == "OK"),
-    "item of the project": ("docs", lambda s, w: s.code(w, "npl_load_components", items="here") == "OK"),
-    "item as a file": ("docs", lambda s, w: s.code(w, "npl_section_index", file="here") == "OK"),
     "items": ("docs", lambda s, w: "homely" in s.call(w, "npl_load_components", items="hom*").body.decode()),
-    "working directory": ("docs", lambda s, w: s.code(w, "npl_section_index", file="lying.md") == "OK"),
     "tree": ("docs", lambda s, w: s.code(w, "git_tree", path=str(s.other)) != "NOT_FOUND"),
-    "root above": ("deep", lambda s, w: "Water" in index_of(s, w, file="docs.md")),
-    "root above by its path": ("deep", lambda s, w: "Water" in index_of(s, w, file=str(s.docs / "docs.md"))),
     "dump": (
         "docs",
         lambda s, w: s.call(w, "dump_files", path=str(s.other)).data["error_code"] != "NOT_FOUND",
@@ -323,6 +286,19 @@ def figures(site: Site, who: str) -> bytes:
     answer = request(site.server, "GET", "/metrics", None, site.headers(who))
     assert answer.status == 200 or (answer.status, answer.data["error_code"]) == (403, "PERMISSION_DENIED")
     return answer.body
+
+
+SHOWN: dict[str, tuple[str, str, dict[str, Any], str]] = cases("npl_mcp/http/identity")["shown"]
+"""A caller who does not see what a call shows, the call, and a part of its answer."""
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_each_call_shows_what_a_caller_may_see(site: Site, what: str) -> None:
+    blind, tool, arguments, shown = SHOWN[what]
+    places = json.dumps(arguments).replace("OTHER", str(site.other)).replace("DOCS", str(site.docs))
+    seen = {who: site.call(who, tool, **json.loads(places)).body.decode() for who in ("alice", blind)}
+    assert shown in seen["alice"]
+    assert shown not in seen[blind]
 
 
 @pytest.mark.parametrize("route", ROUTES)
