@@ -17,7 +17,7 @@ from npl_index.answer.packing import Findings, Packing
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, answer, find
 from npl_index.choices import Weights
-from npl_index.ranking.analysis import Word, extract_keywords, searched_terms
+from npl_index.ranking.analysis import searched_terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.names import Place
@@ -139,7 +139,7 @@ def audit(
     with documents.collection.reading():
         findings = find(request, documents, weights)
         made = answer(request, findings, form, companions)
-        view = _View(findings, made.packed, _words(request, findings))
+        view = _View(findings, made.packed)
         return Audit(
             text=made.text,
             tokens=documents.counter.count(made.text),
@@ -157,17 +157,11 @@ def audit(
         )
 
 
-def _words(request: TailorRequest, findings: Findings) -> tuple[Word, ...]:
-    """Return the different words of the question and its topics."""
-    topics = (word for topic in request.topics for word in extract_keywords(topic).written)
-    return tuple({word.terms: word for word in (*findings.ranking.query.keywords.written, *topics)}.values())
-
-
 class _View:
     """The documents with the states of their sections in an answer."""
 
-    def __init__(self, findings: Findings, packed: Packing, words: tuple[Word, ...]) -> None:
-        self._documents, self._words = findings.documents, words
+    def __init__(self, findings: Findings, packed: Packing) -> None:
+        self._documents, self._words = findings.documents, findings.ranking.coverage.words
         self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(findings.ranking.hits, 1)}
         parts = (part for unit in findings.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)

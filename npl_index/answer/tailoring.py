@@ -18,10 +18,8 @@ from npl_index.answer.units import Known, choose, content_of, row, selected_line
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
-from npl_index.ranking.analysis import Keywords, extract_keywords, terms
-from npl_index.ranking.bm25f import idf as weigh
+from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.cut import best_of_each_subject, cut
-from npl_index.ranking.indexing import Collection
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
 from npl_index.ranking.topics import OTHER_FORM
 from npl_index.ranking.verdict import Verdict, judge
@@ -237,18 +235,20 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     :raises SectionNotFoundError: no selector matches.
     """
     keywords, budget = extract_keywords(request.context), request.token_budget
-    documents = replace(documents, wanted=_terms(request, keywords, documents.collection))
     selections, failures = _selected(documents, "selectors", request.selectors)
     excluded, others_failed = _selected(documents, "exclude", request.exclude)
     known = selected_lines(documents, (selected for selected, _ in excluded))
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
     noted = frozenset(hit.place for hit in ranking.hits[:MAX_NOTED])
-    documents = replace(documents, behind=ranking.behind, noted=noted)
+    coverage = ranking.coverage
+    weighted = zip(coverage.words, coverage.weights.tolist(), strict=True)
+    wanted = tuple((term, weight) for word, weight in weighted for term in word.meant)
+    documents = replace(documents, wanted=wanted, behind=ranking.behind, noted=noted)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
-    verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
-    if ranked and not ranking.coverage.words and not any(map(_is_named, ranking.hits[:1])):
+    verdict = judge(coverage) if ranked else Verdict((), (), "held")
+    if ranked and not coverage.words and not any(map(_is_named, ranking.hits[:1])):
         verdict = Verdict((), (), "absent")  # common words alone distinguish only headings ("How to")
     weak = verdict.state != "held"
     hits: list[Hit] = []
@@ -303,20 +303,6 @@ def _others(
         if has_text and taken.isdisjoint(family):
             parts = tuple(documents.part(place, chosen=False) for place in family)
             yield AnswerUnit(parts, hit.score.total)
-
-
-def _terms(
-    request: TailorRequest, keywords: Keywords, collection: Collection
-) -> tuple[tuple[str, float], ...]:
-    """Return the index terms of a request with their weights, which are highest for rare terms."""
-    named = dict.fromkeys((term for topic in request.topics for term in terms(topic)), 1.0)
-    wanted = {**dict(keywords.weights), **named}
-    collection.vocabulary.learn(wanted)
-    rows = {term: row for term in wanted if (row := collection.vocabulary.row(term)) is not None}
-    idf = dict(zip(rows, weigh(collection.vocabulary, list(rows.values())).tolist(), strict=True))
-    # An unknown term may be the prefix of others, which is a guess.
-    least = min(idf.values(), default=1.0)
-    return tuple((term, weight * idf.get(term, least)) for term, weight in wanted.items())
 
 
 def _selected(
