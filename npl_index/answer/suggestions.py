@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, permutations
 
 from cachetools import LRUCache
@@ -12,13 +12,12 @@ from cachetools import LRUCache
 from npl_index.answer.packing import Findings
 from npl_index.answer.units import Further
 from npl_index.answer.values import Suggestion
-from npl_index.ranking.analysis import terms
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.names import Place
 
 MAX_KEYWORDS = 8
 MAX_RELATED = 8
-"""Maximum keywords, and maximum sections that are compared with the keywords."""
+"""Maximum keywords, and maximum sections that are compared with the question."""
 
 MAX_SUGGESTIONS = 5
 MAX_NEIGHBOURS = 2
@@ -28,6 +27,7 @@ Idea = tuple[Place, str]
 """A suggested section, and the reason."""
 
 _Key = tuple[str, int, str]  # path of the file, section, selector: shows edits that move sections
+_ALL = 0.99  # share of a word in a section that has it
 _MAX_KEYS = 4096
 _MAX_PARTNERS = 12
 _MAX_COUNTED = 4
@@ -97,27 +97,15 @@ def _new(ideas: Iterable[Idea], taken: set[Place], most: int) -> dict[Place, str
 
 
 def _adding_words(findings: Findings, wanted: Sequence[Place], taken: set[Place]) -> Iterator[Idea]:
-    """Yield the best hits with keywords that the answer lacks."""
-    collection = findings.documents.collection
-    row_of, new = collection.vocabulary.row, dict[str, set[int | None]]()
-    for word in findings.ranking.query.keywords.words:
-        new[word] = set(map(row_of, terms(word, keep_stop_words=True)))
-    for place in wanted:
-        for word in _words_in(collection, place, new):
-            del new[word]
-        if not new:
-            return
-    places = [hit.place for hit in findings.ranking.hits if hit.place not in taken]
+    """Yield the best hits with words of the question that the answer lacks."""
+    coverage, hits = findings.ranking.coverage, findings.ranking.hits
+    has_word = dict(zip((hit.place for hit in hits), coverage.shares.T >= _ALL, strict=False))
+    known = [has_word[place] for place in wanted if place in has_word]
+    new = [number for number in range(len(coverage.words)) if not any(words[number] for words in known)]
+    places = [place for place in has_word if place not in taken]
     for place in places[:MAX_RELATED]:
-        if words := _words_in(collection, place, new):
+        if words := [coverage.words[number].shown for number in new if has_word[place][number]]:
             yield place, f"adds {', '.join(words[:3])}"
-
-
-def _words_in(collection: Collection, place: Place, words: Mapping[str, set[int | None]]) -> list[str]:
-    """Return the words in a section's heading or body, compared by their terms."""
-    asked = {row for needed in words.values() for row in needed if row is not None}
-    rows = collection.held_rows(*place, asked) if asked else set()
-    return [word for word, needed in words.items() if needed <= rows]
 
 
 def _loaded_together(

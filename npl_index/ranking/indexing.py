@@ -285,10 +285,6 @@ def summarized(packed: bytes, tokens: int | None, conditions: TraitFilter) -> Su
     return Summary.of(sections, tokens, doubtful, conditions)
 
 
-LONG_FIELD = 5_000
-"""Minimum terms of a field for a search with numpy; in a shorter field, a search with sets is faster."""
-
-
 class Collection(ABC):
     """Documents that are ranked together.
 
@@ -356,16 +352,6 @@ class Collection(ABC):
     def heading_terms(self, document: int, section: int) -> set[str]:
         """Return the terms of a section's heading."""
         return set(self.vocabulary.texts(self.sections(document).field(section, 0).tolist()))
-
-    def held_rows(self, document: int, section: int, rows: set[int]) -> set[int]:
-        """Return those of some rows whose terms are in a section's heading or body."""
-        held, sections = set[int](), self.sections(document)
-        for number in (0, 2):
-            field = sections.field(section, number)
-            if len(field) > LONG_FIELD:
-                field = field[np.isin(field, list(rows))]
-            held |= rows.intersection(field.tolist())
-        return held
 
     def is_unique(self, document: int, section: int) -> bool:
         """Return whether no other section of the collection has this one's level and name."""
