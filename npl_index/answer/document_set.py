@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from npl_index.answer.cleaning import cleaned
@@ -17,6 +17,7 @@ from npl_index.markdown.links import definitions_for
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, ParsedDocument
+from npl_index.ranking.scoring import Ranking
 from npl_index.ranking.standing import status_in
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.labels import heading_label, label
@@ -31,6 +32,9 @@ T = TypeVar("T")
 MAX_DEFINITIONS = 12
 MAX_DEFINITION = 300
 """Maximum definitions of links and footnotes that come with a passage, and characters of each."""
+
+MAX_NOTED = 24
+"""Maximum hits whose copies are named."""
 
 _INDENTED = 3
 """Maximum indentation removed from the first line of a text; with more, the line would be code."""
@@ -153,6 +157,14 @@ class DocumentSet:
     behind: Mapping[int, str] = field(default_factory=dict)
     noted: Container[Place] = ()
     _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def ranked_by(self, ranking: Ranking) -> DocumentSet:
+        """Return the documents with the words of a question, and with what its ranking says of them."""
+        coverage = ranking.coverage
+        weighted = zip(coverage.words, coverage.weights.tolist(), strict=True)
+        wanted = tuple((term, weight) for word, weight in weighted for term in word.meant)
+        noted = frozenset(hit.place for hit in ranking.hits[:MAX_NOTED])
+        return replace(self, wanted=wanted, behind=ranking.behind, noted=noted)
 
     @property
     def counter(self) -> TokenCounter:

@@ -40,9 +40,6 @@ ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl:
 ADVICE_DIVISOR = 5
 """Divisor of the budget for the limit of the advice."""
 
-MAX_NOTED = 24
-"""Maximum hits whose copies are named."""
-
 MAX_WEAK_PASSAGE = 120
 MAX_WEAK_WHOLE = 250
 """Maximum tokens of a text without enough evidence: of a piece, and of a section that is not cut."""
@@ -240,15 +237,11 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     known = selected_lines(documents, (selected for selected, _ in excluded))
     query = Query(keywords, request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
-    noted = frozenset(hit.place for hit in ranking.hits[:MAX_NOTED])
-    coverage = ranking.coverage
-    weighted = zip(coverage.words, coverage.weights.tolist(), strict=True)
-    wanted = tuple((term, weight) for word, weight in weighted for term in word.meant)
-    documents = replace(documents, wanted=wanted, behind=ranking.behind, noted=noted)
+    documents = documents.ranked_by(ranking)
     # With selectors, only their sections are returned; the context chooses what to show of them.
     ranked = not request.selectors
-    verdict = judge(coverage) if ranked else Verdict((), (), "held")
-    if ranked and not coverage.words and not any(map(_is_named, ranking.hits[:1])):
+    verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
+    if ranked and not ranking.coverage.words and not any(map(_is_named, ranking.hits[:1])):
         verdict = Verdict((), (), "absent")  # common words alone distinguish only headings ("How to")
     weak = verdict.state != "held"
     hits: list[Hit] = []

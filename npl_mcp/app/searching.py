@@ -7,14 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
 from npl_index.answer.packing import MORE_POINTERS
-from npl_index.answer.tailoring import MAX_NOTED
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
@@ -50,12 +49,7 @@ AT_A_TIME = 4
 SNIPPET = 160
 """Characters of a snippet."""
 
-_EXACT_WEIGHT = 0.5
-"""Weight of a word as spelt, relative to its stem, in the choice of a line."""
-
 _ALL = 0.99
-_MAX_LINE_WORDS = 6
-"""Words and stems for the choice of a section's line."""
 
 _MAX_TEXT = 20_000
 """Characters of a text that are searched for a snippet."""
@@ -260,8 +254,7 @@ def _section_hits(
             limit=limit,
             among=result.conditions.among,
         )
-        noted = frozenset(hit.place for hit in ranking.hits[:MAX_NOTED])
-        documents = replace(_document_set(gathered, ranking.coverage), behind=ranking.behind, noted=noted)
+        documents = gathered.ranked_by(ranking)
         sections = [_Section(documents, hit) for hit in ranking.hits]
         holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in result.phrases}
         absent = nowhere(documents, ranking.coverage)
@@ -290,16 +283,6 @@ def _section_hits(
     result.counts[kind] += len(kept)
     kept.sort(key=lambda pair: (-pair[0], -pair[1].hit.score.total))
     return _exact_first([section for _, section in kept], kind, spelt, result.words)
-
-
-def _document_set(gathered: Gathered, coverage: Coverage) -> DocumentSet:
-    """Return documents with their names in hits, the same as in pointers of a tailored load."""
-    by_weight = sorted(zip(coverage.weights.tolist(), coverage.words, strict=True), reverse=True)
-    rarest = by_weight[:_MAX_LINE_WORDS]
-    wanted = {term: weight for weight, word in rarest for term in word.meant}
-    for weight, word in rarest:
-        wanted.setdefault(word.shown.lower(), weight * _EXACT_WEIGHT)
-    return replace(gathered, wanted=tuple(wanted.items())[:_MAX_LINE_WORDS])
 
 
 def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:
