@@ -24,13 +24,15 @@ from typing import Any
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base import sqlite
+from npl_mcp.stores.base.database import digest_of
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.domains import listed_tools
 
 Call = Callable[[int], Any]
 
 TOOLS = {spec.name: spec.function for spec in listed_tools()}
-CONTENT = base64.b64encode(b"# Note\n\nA line of text that somebody wrote.\n" * 24).decode()
+TEXT = b"# Note\n\nA line of text that somebody wrote.\n" * 24
+CONTENT = base64.b64encode(TEXT).decode()
 MOMENT = "2026-01-31T12:00:00.000000Z"
 PAGE = 50
 
@@ -58,11 +60,9 @@ def fill(app: App, rows: int) -> None:
     )
     numbers = range(10, rows)
     with app.stores.database.write() as tx:
-        tx.run_many(
-            "INSERT INTO event (room_id, position, event_type, persona, timestamp, data) "
-            "VALUES (1, :n, 'message', 'a', :t, '{\"message\":\"hello\",\"mentions\":[]}')",
-            [{"n": number, "t": MOMENT} for number in numbers],
-        )
+        message = {"room_id": 1, "event_type": "message", "persona": "a", "timestamp": MOMENT}
+        message["data"] = '{"message":"hello","mentions":[]}'
+        tx.insert_many("event", [message | {"position": number} for number in numbers])
         tx.run("UPDATE room SET event_count = :rows WHERE id = 1", rows=rows - 1)
         tx.run("INSERT INTO mailbox (persona, total, unread) VALUES ('b', :rows, :rows)", rows=len(numbers))
         tx.run(
@@ -70,33 +70,30 @@ def fill(app: App, rows: int) -> None:
             "SELECT 'b', id, 'mention', :t FROM event WHERE position >= 10",
             t=MOMENT,
         )
-        tx.run_many(
-            "INSERT INTO artifact (name, type, created_at, revision_count) VALUES (:name, 'document', :t, 1)",
-            [{"name": f"artifact {number}", "t": MOMENT} for number in numbers],
-        )
-        revision = (
-            "INSERT INTO revision (artifact_id, revision_num, created_at, filename, size, digest, purpose) "
-        )
+        artifact = {"type": "document", "created_at": MOMENT, "revision_count": 1}
+        tx.insert_many("artifact", [artifact | {"name": f"artifact {number}"} for number in numbers])
         tx.run(
-            revision + "SELECT id, 0, :t, 'note.md', 1, 'd', 'p' FROM artifact WHERE id > 1",
+            "INSERT INTO revision (artifact_id, revision_num, created_at, filename, size, digest, purpose) "
+            "SELECT id, 0, :t, 'note.md', 1, :digest, 'p' FROM artifact WHERE id > 1",
             t=MOMENT,
+            digest=digest_of(TEXT),
         )
-        tx.run_many(
-            revision + "VALUES (1, :n, :t, 'note.md', 1, 'd', 'p')",
-            [{"n": number, "t": MOMENT} for number in range(1, rows)],
-        )
+        revision = {"artifact_id": 1, "created_at": MOMENT, "filename": "note.md", "size": 1}
+        revision |= {"digest": digest_of(TEXT), "purpose": "p"}
+        tx.insert_many("revision", [revision | {"revision_num": number} for number in range(1, rows)])
         tx.run("UPDATE artifact SET revision_count = :rows WHERE id = 1", rows=rows)
-        tx.run_many(
-            "INSERT INTO session (id, created_at, updated_at) VALUES (:id, :t, :t)",
-            [{"id": f"s{number}", "t": MOMENT} for number in numbers],
-        )
+        session = {"created_at": MOMENT, "updated_at": MOMENT}
+        tx.insert_many("session", [session | {"id": f"s{number}"} for number in numbers])
     tool(app, "worklog_init", session_id="bench")
     with app.stores.database.write() as tx:
-        tx.run_many(
-            "INSERT INTO worklog_entry (session_number, seq, ts, agent_id, action, summary) "
-            "VALUES (1, :n, :t, 'a', 'found', 'something')",
-            [{"n": number, "t": MOMENT} for number in range(1, rows)],
-        )
+        entry = {
+            "session_number": 1,
+            "ts": MOMENT,
+            "agent_id": "a",
+            "action": "found",
+            "summary": "something",
+        }
+        tx.insert_many("worklog_entry", [entry | {"seq": number} for number in range(1, rows)])
         tx.run("UPDATE worklog_session SET entry_count = :rows, last_entry = :t", rows=rows - 1, t=MOMENT)
 
 
