@@ -71,7 +71,7 @@ BACKGROUND = 12.0
 """Assumed sections of ordinary prose in every collection. In a file of ten sections, chance decides which
 word occurs in a single one; the frequencies of English words say more."""
 
-OTHER_PAGES = 24
+OTHER_PAGES = 40
 """Assumed pages without any term in every collection: a word on both of two pages is not yet common."""
 
 COMMON = 0.2
