@@ -11,7 +11,7 @@ from itertools import islice
 from npl_index.answer.cutting import PIECE, WHOLE
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Markdown, partial_note
-from npl_index.answer.ledger import Ledger
+from npl_index.answer.ledger import MAX_TOKENS, Ledger
 from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
 from npl_index.answer.suggestions import Companions, further_parts
 from npl_index.answer.units import Known, choose, content_of, row, selected_lines
@@ -115,7 +115,8 @@ class TailorRequest:
             hint = f"use at most {MAX_TOPIC_LENGTH}; longer text belongs in context"
             _check(len(topic) <= MAX_TOPIC_LENGTH, problem, "topics", hint)
         for name, value in (("token_budget", token_budget), ("depth", depth)):
-            _check((value or 0) >= 0, f"{name} is {value}", name, "use 0 or more, or leave it out")
+            below = min(0, max(value or 0, -MAX_TOKENS))  # Python refuses to write thousands of digits
+            _check(not below, f"{name} is {below}", name, "use 0 or more, or leave it out")
         brief = token_budget is None and default_budget > 0 and bool(wanted or (context and context.strip()))
         return cls(
             context=context or "",

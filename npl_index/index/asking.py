@@ -21,7 +21,6 @@ from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in, summed
 from npl_index.ranking.signals import top_positions
 from npl_index.ranking.vocabulary import LAST, Vocabulary, parts_of
-from npl_index.ranking.wordlists import synonyms
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.names import LEVEL, Place, bits_of
 
@@ -129,8 +128,8 @@ class IndexVocabulary(Vocabulary):
         return self.once(term, lambda: self._rows_of([term])[term])
 
     def learn(self, terms: Iterable[str]) -> None:
-        """Look up terms, their parts and their synonyms by one query."""
-        every = dict.fromkeys(one for term in terms for one in (term, *parts_of(term), *synonyms(term)))
+        """Look up terms and their parts by one query."""
+        every = dict.fromkeys(one for term in terms for one in (term, *parts_of(term)))
         self.remember(self._rows_of([one for one in every if one not in self.known]))
 
     def _rows_of(self, terms: Sequence[str]) -> dict[str, int | None]:

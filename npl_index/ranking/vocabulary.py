@@ -1,6 +1,6 @@
 """The terms of a collection, the numbers of sections with each, and the variants of a query's words.
 
-Variants are abbreviations, parts, synonyms and corrected spellings.
+Variants are abbreviations, parts and corrected spellings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from npl_index.cached import cached_property
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in
-from npl_index.ranking.wordlists import RARE, commonness, respelt, synonyms
+from npl_index.ranking.wordlists import RARE, commonness, respelt
 
 LAST = chr(sys.maxunicode)
 """The last character: texts with a prefix sort before the prefix followed by this character."""
@@ -25,9 +25,6 @@ MIN_SHARE = 0.3
 VARIANT_WEIGHT = 0.5
 """Minimum letters of a variant that is a part or an extension of a word; the minimum ratio of the lengths;
 and the weight of a variant, which is multiplied by that ratio."""
-
-SYNONYM_WEIGHT = 0.15
-"""Weight of another word for the same meaning."""
 
 MAX_EXTENSIONS = 24
 _SHORT_WORD = 7
@@ -157,8 +154,8 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
 
     The term itself has share 1. Words with the term as a prefix, and prefixes and suffixes of the term, have
     up to ``VARIANT_WEIGHT``, in proportion to the ratio of the lengths: ``env`` and ``environ``, ``kube`` and
-    ``kuberay``. Synonyms have ``SYNONYM_WEIGHT``. Variants of an unknown word are also the most similar
-    words. A known identifier with marks or digits has no variants: ``zyxw3`` is not ``zyxw1``.
+    ``kuberay``. Variants of an unknown word are also the most similar words. A known identifier with marks or
+    digits has no variants: ``zyxw3`` is not ``zyxw1``.
     """
     row = vocabulary.row(term)
     found = [] if row is None else [(row, 1.0)]
@@ -170,8 +167,6 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
         if row is None:
             others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
         found += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
-        meaning = (vocabulary.row(other) for other in synonyms(term))
-        found += ((other, SYNONYM_WEIGHT) for other in meaning if other is not None and other not in others)
     return tuple(found)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from itertools import chain
 from string import ascii_lowercase
 
 import Stemmer
@@ -60,17 +59,6 @@ def stem(word: str) -> str:
     """Return the stem of an English word."""
     regular: str = _stemmer.stemWord(word)
     return _irregular().get(regular, regular)
-
-
-@cache
-def _synonyms() -> dict[str, frozenset[str]]:
-    groups = [frozenset(map(stem, line.split())) for line in data_lines("synonyms.txt")]
-    return {term: frozenset().union(*(one for one in groups if term in one)) for term in chain(*groups)}
-
-
-def synonyms(term: str) -> list[str]:
-    """Return the terms of other words for the meaning of a term, sorted."""
-    return sorted(_synonyms().get(term, frozenset()) - {term})
 
 
 def respelt(word: str) -> frozenset[str]:
