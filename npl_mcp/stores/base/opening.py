@@ -36,7 +36,7 @@ def database_of(folder: Path, address: str | None = None, *, check: bool = True)
     try:
         # Imported late: PostgreSQL is rare, and its driver is optional.
         from npl_mcp.stores.base.postgres import PostgresEngine
-    except ModuleNotFoundError:
+    except ImportError:  # also if its library is missing
         missing: Any = NoDriver()
         return Database(missing)
     return Database(PostgresEngine(address))
