@@ -300,9 +300,9 @@ class Library:
         return ()
 
     def _collect(self, folders: Sequence[str], pattern: PathPattern | None = None) -> Listed:
-        """Return the files below real folders, each once, sorted by path."""
-        walk = partial(self._walk, folders, pattern)
-        listed = self._listings((self._own_key, *folders, pattern)).now(walk)
+        """Return the files below real folders, each once, sorted by root and path."""
+        walk, roots = partial(self._walk, folders, pattern), [root.path for root in self.roots]
+        listed = self._listings((self._own_key, *folders, pattern)).now(walk, roots)
         self._check_number(listed)
         return listed
 
@@ -313,7 +313,8 @@ class Library:
 
         :param noted: further arguments of :meth:`~npl_index.library.roots.Roots.walk_folders`.
         """
-        for folder in folders:
+        # Each folder is entered once, with the fewest levels above it.
+        for folder in sorted(folders, key=len, reverse=True):
             yield from self.roots.walk_folders(folder, pattern, MARKDOWN_SUFFIXES, **noted)
 
     def _check_number(self, files: Sized) -> None:

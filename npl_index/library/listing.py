@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain, compress
-from operator import attrgetter, itemgetter, ne
+from operator import attrgetter, ne
 
 from cachetools import LRUCache, cached
 
@@ -91,8 +91,11 @@ class CachedListing:
         self._known: Known = {}
         self._listed = Listed.of((), ())
 
-    def now(self, walk: Walk) -> Listed:
-        """Return the present files; the same object if no file changed."""
+    def now(self, walk: Walk, roots: Sequence[str]) -> Listed:
+        """Return the present files; the same object if no file changed.
+
+        :param roots: paths of the roots in the order of their files.
+        """
         with self._lock:
             last, entered = self._listed, set[str]()
             folders = list(walk(known=self._known, entered=entered))
@@ -101,7 +104,8 @@ class CachedListing:
             if folders != self._folders:
                 fresh = {_PLACE(file): (file, None) for _, file in chain.from_iterable(folders)}
                 known = {_PLACE(file): (file, state) for file, state in zip(last, last.states, strict=True)}
-                pairs = [known.get(place, new) for place, new in sorted(fresh.items(), key=itemgetter(0))]
+                order = sorted(fresh, key=lambda place: (roots.index(place[0]), place[1]))
+                pairs = [known.get(place, fresh[place]) for place in order]
                 last = Listed.of([file for file, _ in pairs], [state for _, state in pairs])
             self._folders, self._listed = folders, last.now()
             return self._listed

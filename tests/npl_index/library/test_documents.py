@@ -441,8 +441,8 @@ def test_links_inside_lead_to_their_file(tmp_path: Path) -> None:
     assert paths(library, "link.md") == ["real/a.md"]
     assert paths(library, "real/again/again/a.md") == ["real/a.md"]
     assert [(file.root.label, file.path) for file in library.find(DocumentRef("."))] == [
-        ("other", "b.md"),
         ("root", "real/a.md"),
+        ("other", "b.md"),
     ]
     assert paths(library, "shared/b.md") == ["b.md"]
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 
 from npl_index.errors import NPLError
 from npl_index.library.catalog import Catalog, Root
-from npl_index.library.documents import DocumentRef, Library
+from npl_index.library.documents import DocumentRef, Library, Limits
 from npl_index.library.fingerprints import FINE_GRANULARITY_NS
 from npl_index.library.listing import Listed
 from tests.conftest import cases
@@ -162,6 +162,24 @@ def test_several_folders_together(root: Path) -> None:
     assert after == before == Library(roots, Catalog(()), searched=roots).find(DocumentRef())
     assert after.states != before.states
     assert list(after.states) == [file.stat() for file in after]
+
+
+@pytest.mark.parametrize("names", [("c", "a"), ("a", "c"), (".", "a/b"), ("a/b", ".")])
+def test_files_come_in_the_order_of_their_roots(names: Sequence[str], root: Path) -> None:
+    """Of equal texts, an answer has that of the first root."""
+    roots = [Root(str(root / name), name) for name in names]
+    places = [
+        names.index(file.label) for file in Library(roots, Catalog(()), searched=roots).find(DocumentRef())
+    ]
+    assert places == sorted(places)
+    assert set(places) == ({0} if names[0] == "." else {0, 1})
+
+
+def test_a_root_in_another_has_its_own_levels(root: Path) -> None:
+    put(root / "a" / "b" / "deep" / "page.md")
+    roots = [Root(str(root), "docs"), Root(str(root / "a" / "b"), "b")]
+    shallow = Library(roots, Catalog(()), Limits(max_depth=2), searched=roots)
+    assert "a/b/deep/page.md" in [file.path for file in shallow.find(DocumentRef())]
 
 
 def test_unchanged_files_keep_their_objects(root: Path) -> None:
