@@ -105,3 +105,13 @@ def test_a_form_that_joins_may_be_sent_twice(server: Running) -> None:
     assert [visitor.post(action, fields).status for _ in range(2)] == [303, 303]
     kinds = [row["event_type"] for row in visitor.json(page)["items"]]
     assert kinds.count("message") == 1
+
+
+def test_a_comment_on_a_later_page_leads_back_to_it(server: Running) -> None:
+    """The page after the form has the comment."""
+    text = {"name": "long", "artifact_type": "x", "filename": "a.txt", "content": "x\n" * 1_200}
+    number = call(server, "artifact_create", text).data["data"]["artifact_id"]
+    visitor, action = Visitor(server), f"/artifacts/{number}/revisions/0/comments"
+    typed = {"location": "line:1100", "comment": "Why?", "persona": "ann"}
+    answer = visitor.submit(f"/artifacts/{number}?offset=1000", action, **typed).answer
+    assert "Why?" in visitor.open(answer.headers["location"].partition("#")[0]).text
