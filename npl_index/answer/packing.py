@@ -278,7 +278,9 @@ class Packing:
             pieces = self._pieces(part, min(most, max(room, self._findings.piece)), or_beginning)
             # A further piece of an answer to a question is as long as the first.
             for number, piece in enumerate(islice(pieces, 1 if self.kept and is_long else None)):
-                if self._form.text(piece) <= room:
+                # A room for the beginning has tokens for one remaining part.
+                more = len(list(rest_of(self._documents, part, piece))) - 1 if or_beginning else 0
+                if self._form.text(piece) + more * trace <= room:
                     self._keep_piece(unit, piece)
                     return is_long and not number
         self.dropped.append(unit)

@@ -12,6 +12,7 @@ from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.packing import Packing
 from npl_index.answer.tailoring import TailorRequest, find, write
+from npl_index.answer.units import selector
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS
 from tests.npl_index.conftest import document_set
 
@@ -65,6 +66,18 @@ def test_a_long_text_is_cut_to_what_one_may_have(form: Form) -> None:
     answer = packed(sections(600, 20), 700, form, whole=100)
     assert numbers(answer.kept) == [1, 2]
     assert 50 < answer.kept[0].tokens <= 100
+
+
+@pytest.mark.parametrize("selectors", [(), ("pumps",)])
+@pytest.mark.parametrize("form", FORMS)
+def test_both_remaining_parts_of_a_cut_section_are_named(form: Form, selectors: Sequence[str]) -> None:
+    lines = [f"The {'valve' if number == 6 else 'hose'} of part {number} is closed." for number in range(12)]
+    on = document_set({"pumps.md": "\n\n".join(["# Pumps", *lines])})
+    for token_budget in range(20, 200, 2):
+        request = TailorRequest.parse("valve", selectors=selectors, token_budget=token_budget)
+        answer = write(request, on, form)
+        rests = {selector(answer.documents, rest) for rest in answer.packed.rests}
+        assert rests <= set(answer.value.request_more), token_budget
 
 
 @pytest.mark.parametrize("form", FORMS)
