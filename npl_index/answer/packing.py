@@ -211,10 +211,13 @@ class Packing:
         return least, max(least, min(most, sum(map(trace, named[: findings.pointers]))))
 
     def _widest(self) -> list[AnswerUnit]:
-        """Return the longest possible range over selected sections, which names dropped ones."""
-        first = self._findings.units[0]
+        """Return the longest possible range over selected sections, which names dropped ones.
+
+        After a first section without subsections, that is the first range over the others.
+        """
+        first, *others = self._findings.units
         if len(first.parts) < 2:
-            return []
+            return joined(self._documents, others)[:1]
         steps = self._documents.collection.documents[first.document].steps
         longest = max(first.parts, key=lambda part: len(steps[part.section]))
         return [AnswerUnit((longest, *first.parts), 1.0, ranges=True)]

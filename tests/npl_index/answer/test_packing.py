@@ -81,6 +81,16 @@ def test_both_remaining_parts_of_a_cut_section_are_named(form: Form, selectors: 
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_the_sections_after_a_cut_one_are_named(form: Form) -> None:
+    on = sections(80, 80, 80)
+    for token_budget in range(20, 200, 4):
+        request = TailorRequest.parse(selectors=["garden"], token_budget=token_budget)
+        answer = write(request, on, form)
+        names = answer.value.request_more
+        assert not answer.packed.kept or "## Bed 2" in " ".join(names), token_budget
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_sections_that_do_not_fit_together_are_tried_one_by_one(form: Form) -> None:
     """A section with its subsections is one unit only as long as it fits."""
     on = document_set({"garden.md": f"# Beds\n\n{_body(40)}## One\n\n{_body(40)}## Two\n\n{_body(600)}"})
