@@ -38,9 +38,10 @@ class Done:
 
     @property
     def words(self) -> str:
-        """Return the end of its output and, because some tools explain themselves first, the beginning."""
+        """Return the beginning and the end of its output, and the lines that name an error."""
         lines = [line.strip()[:200] for line in (self.err.strip() or self.out.strip()).splitlines()]
-        return " … ".join(dict.fromkeys((*lines[:2], *lines[-1:]))) or "it wrote nothing"
+        errors = (line for line in lines if "Error: " in line)
+        return " … ".join(dict.fromkeys((*lines[:2], *errors, *lines[-1:]))) or "it wrote nothing"
 
 
 def run(command: Sequence[object], env: Mapping[str, str], folder: Path, seconds: float = 120.0) -> Done:
