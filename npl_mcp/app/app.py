@@ -50,8 +50,9 @@ VIEWS = 32
 VOCABULARY_DELAY = 0.5
 """Seconds between the start of the warm-up and the loading of the vocabulary, for the first calls."""
 
-CHECK_DELAY = 10.0
-"""Seconds until the index is compared with its documents, which takes seconds of a processor for a large one.
+CHECK_DELAY = 60.0
+"""Seconds until the index is compared with its documents. This takes seconds of a processor for a large one,
+and most questions come soon after a start.
 """
 
 ONLY_REFERENCE = "the roots: no Markdown; npl.md is the bundled reference of NPL"
