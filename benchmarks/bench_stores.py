@@ -31,7 +31,7 @@ from npl_mcp.tools.domains import listed_tools
 Call = Callable[[int], Any]
 
 TOOLS = {spec.name: spec.function for spec in listed_tools()}
-TEXT = b"# Note\n\nA line of text that somebody wrote.\n" * 24
+TEXT = b"# Note\n\nOne line of a note that agents share.\n" * 24
 CONTENT = base64.b64encode(TEXT).decode()
 MOMENT = "2026-01-31T12:00:00.000000Z"
 PAGE = 50

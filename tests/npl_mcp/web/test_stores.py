@@ -35,7 +35,7 @@ LINKS = {
 
 @pytest.mark.parametrize("domain", ["", *LINKS])
 def test_a_session_links_to_what_the_visitor_sees(pages: Pages, domain: str) -> None:
-    """A visitor who sees no artifacts sees no reviews either."""
+    """A visitor who may not see artifacts does not see reviews."""
     body = pages.get(f"no-{domain}" if domain else "ann", "/sessions/s").body.decode()
     hidden = {domain, "review"} if domain == "artifact" else {domain}
     shown = {name for name, path in LINKS.items() if f'href="{path}"' in body}

@@ -38,7 +38,7 @@ def asked(settings: Settings, name: str, **arguments: str) -> str:
 
 
 def test_what_comes_with_the_program(settings: Settings) -> None:
-    """Each bundled prompt and agent has a description and one argument; with other roots there are none."""
+    """Each bundled prompt and agent has a description and one argument. Other roots have no prompts."""
     assert listed(settings, domains=("npl",)) == {}
     assert asked(settings, "code-reviewer")
     prompts = listed(settings, domains=("npl",), roots=(corpus_folder(),))

@@ -13,7 +13,7 @@ if sys.argv[1:] == ["missing"]:
     sys.modules["psycopg"] = None
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.base.errors import DatabaseError
-stores = Stores(Path("nowhere"), "postgresql://nobody@/none")
+stores = Stores(Path("data"), "postgresql://user@/npl")
 try:
     stores.database.open()
 except DatabaseError as error:
