@@ -109,6 +109,20 @@ class IndexVocabulary(Vocabulary):
             if damaged:
                 raise DamagedIndexError("the checksum of a file is wrong")
 
+    def resume(self, former: IndexVocabulary, rows: NDArray[Any], added: NDArray[Any]) -> None:
+        """Keep what a vocabulary knew before documents changed.
+
+        :param rows: terms whose counts changed.
+        :param added: the sections that each of them has more in any field.
+        """
+        now, known = self.counts(rows).any, dict(former.known)
+        for row in rows.tolist():
+            known.pop(row, None)
+            known.pop(-row, None)
+        if ((now == 0) != (now == added)).any():  # a term that came or went may be a variant of others
+            known = {key: one for key, one in known.items() if isinstance(key, int)}
+        self.known = known | self.known
+
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
         return self.once(term, lambda: self._rows_of([term])[term])
@@ -165,7 +179,7 @@ class IndexVocabulary(Vocabulary):
                 known, counts = self._counted
                 at = known.searchsorted(rows)
                 return Counts(*np.where(known[at] == rows, counts[:, at], 0))
-            sums = {row: self.known.get(-row) for row in asked}  # the idf of a row has the key of the row
+            sums = {row: self.known.get(-row) for row in asked}  # for its idf, a row itself is the key
             missing = [row for row, found in sums.items() if found is None]
             if missing:
                 found = self._reader.rows(

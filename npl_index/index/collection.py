@@ -25,7 +25,7 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.indexing import Collection, ParsedDocument, Summary, restore_sections, summarized
-from npl_index.ranking.postings import Postings, Sections
+from npl_index.ranking.postings import Counts, Postings, Sections, counts_in, summed
 from npl_index.ranking.standing import FIELDS, Standing, status_of
 from npl_index.selectors.names import LEVEL, SIMILAR, Place
 from npl_index.tokens.counting import TokenCounter
@@ -38,6 +38,9 @@ _COPIES = (
     f" AND name.copy BETWEEN own.copy & {-1 << SIMILAR} AND own.copy | {~(-1 << SIMILAR)}"
     " WHERE own.document = ? AND own.section = ?"
 )
+
+_MAX_RESUMED = 32
+"""Maximum different documents after which the terms of an earlier state are still known."""
 
 _MAX_SUMMARIES = 1_000
 """Maximum documents that are summarized at once."""
@@ -143,6 +146,22 @@ class IndexedCollection(Collection):
     def state(self) -> Hashable:
         """The roots with their versions, and the numbers of the documents."""
         return self.scope.version, digest_of(self.scope.numbers.encode())  # kept for each outcome
+
+    def resume(self, former: Collection) -> None:
+        """Keep the numbers of terms of an earlier state that a few changed documents leave as they were."""
+        if not isinstance(former, IndexedCollection) or "vocabulary" not in vars(former):
+            return
+        before, now = former.scope.documents, self.scope.documents
+        gone, new = np.setdiff1d(before, now).tolist(), np.setdiff1d(now, before).tolist()
+        if not new or len(gone) + len(new) > _MAX_RESUMED:
+            return
+        rows_of = self._rows([*gone, *new])
+        if len(rows_of) == len(gone) + len(new):
+            counted = [(number, *counts_in(row.sections)) for number, row in rows_of.items()]
+            signs = {number: 1 if number in new else -1 for number in rows_of}
+            rows, sums = summed([(rows, signs[number] * np.array(one)) for number, rows, one in counted])
+            changed = sums.any(axis=0)
+            self.vocabulary.resume(former.vocabulary, rows[changed], Counts(*sums[:, changed]).any)
 
     @cached_property
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]

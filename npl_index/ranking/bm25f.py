@@ -153,17 +153,16 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     """
     asked = np.array(rows, np.intp)
     different = distinct(asked)
-    values = np.array(list(map(vocabulary.known.get, different.tolist())), float)
-    missing = different[np.isnan(values)]
+    shares = np.array(list(map(vocabulary.known.get, different.tolist())), float)
+    missing = different[np.isnan(shares)]
     if len(missing):
         counts = vocabulary.counts(missing)
         common = np.array(list(map(commonness, vocabulary.texts(missing.tolist()))))
-        holders = np.where(counts.own > 0, counts.own, counts.any)
-        made = np.log((vocabulary.sections + BACKGROUND + 1) / (holders + BACKGROUND * common))
+        made = np.where(counts.own > 0, counts.own, counts.any) + BACKGROUND * common
         vocabulary.remember(dict(zip(missing.tolist(), made.tolist(), strict=True)))
-        values[np.isnan(values)] = made
-    result: NDArray[Any] = values[different.searchsorted(asked)]
-    return result
+        shares[np.isnan(shares)] = made
+    values: NDArray[Any] = np.log((vocabulary.sections + BACKGROUND + 1) / shares)
+    return values[different.searchsorted(asked)]
 
 
 def page_factor(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:

@@ -250,6 +250,8 @@ class DocumentSets:
         collection = IndexedCollection(self.database, scope, locations, states, read, self._documents, forget)
         missing = len(members.states) - len(locations) - len(members.failures)
         collection.partial = missing > 0
+        if live.set is not None:
+            collection.resume(live.set.collection)
         return IndexedSet(locations, collection, members.unreadable, missing)
 
     def _indexed(
