@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -166,7 +166,50 @@ def settings(tmp_path: Path, docs: Path) -> Settings:
     )
 
 
-Call = Callable[..., dict[str, Any]]
+class Call:
+    """Calls of the tools of one server in memory, which is made for the first call.
+
+    :param settings: of the server.
+    :param open_until_the_end: ends the server.
+    """
+
+    def __init__(self, settings: Settings, open_until_the_end: ExitStack) -> None:
+        self._settings, self._opened = settings, open_until_the_end
+
+    @cached_property
+    def _client(self) -> tuple[BlockingPortal, Client[Any]]:
+        portal = self._opened.enter_context(start_blocking_portal())
+        client = portal.wrap_async_context_manager(Client(create_server(self._settings)))
+        return portal, self._opened.enter_context(client)
+
+    def result(self, tool: str, /, **arguments: Any) -> Any:
+        """Return the answer as the protocol has it."""
+        portal, client = self._client
+        return portal.call(partial(client.call_tool, tool, arguments, raise_on_error=False))
+
+    def __call__(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """Return the envelope of the answer."""
+        return envelope(self.result(tool, **arguments))
+
+    def do(self, tool: str, /, **arguments: Any) -> Any:
+        """Return the data of an answer; the call must succeed."""
+        answer = self(tool, **arguments)
+        assert answer["success"], (tool, arguments, answer)
+        return answer["data"]
+
+    def refused(self, tool: str, /, **arguments: Any) -> tuple[str, str]:
+        """Return the code and the text of an error; the call must be refused."""
+        answer = self(tool, **arguments)
+        assert not answer["success"], (tool, arguments, answer)
+        return answer["error_code"], answer["error"]
+
+    def text(self, tool: str, /, **arguments: Any) -> str:
+        """Return the text of an answer as it is sent; the call must succeed."""
+        result = self.result(tool, **arguments)
+        assert not result.is_error, (tool, arguments, result)
+        return "".join(block.text for block in result.content if block.type == "text")
+
+
 Connect = Callable[[Settings], Call]
 
 
@@ -174,21 +217,7 @@ Connect = Callable[[Settings], Call]
 def connect() -> Iterator[Connect]:
     """Connect to servers in memory, each made for its first call, until the test ends."""
     with ExitStack() as open_until_the_end:
-
-        def server(settings: Settings) -> Call:
-            @cache
-            def connected() -> tuple[BlockingPortal, Client[Any]]:
-                portal = open_until_the_end.enter_context(start_blocking_portal())
-                client = portal.wrap_async_context_manager(Client(create_server(settings)))
-                return portal, open_until_the_end.enter_context(client)
-
-            def called(tool: str, **arguments: Any) -> dict[str, Any]:
-                portal, client = connected()
-                return envelope(portal.call(partial(client.call_tool, tool, arguments, raise_on_error=False)))
-
-            return called
-
-        yield server
+        yield partial(Call, open_until_the_end=open_until_the_end)
 
 
 @pytest.fixture

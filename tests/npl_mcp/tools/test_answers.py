@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_index import estimator
 from npl_index.choices import DEFAULT_BUDGET
 from npl_mcp.config.settings import Settings
-from tests.conftest import with_client
+from tests.conftest import Call, Connect
 
 GARDEN = {
     "trees.md": (
@@ -35,33 +34,21 @@ GARDEN = {
 
 
 @pytest.fixture
-def garden(settings: Settings, docs: Path) -> Settings:
-    """A server that serves four files on a garden and answers in the default size."""
+def garden(settings: Settings, docs: Path, connect: Connect) -> Call:
+    """Calls of a server that serves four files on a garden and answers in the default size."""
     for path in docs.glob("**/*.md"):
         path.unlink()
     for name, text in GARDEN.items():
         (docs / name).write_text(text, encoding="utf-8")
-    return replace(settings, token_budget=DEFAULT_BUDGET)
+    return connect(replace(settings, token_budget=DEFAULT_BUDGET))
 
 
-def asked(garden: Settings, *calls: dict[str, Any]) -> list[str]:
-    async def ask(client: Client[Any]) -> list[str]:
-        answers = [
-            await client.call_tool("npl_load_tailored", {"file": "docs/", **arguments}) for arguments in calls
-        ]
-        return [str(answer.content[0].text) for answer in answers]
-
-    texts: list[str] = with_client(garden, ask)
-    return texts
+def markdown(garden: Call, **arguments: Any) -> str:
+    return garden.text("npl_load_tailored", **{"file": "docs/", "format": "markdown", **arguments})
 
 
-def markdown(garden: Settings, **arguments: Any) -> str:
-    return asked(garden, {"format": "markdown", **arguments})[0]
-
-
-def data(garden: Settings, **arguments: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(asked(garden, {"format": "json", **arguments})[0])["data"]
-    return answer
+def data(garden: Call, **arguments: Any) -> Any:
+    return garden.do("npl_load_tailored", **{"file": "docs/", **arguments})
 
 
 def passages(text: str) -> str:
@@ -76,7 +63,7 @@ ABSENT = {
 
 
 @pytest.mark.parametrize("question", ABSENT)
-def test_what_no_section_has_gets_no_text(garden: Settings, question: str) -> None:
+def test_what_no_section_has_gets_no_text(garden: Call, question: str) -> None:
     """The answer names the words and gives advice, within 150 tokens."""
     text = markdown(garden, context=question)
     assert passages(text) == ""
@@ -93,7 +80,7 @@ def test_what_no_section_has_gets_no_text(garden: Settings, question: str) -> No
     assert answer["advice"] == advice
 
 
-def test_a_weak_answer_is_one_short_passage(garden: Settings) -> None:
+def test_a_weak_answer_is_one_short_passage(garden: Call) -> None:
     """It names the question's words that the best section has; pointers follow."""
     question = {"context": "before the buds swell in late winter", "topics": ["Watering"]}
     text = markdown(garden, **question)
@@ -105,7 +92,7 @@ def test_a_weak_answer_is_one_short_passage(garden: Settings) -> None:
     assert data(garden, **question)["weak"] is True
 
 
-def test_pointers_name_the_next_sections_with_size_and_matching_line(garden: Settings) -> None:
+def test_pointers_name_the_next_sections_with_size_and_matching_line(garden: Call) -> None:
     """Each has a line in the last mark; ``request_more`` has the bare selectors."""
     question = {"context": "sow sort 12 and thin it"}
     text = markdown(garden, **question)
@@ -119,7 +106,7 @@ def test_pointers_name_the_next_sections_with_size_and_matching_line(garden: Set
         assert row["token_count"] == int(size)
 
 
-def test_reading_on_brings_that_section_alone(garden: Settings) -> None:
+def test_reading_on_brings_that_section_alone(garden: Call) -> None:
     """A selector sent with the question brings its section, a long one cut around the question."""
     question = "water the roots in the morning"
     answer = data(garden, context=question, selectors=["beds > ## Watering"], token_budget=300)
@@ -143,12 +130,12 @@ SUBJECTS = [
 
 @pytest.mark.parametrize(("arguments", "titles"), SUBJECTS)
 def test_several_subjects_share_the_answer(
-    garden: Settings, arguments: dict[str, Any], titles: tuple[str, ...]
+    garden: Call, arguments: dict[str, Any], titles: tuple[str, ...]
 ) -> None:
     assert set(titles) <= {row["title"] for row in data(garden, **arguments)["sections"]}
 
 
-def test_the_best_passage_comes_first(garden: Settings) -> None:
+def test_the_best_passage_comes_first(garden: Call) -> None:
     """Markdown has passages best first; JSON keeps the order of the document."""
     question = {"context": "oil the secateurs after use and prune apple trees"}
     scores = [float(score) for score in re.findall(r" (\.\d+|1)(?: cut)? -->", markdown(garden, **question))]

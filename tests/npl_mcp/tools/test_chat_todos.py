@@ -25,22 +25,17 @@ def den(call: Call) -> Call:
 
 def todo(call: Call, **more: Any) -> int:
     given = {"room_id": 1, "persona": "ann", "description": "do it"} | more
-    made = call("chat_create_todo", **given)
-    assert made["success"], made
-    return int(made["data"]["event_id"])
+    return int(call.do("chat_create_todo", **given)["event_id"])
 
 
 def claim(call: Call, persona: str = "bo", **which: Any) -> dict[str, Any]:
-    answer = call("chat_claim_todo", persona=persona, **which)
-    assert answer["success"], answer
-    return dict(answer["data"])
+    return dict(call.do("chat_claim_todo", persona=persona, **which))
 
 
 def listed(call: Call, **which: Any) -> list[int]:
-    answer = call("chat_list_todos", **{"room_id": 1} | which)
-    assert answer["success"], answer
-    assert answer["data"]["total"] == len(answer["data"]["items"])
-    return [item["event_id"] for item in answer["data"]["items"]]
+    page = call.do("chat_list_todos", **{"room_id": 1} | which)
+    assert page["total"] == len(page["items"])
+    return [item["event_id"] for item in page["items"]]
 
 
 def end_leases(settings: Settings) -> None:
@@ -48,7 +43,7 @@ def end_leases(settings: Settings) -> None:
     engines.execute(settings.data_folder, over)
 
 
-def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
+def test_a_renewal_prolongs_and_tells_no_member(den: Call) -> None:
     """It adds no event and no notification, only time."""
     event = todo(den)
     first = claim(den, event_id=event, lease=60)["todo"]["lease_until"]
@@ -57,7 +52,7 @@ def test_a_renewal_prolongs_and_bothers_nobody(den: Call) -> None:
     assert den("chat_list_rooms")["data"]["items"][0]["event_count"] == events
 
 
-def test_who_has_claimed_something_gets_it_again(den: Call, settings: Settings) -> None:
+def test_a_claim_is_repeated(den: Call, settings: Settings) -> None:
     """A claim whose answer was lost is repeated; after its end the next todo comes."""
     first, two = todo(den), todo(den)
     assert [claim(den, room_id=1)["todo"]["event_id"] for _ in range(2)] == [first, first]
@@ -74,7 +69,7 @@ def notes(call: Call, persona: str) -> list[tuple[str, int]]:
     return [(item["notification_type"], item["event_id"]) for item in reversed(items)]
 
 
-def test_who_loses_a_todo_is_told(den: Call, settings: Settings) -> None:
+def test_the_former_holder_of_a_todo_is_told(den: Call, settings: Settings) -> None:
     """The former holder is told once when its claim ends, or when another agent gets the todo."""
     event = todo(den)
     claim(den, event_id=event)
@@ -122,7 +117,7 @@ def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
     with_client(settings, script)
 
 
-def test_who_waits_for_one_todo_gets_it_when_it_is_free(settings: Settings) -> None:
+def test_a_caller_that_waits_for_a_todo_gets_it_when_it_is_free(settings: Settings) -> None:
     """It is released, or its last blocker done; a todo that is never free is refused at once."""
 
     async def script(client: Client[Any]) -> None:
@@ -234,7 +229,7 @@ def test_an_assignment_outlives_the_claim(den: Call, settings: Settings, renewed
     assert claim(den, "cy", room_id=1)["todo"]["assigned_to"] == "cy"
 
 
-def test_who_ends_late_what_nobody_took_over_did_it(den: Call, settings: Settings) -> None:
+def test_a_todo_that_no_other_claimed_may_be_ended_late(den: Call, settings: Settings) -> None:
     """The work counts although the claim had ended."""
     event = todo(den)
     claim(den, event_id=event)
@@ -261,7 +256,7 @@ def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
     assert den("chat_update_todo", event_id=event, persona="ann", status="done")["success"]
 
 
-def test_who_has_nothing_to_do_waits_for_it(settings: Settings) -> None:
+def test_a_caller_waits_for_a_todo(settings: Settings) -> None:
     """The first of two waiting callers gets the todo, the second the next."""
 
     async def script(client: Client[Any]) -> None:

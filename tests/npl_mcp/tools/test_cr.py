@@ -42,25 +42,20 @@ class Workspace:
         self.tickets = self.file.parent
         self.call = connect(self.settings)
 
-    def ask(self, tool: str, **arguments: Any) -> Any:
-        answer = self.call(tool, **arguments)
-        assert answer["success"], answer
-        return answer["data"]
-
     def fail(self, tool: str, **arguments: Any) -> tuple[str, str]:
+        """Return code and text of a refusal, which changes no file."""
         before = tree(self.folder)
-        answer = self.call(tool, **arguments)
-        assert not answer["success"], answer
+        refusal = self.call.refused(tool, **arguments)
         assert tree(self.folder) == before
-        return answer["error_code"], answer["error"]
+        return refusal
 
     def edit(self, operation: str, section: str, content: str, **more: Any) -> Any:
-        return self.ask(
+        return self.call.do(
             "manage_cr_sections", key="2", operation=operation, section=section, content=content, **more
         )
 
     def section(self, section: str) -> str:
-        data = self.ask("manage_cr_sections", key="2", operation="get", section=section)
+        data = self.call.do("manage_cr_sections", key="2", operation="get", section=section)
         text: str = data["content"]
         return text
 
@@ -136,7 +131,7 @@ def test_schemas_say_what_may_be_given(settings: Settings) -> None:
 
 def test_the_whole_text_comes_by_default(ended: tuple[Workspace, str]) -> None:
     """It has all headings and paragraphs, the title's too; front matter comes as fields."""
-    data = ended[0].ask("get_cr", key="TST-002")
+    data = ended[0].call.do("get_cr", key="TST-002")
     assert data["other"] == {"custom": "kept: yes"}
     assert data["dateCreated"] == "2025-01-01T00:00:00.000Z"
     assert data["content"] == SECOND.split("---\n\n", 1)[1].rstrip("\n")
@@ -145,7 +140,7 @@ def test_the_whole_text_comes_by_default(ended: tuple[Workspace, str]) -> None:
 
 def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Workspace, str]) -> None:
     """The first heading beats the front matter; unknown fields come too; the digest ignores line ends."""
-    assert ended[0].ask("get_cr", key="TST-002", mode="attributes") == {
+    assert ended[0].call.do("get_cr", key="TST-002", mode="attributes") == {
         "code": "TST-002",
         "title": "Second",
         "status": "Proposed",
@@ -159,11 +154,14 @@ def test_attributes_are_those_of_the_front_matter_but_the_title(ended: tuple[Wor
 
 
 def test_metadata_is_short_and_says_where_the_file_is(workspace: Workspace) -> None:
-    data = workspace.ask("get_cr", key="TST-002", mode="metadata")
+    data = workspace.call.do("get_cr", key="TST-002", mode="metadata")
     assert data["path"] == f"docs/CRs/{NAME}"
     assert {"code", "title", "status", "type", "priority"} <= data.keys()
     assert "first para" not in str(data)
-    whole = workspace.ask("get_cr", key="TST-002"), workspace.ask("get_cr", key="TST-002", mode="attributes")
+    whole = (
+        workspace.call.do("get_cr", key="TST-002"),
+        workspace.call.do("get_cr", key="TST-002", mode="attributes"),
+    )
     assert len(str(data)) < len(str(whole))
 
 
@@ -176,7 +174,7 @@ def test_an_unknown_mode_is_refused_with_the_three(workspace: Workspace) -> None
 @pytest.mark.parametrize("key", ["2", "002", "tst-2", "TST-0002", " 2 "])
 def test_a_key_may_be_short(workspace: Workspace, key: str) -> None:
     """A number alone, any case, any zeros and blanks around it are accepted."""
-    assert workspace.ask("get_cr", key=key, mode="metadata")["code"] == "TST-002"
+    assert workspace.call.do("get_cr", key=key, mode="metadata")["code"] == "TST-002"
 
 
 @pytest.mark.parametrize(("arguments", "code", "parts"), cases("npl_mcp/tools/cr")["a_wrong_name_is_told"])
@@ -194,7 +192,7 @@ def test_sections_are_listed_in_document_order(ended: tuple[Workspace, str]) -> 
     section.
     """
     workspace, _ = ended
-    rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
+    rows = workspace.call.do("manage_cr_sections", key="2", operation="list")["sections"]
     assert [(row["section"], row["chars"]) for row in rows] == [
         ("# Second", 150),
         ("## 1. Description", 42),
@@ -251,7 +249,7 @@ def test_every_path_leads_to_its_own_section(
     """A heading may even be written like the path of another section."""
     workspace.file.write_text(SECOND.partition("## 1.")[0] + text, encoding="utf-8")
     answer = workspace.edit("replace", wanted, f"{heading}\n\nnew")
-    rows = workspace.ask("manage_cr_sections", key="2", operation="list")["sections"]
+    rows = workspace.call.do("manage_cr_sections", key="2", operation="list")["sections"]
     paths = [row["section"] for row in rows][1:]
     assert [workspace.section(path) for path in paths] == contents
     assert workspace.section(answer["section"]) == "new"
@@ -375,16 +373,16 @@ def test_lines_of_front_matter_nobody_knows_stay(
     workspace.edit("replace", "Rationale", "NEW")
     wanted = before.replace(b"why\n\n### Sub A\n\ndup\n", b"NEW\n")
     assert without_stamp(workspace.file.read_bytes()) == without_stamp(wanted)
-    data = workspace.ask("get_cr", key="2", mode="attributes")
+    data = workspace.call.do("get_cr", key="2", mode="attributes")
     assert data["priority"] == "High"
     assert data["other"] == {"custom": "kept: yes", "Tags": ["a", "b"], "nested": ["one", "two"]}
-    workspace.ask("update_cr_attrs", key="2", attributes={"priority": "Low"})
+    workspace.call.do("update_cr_attrs", key="2", attributes={"priority": "Low"})
     assert workspace.file.read_bytes().count(b"priority:   'Low'  # soon\n") == 1
 
 
 def test_a_new_change_request_gets_the_next_key(workspace: Workspace) -> None:
     """File, name and front matter have the form they always had."""
-    data = workspace.ask("create_cr", type="Bug Fix", data={"title": "First bug", "priority": "Critical"})
+    data = workspace.call.do("create_cr", type="Bug Fix", data={"title": "First bug", "priority": "Critical"})
     assert (data["key"], data["status"]) == ("TST-003", "Proposed")
     assert data["path"] == "docs/CRs/TST-003-first-bug.md"
     text = (workspace.tickets / "TST-003-first-bug.md").read_text(encoding="utf-8")
@@ -409,11 +407,11 @@ OUTLINES = {
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_type_has_its_template(workspace: Workspace, kind: str) -> None:
     """Its sections are numbered, and each can be read and written by its name."""
-    made = workspace.ask("create_cr", type=kind, data={"title": "Some title"})
+    made = workspace.call.do("create_cr", type=kind, data={"title": "Some title"})
     wanted = OUTLINES.get(kind, OUTLINES["Architecture"]).split(", ")
     assert made["sections"] == [f"## {number}. {name}" for number, name in enumerate(wanted, 1)]
     assert template(kind).count("- [ ] ") >= 3
-    done = workspace.ask(
+    done = workspace.call.do(
         "manage_cr_sections", key="3", operation="replace", section="Acceptance Criteria", content="- [x] all"
     )
     assert done["section"] == "# Some title / ## 4. Acceptance Criteria"
@@ -430,12 +428,12 @@ def test_content_takes_the_templates_place(workspace: Workspace) -> None:
         "dependsOn": ["TST-0002"],
         "impactAreas": ["Backend", "API"],
     }
-    made = workspace.ask("create_cr", type="Technical Debt", data=data)
+    made = workspace.call.do("create_cr", type="Technical Debt", data=data)
     assert "sections" not in made
     text = (workspace.folder / made["path"]).read_text(encoding="utf-8")
     assert text.endswith("---\n\n# With: content #1\n\ntext\n\n```bash\n# comment\n```\n")
     assert 'phaseEpic: "Phase 2: Import"\n' in text
-    attributes = workspace.ask("get_cr", key="3", mode="attributes")
+    attributes = workspace.call.do("get_cr", key="3", mode="attributes")
     assert attributes["title"] == "With: content #1"
     assert (attributes["phaseEpic"], attributes["assignee"]) == ("Phase 2: Import", "me@example.com")
     assert (attributes["relatedTickets"], attributes["dependsOn"]) == ("TST-002", "TST-002")
@@ -469,34 +467,37 @@ def test_what_cannot_be_written_as_data_is_refused(
 )
 def test_a_title_is_kept_whatever_its_file_is_called(workspace: Workspace, title: str, name: str) -> None:
     """The file's name drops unportable characters; the title reads back as given."""
-    made = workspace.ask("create_cr", type="Bug Fix", data={"title": title})
+    made = workspace.call.do("create_cr", type="Bug Fix", data={"title": title})
     assert made["path"] == f"docs/CRs/TST-003-{name}.md"
-    assert workspace.ask("get_cr", key="3", mode="metadata")["title"] == title
+    assert workspace.call.do("get_cr", key="3", mode="metadata")["title"] == title
 
 
 @pytest.mark.parametrize("name", ["TST-050.md", "tst-050-x.md", "TST-050-.md"])
 def test_a_number_that_any_file_has_is_not_given_again(workspace: Workspace, name: str) -> None:
     (workspace.tickets / name).write_text("", encoding="utf-8")
-    assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-051"
+    assert workspace.call.do("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-051"
 
 
 def test_numbers_grow_beyond_three_digits_and_begin_where_the_project_says(workspace: Workspace) -> None:
     config = workspace.folder / ".mdt-config.toml"
     config.write_text(config.read_text(encoding="utf-8") + "startNumber = 1000\n", encoding="utf-8")
-    assert workspace.ask("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-1000"
+    assert workspace.call.do("create_cr", type="Bug Fix", data={"title": "x"})["key"] == "TST-1000"
 
 
 def test_any_status_may_follow_any(ended: tuple[Workspace, str]) -> None:
     workspace, _ = ended
     before = workspace.file.read_bytes()
-    data = workspace.ask("update_cr_status", key="2", status="Implemented")
+    data = workspace.call.do("update_cr_status", key="2", status="Implemented")
     assert (data["change"], data["status"]) == ("Proposed → Implemented", "Implemented")
     assert workspace.file.read_bytes() == before.replace(b"status: Proposed", b"status: Implemented")
-    assert workspace.ask("update_cr_status", key="2", status="Proposed")["change"] == "Implemented → Proposed"
+    assert (
+        workspace.call.do("update_cr_status", key="2", status="Proposed")["change"]
+        == "Implemented → Proposed"
+    )
     assert workspace.file.read_bytes() == before
     for status in STATUSES:
-        workspace.ask("update_cr_status", key="2", status=status)
-        assert workspace.ask("get_cr", key="2", mode="metadata")["status"] == status
+        workspace.call.do("update_cr_status", key="2", status=status)
+        assert workspace.call.do("get_cr", key="2", mode="metadata")["status"] == status
 
 
 @pytest.mark.parametrize("more", [{"status": "approved"}, {"status": ""}, {}])
@@ -512,16 +513,16 @@ def test_a_new_attribute_gets_a_line_before_the_end(ended: tuple[Workspace, str]
     """All other bytes stay, and a cleared attribute keeps its line."""
     workspace, end = ended
     before = workspace.file.read_bytes()
-    data = workspace.ask("update_cr_attrs", key="2", attributes={"assignee": "me"})
+    data = workspace.call.do("update_cr_attrs", key="2", attributes={"assignee": "me"})
     assert data["updated"] == {"assignee": "me"}
     closing = f"{end}---{end}".encode()
     wanted = before.replace(closing, f"{end}assignee: me{end}---{end}".encode(), 1)
     assert workspace.file.read_bytes() == wanted
-    assert workspace.ask("update_cr_attrs", key="2", attributes={"assignee": ""})["updated"] == {
+    assert workspace.call.do("update_cr_attrs", key="2", attributes={"assignee": ""})["updated"] == {
         "assignee": ""
     }
     assert workspace.file.read_bytes() == wanted.replace(b"assignee: me", b"assignee:")
-    assert "assignee" not in workspace.ask("get_cr", key="2", mode="attributes")
+    assert "assignee" not in workspace.call.do("get_cr", key="2", mode="attributes")
 
 
 ATTRIBUTES = cases("npl_mcp/tools/cr")["attributes"]
@@ -531,17 +532,17 @@ ATTRIBUTES = cases("npl_mcp/tools/cr")["attributes"]
 def test_every_attribute_is_set_and_read(workspace: Workspace, name: str, values: tuple[object, str]) -> None:
     """Any value is kept as data. The same value again writes nothing."""
     given, read = values
-    workspace.ask("update_cr_attrs", key="2", attributes={name: given})
-    assert workspace.ask("get_cr", key="2", mode="attributes")[name] == read
+    workspace.call.do("update_cr_attrs", key="2", attributes={name: given})
+    assert workspace.call.do("get_cr", key="2", mode="attributes")[name] == read
     stamp = workspace.file.stat().st_mtime_ns
-    assert workspace.ask("update_cr_attrs", key="2", attributes={name: given})["updated"] == {}
+    assert workspace.call.do("update_cr_attrs", key="2", attributes={name: given})["updated"] == {}
     assert workspace.file.stat().st_mtime_ns == stamp
 
 
 def test_nothing_to_set_is_no_failure(workspace: Workspace) -> None:
     before = tree(workspace.folder)
     for attributes in ({}, {"assignee": None}):
-        assert workspace.ask("update_cr_attrs", key="2", attributes=attributes)["updated"] == {}
+        assert workspace.call.do("update_cr_attrs", key="2", attributes=attributes)["updated"] == {}
     assert tree(workspace.folder) == before
 
 
@@ -561,8 +562,8 @@ def test_a_repeated_field_is_changed_everywhere(connect: Connect, settings: Sett
     workspace = Workspace(
         connect, settings, tmp_path / "proj", text=SECOND.replace("type:", "status: Rejected\ntype:")
     )
-    assert workspace.ask("get_cr", key="2")["status"] == "Rejected"
-    workspace.ask("update_cr_status", key="2", status="Approved")
+    assert workspace.call.do("get_cr", key="2")["status"] == "Rejected"
+    workspace.call.do("update_cr_status", key="2", status="Approved")
     assert workspace.file.read_bytes().count(b"status: Approved\n") == 2
 
 
@@ -577,10 +578,10 @@ def test_lists_are_short_rows_from_the_highest_number_down(workspace: Workspace)
     """They are sorted as numbers, not as texts, and come in pages."""
     for number in (10, 1000, 9):
         numbered(workspace, number)
-    page = workspace.ask("list_crs", limit=2, offset=1)
+    page = workspace.call.do("list_crs", limit=2, offset=1)
     assert [row["key"] for row in page["items"]] == ["TST-010", "TST-009"]
     assert (page["total"], page["limit"], page["offset"]) == (4, 2, 1)
-    assert workspace.ask("list_crs")["items"][-1] == {
+    assert workspace.call.do("list_crs")["items"][-1] == {
         "key": "TST-002",
         "title": "Second",
         "status": "Proposed",
@@ -597,7 +598,7 @@ def test_filters_compare_whole_values(
     numbered(workspace, 3, status="Implemented")
     numbered(workspace, 4, status="Partially Implemented", type="Bug Fix")
     numbered(workspace, 5, priority="Critical")
-    rows = workspace.ask("list_crs", filters=filters)["items"]
+    rows = workspace.call.do("list_crs", filters=filters)["items"]
     assert [int(row["key"][4:]) for row in rows] == numbers
 
 
@@ -638,20 +639,20 @@ def test_an_unknown_value_is_answered_with_those_there_are(
 
 def test_a_value_that_others_wrote_is_a_filter(workspace: Workspace) -> None:
     numbered(workspace, 3, status="Cancelled")
-    assert workspace.ask("list_crs", filters={"status": "cancelled"})["total"] == 1
+    assert workspace.call.do("list_crs", filters={"status": "cancelled"})["total"] == 1
     assert "Cancelled" in workspace.fail("list_crs", filters={"status": "gone"})[1]
 
 
 def test_letters_with_accents_are_found_however_they_are_stored(workspace: Workspace) -> None:
     numbered(workspace, 3, status="Proposed\nassignee: Jose\u0301")
-    assert workspace.ask("list_crs", filters={"assignee": "jos\u00e9"})["total"] == 1
+    assert workspace.call.do("list_crs", filters={"assignee": "jos\u00e9"})["total"] == 1
 
 
 def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
     notes = workspace.tickets / "TST-002" / "notes.md"
     notes.parent.mkdir()
     notes.write_text("kept", encoding="utf-8")
-    gone = workspace.ask("delete_cr", key="2")
+    gone = workspace.call.do("delete_cr", key="2")
     assert (gone["key"], gone["title"], gone["status"]) == ("TST-002", "Second", "Proposed")
     assert workspace.fail("get_cr", key="2")[0] == "NOT_FOUND"
     assert workspace.fail("delete_cr", key="2")[0] == "NOT_FOUND"
@@ -660,13 +661,13 @@ def test_what_is_deleted_is_gone(workspace: Workspace) -> None:
 
 def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
     """A heading counts in any case; the number of suggestions changes no urgency."""
-    suggestions = workspace.ask("suggest_cr_improvements", key="2")
+    suggestions = workspace.call.do("suggest_cr_improvements", key="2")
     texts = " ".join(entry["text"] for entry in suggestions["suggestions"])
     assert "acceptance criteria" not in texts
     assert "phaseEpic" in texts
     assert {entry["priority"] for entry in suggestions["suggestions"]} == {"High", "Low"}
-    made = workspace.ask("create_cr", type="Bug Fix", data={"title": "x", "content": "It breaks."})
-    suggestions = workspace.ask("suggest_cr_improvements", key=made["key"])
+    made = workspace.call.do("create_cr", type="Bug Fix", data={"title": "x", "content": "It breaks."})
+    suggestions = workspace.call.do("suggest_cr_improvements", key=made["key"])
     ranks = [entry["priority"] for entry in suggestions["suggestions"]]
     assert ranks == ["High"] * 3 + ["Medium"] + ["Low"] * 2
     assert "root cause" in suggestions["suggestions"][2]["text"]
@@ -674,13 +675,13 @@ def test_improvements_are_those_that_are_missing(workspace: Workspace) -> None:
 
 def test_projects_are_listed_and_described(workspace: Workspace) -> None:
     """Each has the number of its change requests; a code may be in lower case."""
-    answer = workspace.ask("list_projects")
+    answer = workspace.call.do("list_projects")
     listed = answer["items"]
     assert (answer["total"], answer["offset"], "projects" in answer) == (1, 0, False)
-    assert workspace.ask("list_projects", offset=1)["items"] == []
+    assert workspace.call.do("list_projects", offset=1)["items"] == []
     assert workspace.fail("list_projects", limit=0)[0] == "INVALID_PARAMETER"
     assert [(row["code"], row["name"], row["crs"]) for row in listed] == [("TST", "Test Project", 1)]
-    info = workspace.ask("get_project_info", key="tst")
+    info = workspace.call.do("get_project_info", key="tst")
     assert info["ticketsPath"] == "docs/CRs"
     assert info["path"] == str(workspace.folder)
     for key, code in (("NOPE", "NOT_FOUND"), ("", "MISSING_REQUIRED"), ("../x", "INVALID_PARAMETER")):
@@ -712,7 +713,7 @@ def test_names_from_before_are_accepted(
 
 def test_sections_are_updated_by_the_name_from_before(workspace: Workspace) -> None:
     given = {"project": "TST", "key": "TST-002", "section": "Rationale"}
-    workspace.ask("update_cr_section", **given, operation="append", content="tail")
+    workspace.call.do("update_cr_section", **given, operation="append", content="tail")
     assert workspace.section("Rationale").endswith("dup\n\ntail")
 
 

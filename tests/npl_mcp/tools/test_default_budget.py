@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_index import estimator
 from npl_index.choices import DEFAULT_BUDGET
 from npl_mcp.config.settings import Settings
-from tests.conftest import with_client
+from tests.conftest import Connect, by_name
 
 PART = "Tulips in bed {n} want {n} litres of water, and lime every spring.\n\n" * 6
 BEDS = "# Beds\n\n" + "".join(f"## Tulips in bed {n}\n\n{PART.format(n=n)}" for n in range(30))
@@ -33,15 +32,6 @@ CASES: list[tuple[str, int, dict[str, Any], int | None]] = [
 ]
 
 
-def asked(settings: Settings, tool: str, **arguments: Any) -> str:
-    async def ask(client: Client[Any]) -> str:
-        answer = await client.call_tool(tool, {"file": "beds.md", **arguments})
-        return str(answer.content[0].text)
-
-    text: str = with_client(settings, ask)
-    return text
-
-
 TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "answer": ("npl_load_tailored", "markdown", lambda sent: sent),
     "audit": ("npl_audit", "markdown", lambda sent: str(json.loads(sent)["data"]["text"])),
@@ -55,6 +45,7 @@ TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
 @pytest.mark.parametrize(("what", "setting", "arguments", "most"), CASES, ids=[case[0] for case in CASES])
 def test_the_setting_bounds_answers_to_questions(
     settings: Settings,
+    connect: Connect,
     docs: Path,
     tool: str,
     form: str,
@@ -66,16 +57,13 @@ def test_the_setting_bounds_answers_to_questions(
 ) -> None:
     """An explicit budget replaces it, 0 means no limit; selectors alone bring sections whole."""
     (docs / "beds.md").write_text(BEDS, encoding="utf-8")
-    sent = asked(replace(settings, token_budget=setting), tool, **arguments, format=form)
+    call = connect(replace(settings, token_budget=setting))
+    sent = call.text(tool, **{"file": "beds.md", "format": form, **arguments})
     tokens = estimator("o200k_base").count(read(sent))
     assert tokens <= most if most else tokens > 2 * DEFAULT_BUDGET, what
 
 
 @pytest.mark.parametrize("setting", [DEFAULT_BUDGET, 1200, 0])
 def test_the_list_of_tools_names_the_default(settings: Settings, setting: int) -> None:
-
-    async def described(client: Client[Any]) -> str:
-        tools = {tool.name: tool for tool in await client.list_tools()}
-        return str(tools["npl_load_tailored"].input_schema["properties"]["token_budget"]["description"])
-
-    assert with_client(settings, described, token_budget=setting) == f"Default {setting}; 0: no limit"
+    schema = by_name(settings, token_budget=setting)["npl_load_tailored"]["inputSchema"]
+    assert schema["properties"]["token_budget"]["description"] == f"Default {setting}; 0: no limit"

@@ -6,24 +6,25 @@ import re
 import subprocess
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-import anyio
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings, corpus_folder
-from tests.conftest import cases, envelope, with_client
-from tests.until import soon
+from tests.conftest import Call, Connect, by_name, cases, listed
+from tests.until import until
 
 TOOL = "npl_update_section"
+LOAD = "npl_load_tailored"
 ROOT = Path(__file__).resolve().parents[3]
 
-Edit = Callable[..., Awaitable[dict[str, Any]]]
+Edit = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -38,21 +39,24 @@ def put(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def with_edits(settings: Settings, work: Callable[[Client[Any], Edit], Awaitable[Any]]) -> Any:
-    """Run something with a client and a function that edits through it."""
+@pytest.fixture
+def call(writing: Settings, connect: Connect) -> Call:
+    return connect(writing)
 
-    async def run(client: Client[Any]) -> Any:
-        async def edit(
-            file: str, selector: str, content: str, operation: str = "replace", **more: Any
-        ) -> Any:
-            arguments = {
-                "file": file, "selector": selector, "operation": operation, "content": content, **more
-            }  # fmt: skip
-            return envelope(await client.call_tool(TOOL, arguments, raise_on_error=False))
 
-        return await work(client, edit)
+@pytest.fixture
+def edit(call: Call) -> Edit:
+    return editing(call)
 
-    return with_client(settings, run)
+
+def editing(call: Call) -> Edit:
+    """Return a function that edits a file through a server."""
+
+    def edit(file: str, selector: str, content: str, operation: str = "replace", **more: Any) -> Any:
+        given = {"file": file, "selector": selector, "content": content, "operation": operation}
+        return call(TOOL, **given, **more)
+
+    return edit
 
 
 PLAIN = "# T\n\nintro\n\n## A\n\na\n\n### A1\n\na1\n\n## B\n\nb\n"
@@ -92,139 +96,111 @@ def forms(text: str) -> list[bytes]:
     return [*ended, BOM_UTF8 + ended[1]]
 
 
-def test_an_edit_changes_its_section_and_nothing_else(writing: Settings) -> None:
+def test_an_edit_changes_its_section_and_nothing_else(writing: Settings, edit: Edit) -> None:
     """Each operation works on each form of a text; the answer has the section's name and contents."""
     file = writing.roots[0] / "note.md"
-
-    async def work(_: Client[Any], edit: Edit) -> None:
-        for name, before, selector, operation, content, after in CASES:
-            for form, wanted in zip(forms(before), forms(after), strict=True):
-                put(file, form)
-                answer = await edit("note.md", selector, content, operation)
-                assert answer["success"], (name, answer)
-                assert file.read_bytes() == wanted, (name, form)
-            again = await edit("note.md", answer["data"]["selector"], "last", "append")
-            assert again["data"]["tokens_before"] == answer["data"]["tokens"], name
-
-    with_edits(writing, work)
+    for name, before, selector, operation, content, after in CASES:
+        for form, wanted in zip(forms(before), forms(after), strict=True):
+            put(file, form)
+            answer = edit("note.md", selector, content, operation)
+            assert answer["success"], (name, answer)
+            assert file.read_bytes() == wanted, (name, form)
+        again = edit("note.md", answer["data"]["selector"], "last", "append")
+        assert again["data"]["tokens_before"] == answer["data"]["tokens"], name
 
 
-def test_the_next_call_sees_the_edit(writing: Settings) -> None:
+def test_the_next_call_sees_the_edit(call: Call, edit: Edit) -> None:
     """Loading, browsing and the next edit see it; the answer leads to the section it left."""
-
-    async def work(client: Client[Any], edit: Edit) -> None:
-        async def look(tool: str, **arguments: Any) -> str:
-            answer = await client.call_tool(tool, {"file": "guide.md", "format": "markdown", **arguments})
-            return str(answer.content[0].text)
-
-        assert "Drip lines" in await look("npl_section_index")
-        first = (await edit("guide", "## Watering", "## Water\n\nUse a siphon."))["data"]
-        assert first["removed"] == ["### Drip lines"]
-        assert (first["file"], first["selector"]) == ("guide.md", "guide > ## Water")
-        assert first["tokens"] < first["tokens_before"]
-        assert "siphon" in await look("npl_load_tailored", context="siphon", token_budget=300)
-        assert "Drip lines" not in await look("npl_section_index")
-        for _ in range(3):  # in one tick of a coarse clock
-            first = (await edit("guide", first["selector"], "More.", "append", expect=first["digest"]))[
-                "data"
-            ]
-            assert f"{first['tokens']}" in await look("npl_section_index")
-        same = (await edit("guide", "## Water", "Use a siphon.\n\nMore.\n\nMore.\n\nMore."))["data"]
-        assert same["unchanged"]
-        assert same["digest"] == first["digest"]
-
-    with_edits(writing, work)
+    look = partial(call.text, file="guide.md", format="markdown")
+    assert "Drip lines" in look("npl_section_index")
+    first = edit("guide", "## Watering", "## Water\n\nUse a siphon.")["data"]
+    assert first["removed"] == ["### Drip lines"]
+    assert (first["file"], first["selector"]) == ("guide.md", "guide > ## Water")
+    assert first["tokens"] < first["tokens_before"]
+    assert "siphon" in look("npl_load_tailored", context="siphon", token_budget=300)
+    assert "Drip lines" not in look("npl_section_index")
+    for _ in range(3):  # in one tick of a coarse clock
+        first = edit("guide", first["selector"], "More.", "append", expect=first["digest"])["data"]
+        assert f"{first['tokens']}" in look("npl_section_index")
+    same = edit("guide", "## Water", "Use a siphon.\n\nMore.\n\nMore.\n\nMore.")["data"]
+    assert same["unchanged"]
+    assert same["digest"] == first["digest"]
 
 
-def test_what_changed_since_it_was_read_is_not_overwritten(writing: Settings) -> None:
+def test_what_changed_since_it_was_read_is_not_overwritten(writing: Settings, call: Call, edit: Edit) -> None:
     """The digest is the file's or the section's; the refusal names the changed sections."""
     guide = writing.roots[0] / "guide.md"
 
-    async def work(client: Client[Any], edit: Edit) -> None:
-        async def digest() -> str:
-            answer = await client.call_tool("npl_section_index", {"file": "guide.md"})
-            return str(envelope(answer)["data"]["digest"])
+    def digest() -> str:
+        return str(call.do("npl_section_index", file="guide.md")["digest"])
 
-        read = await digest()
-        text = await client.call_tool("npl_section_index", {"file": "guide.md", "format": "markdown"})
-        assert f"\ndigest: {read}" in text.content[0].text
-        done = await edit("guide.md", "## Compost", "Mix.", expect=read)
-        put(guide, guide.read_text().replace("late winter", "spring").replace("title: Guide", "title: Book"))
-        before = guide.read_bytes()
-        for expect in (read, done["data"]["digest"]):
-            answer = await edit("guide.md", "## Pruning", "Cut.", expect=expect)
-            assert answer["error_code"] == "OPERATION_FAILED"
-            assert "guide.md has changed since you read it" in answer["error"]
-            assert guide.read_bytes() == before
-        assert (await edit("guide.md", "## Compost", "Stir.", expect=done["data"]["digest"]))["success"]
-        assert (await edit("guide.md", "## Pruning", "Cut.", expect=await digest()))["success"]
-        answer = await edit("guide.md", "## Pruning", "Cut.", expect="1")
-        assert answer["error_code"] == "INVALID_PARAMETER"
-
-    with_edits(writing, work)
+    read = digest()
+    assert f"\ndigest: {read}" in call.text("npl_section_index", file="guide.md", format="markdown")
+    done = edit("guide.md", "## Compost", "Mix.", expect=read)
+    put(guide, guide.read_text().replace("late winter", "spring").replace("title: Guide", "title: Book"))
+    before = guide.read_bytes()
+    for expect in (read, done["data"]["digest"]):
+        answer = edit("guide.md", "## Pruning", "Cut.", expect=expect)
+        assert answer["error_code"] == "OPERATION_FAILED"
+        assert "guide.md has changed since you read it" in answer["error"]
+        assert guide.read_bytes() == before
+    assert edit("guide.md", "## Compost", "Stir.", expect=done["data"]["digest"])["success"]
+    assert edit("guide.md", "## Pruning", "Cut.", expect=digest())["success"]
+    assert edit("guide.md", "## Pruning", "Cut.", expect="1")["error_code"] == "INVALID_PARAMETER"
 
 
 EDITS = cases("npl_mcp/tools/editing")["edits"]
 
 
 @pytest.mark.parametrize("change", EDITS)
-def test_the_digest_of_an_answer_is_that_of_the_section(writing: Settings, change: str) -> None:
+def test_the_digest_of_an_answer_is_that_of_the_section(
+    writing: Settings, call: Call, edit: Edit, change: str
+) -> None:
     """An edit of another section does not matter; both forms have a digest for each selector."""
     file = writing.roots[0] / "note.md"
     old, new, whole, own = EDITS[change]
+    read = partial(call.text, file="note.md", format="markdown")
 
-    async def work(client: Client[Any], edit: Edit) -> None:
-        async def read(tool: str, **arguments: Any) -> str:
-            answer = await client.call_tool(tool, {"file": "note.md", **arguments})
-            return str(answer.content[0].text)
+    def digests(selector: str) -> set[str]:
+        rows = call.do("npl_load_tailored", file="note.md", selectors=[selector])["sections"]
+        assert [row["selector"].removeprefix("note > ") for row in rows] == [selector]
+        mark = re.match(r"<!-- note\.md (.*) 1 =([0-9a-f]{8}) -->\n", read(LOAD, selectors=[selector]))
+        assert mark is not None
+        assert mark[1] == selector
+        return {rows[0]["digest"], mark[2]}
 
-        async def digests(selector: str) -> set[str]:
-            rows = json.loads(await read("npl_load_tailored", selectors=[selector]))["data"]["sections"]
-            assert [row["selector"].removeprefix("note > ") for row in rows] == [selector]
-            marked = await read("npl_load_tailored", selectors=[selector], format="markdown")
-            mark = re.match(r"<!-- note\.md (.*) 1 =([0-9a-f]{8}) -->\n", marked)
-            assert mark is not None
-            assert mark[1] == selector
-            return {rows[0]["digest"], mark[2]}
-
-        for form in forms(PLAIN):
-            put(file, form)
-            (line,) = re.findall(
-                r" =([0-9a-f]{8}) ## A\n", await read("npl_section_index", format="markdown")
-            )
-            tree = json.loads(await read("npl_section_index"))["data"]["sections"]
-            assert await digests("## A") == {line, tree[0]["children"][0]["digest"]}
-            kept = {"## A": (whole, line), "## A [depth=0]": (own, *(await digests("## A [depth=0]")))}
-            end = b"\r\n" if b"\r\n" in form else b"\r" if b"\r" in form else b"\n"
-            changed = form.replace(old.encode().replace(b"\n", end), new.encode().replace(b"\n", end))
-            assert changed != form
-            for selector, (same, digest) in kept.items():
-                put(file, changed)
-                answer = await edit("note.md", selector, "x", "append", expect=digest)
-                assert answer["success"] is same, (change, form, selector, answer)
-                assert same or "has changed since you read it" in answer["error"]
-
-    with_edits(writing, work)
+    for form in forms(PLAIN):
+        put(file, form)
+        (line,) = re.findall(r" =([0-9a-f]{8}) ## A\n", read("npl_section_index"))
+        tree = call.do("npl_section_index", file="note.md")["sections"]
+        assert digests("## A") == {line, tree[0]["children"][0]["digest"]}
+        kept = {"## A": (whole, line), "## A [depth=0]": (own, *digests("## A [depth=0]"))}
+        end = b"\r\n" if b"\r\n" in form else b"\r" if b"\r" in form else b"\n"
+        changed = form.replace(old.encode().replace(b"\n", end), new.encode().replace(b"\n", end))
+        assert changed != form
+        for selector, (same, digest) in kept.items():
+            put(file, changed)
+            answer = edit("note.md", selector, "x", "append", expect=digest)
+            assert answer["success"] is same, (change, form, selector, answer)
+            assert same or "has changed since you read it" in answer["error"]
 
 
 @pytest.mark.parametrize(
     "changes", [{"write": False}, {"cloned_roots": True}, {"roots": (), "search_cwd": True}], ids=str
 )
-def test_who_may_not_edit_reads_no_digests(writing: Settings, changes: dict[str, Any]) -> None:
+def test_a_caller_that_may_not_edit_reads_no_digests(
+    writing: Settings, connect: Connect, changes: dict[str, Any]
+) -> None:
     """They would cost tokens, as would a tool that refuses each call."""
     settings = replace(writing, cwd=writing.roots[0], **changes)
-
-    async def work(client: Client[Any]) -> None:
-        assert "npl_update_section" not in {tool.name for tool in await client.list_tools()}
-        for tool, more in (("npl_load_tailored", {"context": "prune"}), ("npl_section_index", {})):
-            for form in ("json", "markdown"):
-                answer = await client.call_tool(tool, {"file": "guide.md", "format": form, **more})
-                text = answer.content[0].text
-                # The index of one file has the digest of the file.
-                assert '"digest"' not in re.sub(r'"digest":"[0-9a-f]{8}"}}$', "", text)
-                assert not re.search(r" =[0-9a-f]{8}", text)
-
-    with_client(settings, work)
+    assert TOOL not in by_name(settings)
+    call = connect(settings)
+    for tool, more in ((LOAD, {"context": "prune"}), ("npl_section_index", {})):
+        for form in ("json", "markdown"):
+            text = call.text(tool, file="guide.md", format=form, **more)
+            # The index of one file has the digest of the file.
+            assert '"digest"' not in re.sub(r'"digest":"[0-9a-f]{8}"}}$', "", text)
+            assert not re.search(r" =[0-9a-f]{8}", text)
 
 
 REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
@@ -285,7 +261,9 @@ REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
 ]  # fmt: skip
 
 
-def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_refused_and_nothing_changes(
+    writing: Settings, call: Call, edit: Edit, tmp_path: Path
+) -> None:
     docs = writing.roots[0]
     put(writing.cwd / "own.md", PLAIN)
     put(tmp_path / "secret.md", PLAIN)
@@ -305,23 +283,12 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(writing: Settings, t
 
     before = state()
 
-    async def work(client: Client[Any], edit: Edit) -> None:
-        made = {
-            "name": "a",
-            "artifact_type": "document",
-            "content": PLAIN,
-            "filename": "a.md",
-            "created_by": "b",
-        }
-        await client.call_tool("artifact_create", made)
-        for change, code, parts in REFUSED:
-            arguments = {"file": "guide.md", "selector": "## Pruning", "content": "x", **change}
-            answer = await edit(**arguments)
-            assert answer.get("error_code") == code, (change, answer)
-            assert all(part in answer["error"] for part in parts), (change, answer)
-            assert len(answer["error"]) < 400, change
-
-    with_edits(writing, work)
+    call.do("artifact_create", name="a", artifact_type="document", content=PLAIN, filename="a.md")
+    for change, code, parts in REFUSED:
+        answer = edit(**{"file": "guide.md", "selector": "## Pruning", "content": "x", **change})
+        assert answer.get("error_code") == code, (change, answer)
+        assert all(part in answer["error"] for part in parts), (change, answer)
+        assert len(answer["error"]) < 400, change
     assert {path: data for path, data in state().items() if "artifacts" not in path.parts} == before
     assert not (docs / "target.md").exists()
     assert not (docs / "a").exists()
@@ -340,54 +307,44 @@ DELETED = {
 
 
 @pytest.mark.parametrize("name", DELETED)
-def test_a_section_that_was_read_is_deleted_once(writing: Settings, name: str) -> None:
+def test_a_section_that_was_read_is_deleted_once(
+    writing: Settings, call: Call, edit: Edit, name: str
+) -> None:
     """The answer names the removed section and the one above; reading, deleting and loading agree."""
     before, selector, removed, lines, after = DELETED[name]
     file = writing.roots[0] / "note.md"
-
-    async def work(client: Client[Any], edit: Edit) -> None:
-        for form, wanted in zip(forms(before), forms(after), strict=True):
-            put(file, form)
-            read = await client.call_tool("npl_load_tailored", {"file": "note.md", "selectors": [selector]})
-            digest = envelope(read)["data"]["sections"][0]["digest"]
-            answer = await edit("note.md", selector, "", "delete", expect=digest)
-            assert answer["success"], answer
-            assert file.read_bytes() == wanted, form
-            assert (answer["data"]["removed"], answer["data"]["lines"]) == (removed, lines)
-            assert answer["data"]["tokens"] < answer["data"]["tokens_before"]
-            again = await edit("note.md", selector, "", "delete", expect=digest)
-            assert again["error_code"] == "NOT_FOUND"
-        index = await client.call_tool("npl_section_index", {"file": "note.md", "format": "markdown"})
-        assert f" {removed[0]}\n" not in index.content[0].text.partition("\n")[2]
+    for form, wanted in zip(forms(before), forms(after), strict=True):
+        put(file, form)
+        (read,) = call.do(LOAD, file="note.md", selectors=[selector])["sections"]
+        answer = edit("note.md", selector, "", "delete", expect=read["digest"])
+        assert answer["success"], answer
+        assert file.read_bytes() == wanted, form
         above = answer["data"]
-        back = await edit("note.md", above["selector"], "x", "append", expect=above["digest"])
-        assert back["data"]["tokens_before"] == above["tokens"]
+        assert (above["removed"], above["lines"]) == (removed, lines)
+        assert above["tokens"] < above["tokens_before"]
+        assert edit("note.md", selector, "", "delete", expect=read["digest"])["error_code"] == "NOT_FOUND"
+    index = call.text("npl_section_index", file="note.md", format="markdown")
+    assert f" {removed[0]}\n" not in index.partition("\n")[2]
+    back = edit("note.md", above["selector"], "x", "append", expect=above["digest"])
+    assert back["data"]["tokens_before"] == above["tokens"]
 
-    with_edits(writing, work)
 
-
-def test_another_section_may_change_before_one_is_deleted(writing: Settings) -> None:
+def test_another_section_may_change_before_one_is_deleted(writing: Settings, call: Call, edit: Edit) -> None:
     """A subsection may not. The whole document is never deleted."""
     file = put(writing.roots[0] / "note.md", PLAIN)
-
-    async def work(client: Client[Any], edit: Edit) -> None:
-        tree = envelope(await client.call_tool("npl_section_index", {"file": "note.md"}))["data"]["sections"]
-        title = tree[0]
-        digest = title["children"][0]["digest"]
-        put(file, PLAIN.replace("\na1\n", "\na2\n"))
-        refused = await edit("note.md", "## A", "", "delete", expect=digest)
-        assert "note.md has changed since you read it" in refused["error"]
-        whole = await edit("note.md", "# T", "", "delete", expect=digest)
-        assert whole["error_code"] == "OPERATION_FAILED"
-        put(file, PLAIN.replace("\nb\n", "\nc\n"))
-        assert (await edit("note.md", "## A", "", "delete", expect=digest))["success"]
-        put(file, PLAIN)
-        for selector in ("# T", "note"):
-            whole = await edit("note.md", selector, "", "delete", expect=title["digest"])
-            assert whole["error_code"] == "INVALID_PARAMETER"
-            assert "'T' is the whole document; remove the file" in whole["error"]
-
-    with_edits(writing, work)
+    (title,) = call.do("npl_section_index", file="note.md")["sections"]
+    delete = partial(edit, "note.md", content="", operation="delete")
+    digest = title["children"][0]["digest"]
+    put(file, PLAIN.replace("\na1\n", "\na2\n"))
+    assert "note.md has changed since you read it" in delete("## A", expect=digest)["error"]
+    assert delete("# T", expect=digest)["error_code"] == "OPERATION_FAILED"
+    put(file, PLAIN.replace("\nb\n", "\nc\n"))
+    assert delete("## A", expect=digest)["success"]
+    put(file, PLAIN)
+    for selector in ("# T", "note"):
+        whole = delete(selector, expect=title["digest"])
+        assert whole["error_code"] == "INVALID_PARAMETER"
+        assert "'T' is the whole document; remove the file" in whole["error"]
     assert file.read_text() == PLAIN
 
 
@@ -404,49 +361,37 @@ CREATED = {
 
 
 @pytest.mark.parametrize("name", CREATED)
-def test_a_file_is_made_once_and_read_at_once(writing: Settings, name: str) -> None:
+def test_a_file_is_made_once_and_read_at_once(writing: Settings, call: Call, edit: Edit, name: str) -> None:
     """Even a caller that has listed the folder before reads it whole; its digest allows a change."""
     file, content, written, selector = CREATED[name]
     docs = writing.roots[0]
     (docs / "garden").symlink_to("plants")
-
-    async def work(client: Client[Any], edit: Edit) -> None:
-        async def look() -> str:
-            answer = await client.call_tool("npl_section_index", {"format": "markdown"})
-            return str(answer.content[0].text)
-
-        assert "new" not in await look()
-        made = await client.call_tool(TOOL, {"file": file, "operation": "create", "content": content})
-        data = envelope(made)["data"]
-        path = docs / data["file"]
-        assert (data["selector"], data["tokens_before"]) == (selector, 0)
-        assert path.read_bytes() == written.encode()
-        assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
-        assert path.name in await look()
-        again = await edit(file, "", "other", "create")
-        assert again["error_code"] == "ALREADY_EXISTS"
-        assert path.read_bytes() == written.encode()
-        done = await edit(data["file"], selector, "more", "append", expect=data["digest"])
-        assert done["success"], done
-
-    with_edits(writing, work)
+    look = partial(call.text, "npl_section_index", format="markdown")
+    assert "new" not in look()
+    data = call.do(TOOL, file=file, operation="create", content=content)
+    path = docs / data["file"]
+    assert (data["selector"], data["tokens_before"]) == (selector, 0)
+    assert path.read_bytes() == written.encode()
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
+    assert path.name in look()
+    assert edit(file, "", "other", "create")["error_code"] == "ALREADY_EXISTS"
+    assert path.read_bytes() == written.encode()
+    done = edit(data["file"], selector, "more", "append", expect=data["digest"])
+    assert done["success"], done
 
 
 @pytest.mark.parametrize(("disk", "asked"), [("NFD", "NFC"), ("NFC", "NFD")])
-def test_a_name_with_composed_accents_is_the_same_without(writing: Settings, disk: Any, asked: Any) -> None:
+def test_a_name_with_composed_accents_is_the_same_without(
+    writing: Settings, edit: Edit, disk: Any, asked: Any
+) -> None:
     """Folder and file are recognized in both forms; a twin is never made."""
     name = "résumés/café.md"
     path = put(writing.roots[0] / normalize(disk, name), "# T\n\n## A\n\na\n")
-
-    async def work(client: Client[Any], edit: Edit) -> None:
-        done = await edit(normalize(asked, name), "## A", "b")
-        assert done["success"], done
-        again = await edit(normalize(asked, name), "", "other", "create")
-        assert again["error_code"] == "ALREADY_EXISTS"
-        made = await edit(normalize(asked, "résumés/neu.md"), "", "other", "create")
-        assert made["success"], made
-
-    with_edits(writing, work)
+    done = edit(normalize(asked, name), "## A", "b")
+    assert done["success"], done
+    assert edit(normalize(asked, name), "", "other", "create")["error_code"] == "ALREADY_EXISTS"
+    made = edit(normalize(asked, "résumés/neu.md"), "", "other", "create")
+    assert made["success"], made
     assert path.read_text(encoding="utf-8") == "# T\n\n## A\n\nb\n"
     assert sorted(file.name for file in path.parent.iterdir()) == sorted([path.name, "neu.md"])
     assert len([file for file in path.parent.parent.iterdir() if file.name[0] == "r"]) == 1
@@ -458,52 +403,41 @@ def umask() -> int:
     return now
 
 
-def test_of_those_who_make_a_file_at_once_one_does(writing: Settings) -> None:
+def test_of_callers_that_make_a_file_at_once_one_does(writing: Settings, call: Call, edit: Edit) -> None:
+    call.do("session_list")  # the server is made for its first call
 
-    async def work(_: Client[Any], edit: Edit) -> list[str]:
-        done = []
+    def make(number: int) -> bool:
+        return bool(edit("deep/er/new.md", "", f"# {number}\n", "create")["success"])
 
-        async def make(number: int) -> None:
-            if (await edit("deep/er/new.md", "", f"# {number}\n", "create"))["success"]:
-                done.append(f"# {number}\n")
-
-        async with anyio.create_task_group() as group:
-            for number in range(8):
-                group.start_soon(make, number)
-        return done
-
-    (own,) = with_edits(writing, work)
-    assert (writing.roots[0] / "deep" / "er" / "new.md").read_text() == own
+    with ThreadPoolExecutor(8) as pool:
+        (own,) = (number for number, made in enumerate(pool.map(make, range(8))) if made)
+    assert (writing.roots[0] / "deep" / "er" / "new.md").read_text() == f"# {own}\n"
 
 
-def test_a_file_is_as_large_as_can_be_read(writing: Settings) -> None:
+def test_a_file_is_as_large_as_can_be_read(writing: Settings, connect: Connect) -> None:
     small = replace(writing, limits=replace(writing.limits, max_bytes=2000))
-
-    async def work(_: Client[Any], edit: Edit) -> dict[str, Any]:
-        return await edit("new.md", "", "x" * 2000, "create")
-
-    answer = with_edits(small, work)
+    answer = editing(connect(small))("new.md", "", "x" * 2000, "create")
     assert "new.md would have 2,001 bytes; at most 2,000" in answer["error"]
     assert not (writing.roots[0] / "new.md").exists()
 
 
-def test_what_stands_in_a_section_is_not_moved_below_a_new_heading(writing: Settings) -> None:
+@pytest.mark.parametrize(
+    ("operation", "selector", "content", "part"),
+    [
+        ("prepend", "## A", "### New\n\nx", "would come under 'New'; append puts a subsection below it"),
+        ("replace", "## A [depth=0]", "x\n\n## New\n\ny", "would end the section 'A'"),
+        ("append", "### A1", "## New\n\ny", "would end the section 'A1' of level 3"),
+        ("append", "## A [depth=0]", "x\n\n### New", None),
+    ],
+)
+def test_what_stands_in_a_section_is_not_moved_below_a_new_heading(
+    writing: Settings, edit: Edit, operation: str, selector: str, content: str, part: str | None
+) -> None:
     """A heading of a parent's level does not take the following sections either."""
-
-    async def work(_: Client[Any], edit: Edit) -> None:
-        for operation, selector, content, part in (
-            ("prepend", "## A", "### New\n\nx", "would come under 'New'; append puts a subsection below it"),
-            ("replace", "## A [depth=0]", "x\n\n## New\n\ny", "would end the section 'A'"),
-            ("append", "### A1", "## New\n\ny", "would end the section 'A1' of level 3"),
-            ("append", "## A [depth=0]", "x\n\n### New", None),
-        ):
-            put(file, PLAIN)
-            answer = await edit("note.md", selector, content, operation)
-            assert answer["success"] is (part is None), answer
-            assert part is None or part in answer["error"]
-
-    file = writing.roots[0] / "note.md"
-    with_edits(writing, work)
+    put(writing.roots[0] / "note.md", PLAIN)
+    answer = edit("note.md", selector, content, operation)
+    assert answer["success"] is (part is None), answer
+    assert part is None or part in answer["error"]
 
 
 ELSEWHERE: dict[str, Callable[[Settings], dict[str, Any]]] = {
@@ -515,18 +449,13 @@ ELSEWHERE: dict[str, Callable[[Settings], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
-def test_only_roots_that_the_user_gave_are_changed(writing: Settings, where: str) -> None:
+def test_only_roots_that_the_user_gave_are_changed(writing: Settings, connect: Connect, where: str) -> None:
     """Files of other roots can still be read."""
-    changed = replace(writing, **ELSEWHERE[where](writing))
+    call = connect(replace(writing, **ELSEWHERE[where](writing)))
     guide = writing.roots[0] / "guide.md"
     before = guide.read_bytes()
-
-    async def work(client: Client[Any], edit: Edit) -> dict[str, Any]:
-        assert envelope(await client.call_tool("npl_section_index", {"file": "guide.md"}))["success"]
-        return await edit("guide.md", "## Pruning", "x")
-
-    answer = with_edits(changed, work)
-    assert answer["error_code"] == "PERMISSION_DENIED"
+    call.do("npl_section_index", file="guide.md")
+    assert editing(call)("guide.md", "## Pruning", "x")["error_code"] == "PERMISSION_DENIED"
     assert guide.read_bytes() == before
 
 
@@ -551,7 +480,7 @@ PLACES: list[tuple[tuple[str, ...], str, bool]] = [
 
 @pytest.mark.parametrize(("folders", "file", "allowed"), PLACES)
 def test_edits_stay_in_the_folders_of_the_setting(
-    writing: Settings, folders: tuple[str, ...], file: str, allowed: bool
+    writing: Settings, connect: Connect, folders: tuple[str, ...], file: str, allowed: bool
 ) -> None:
     """Every name of a file counts; a refusal names the folders, and only editable sections have a digest."""
     docs = writing.roots[0]
@@ -560,50 +489,36 @@ def test_edits_stay_in_the_folders_of_the_setting(
     (docs / "plants" / "to-guide.md").symlink_to(docs / "guide.md")
     (docs / "garden").symlink_to(docs / "plants")
     folders = tuple(name.replace("DOCS", str(docs)) for name in folders)
-
-    async def work(client: Client[Any], edit: Edit) -> tuple[dict[str, Any], dict[str, Any]]:
-        before = envelope(await client.call_tool("npl_section_index", {"file": file}))
-        heading = before["data"]["sections"][0]["selector"]
-        return before["data"], await edit(file, heading, "more", "append")
-
-    before, answer = with_edits(replace(writing, write=folders), work)
+    call = connect(replace(writing, write=folders))
+    before = call.do("npl_section_index", file=file)
+    answer = editing(call)(file, before["sections"][0]["selector"], "more", "append")
     assert answer["success"] is allowed is ("digest" in before), answer
     if not allowed:
         assert answer["error_code"] == "PERMISSION_DENIED"
         assert f"files may be changed below {', '.join(folders)}" in answer["error"]
 
 
-def test_files_are_made_only_in_the_folders_of_the_setting(writing: Settings) -> None:
+def test_files_are_made_only_in_the_folders_of_the_setting(writing: Settings, connect: Connect) -> None:
     """The folder may not exist yet; a link out of it is never followed."""
     docs = writing.roots[0]
     (docs / "plants" / "out").symlink_to(docs)
-
-    async def work(client: Client[Any], edit: Edit) -> list[bool]:
-        names = ("notes/deep/a.md", "notes.md", "plants/b.md", "notes/../c.md", "plants/out/d.md")
-        made = {"operation": "create", "content": "# N"}
-        answers = [
-            await client.call_tool(TOOL, {"file": name, **made}, raise_on_error=False) for name in names
-        ]
-        return [envelope(answer)["success"] for answer in answers]
-
-    assert with_edits(replace(writing, write=("notes/", "plants")), work) == [True, False, True, False, False]
+    edit = editing(connect(replace(writing, write=("notes/", "plants"))))
+    names = ("notes/deep/a.md", "notes.md", "plants/b.md", "notes/../c.md", "plants/out/d.md")
+    made = [edit(name, "", "# N", "create")["success"] for name in names]
+    assert made == [True, False, True, False, False]
     assert sorted(path.name for path in docs.rglob("?.md")) == ["a.md", "b.md"]
 
 
-def test_the_bundled_prompts_stay_as_they_are(writing: Settings) -> None:
+def test_the_bundled_prompts_stay_as_they_are(writing: Settings, connect: Connect) -> None:
     corpus = corpus_folder()
     file = next(path for path in sorted(corpus.rglob("*.md")) if path.read_text().startswith("# "))
-
-    async def work(_: Client[Any], edit: Edit) -> dict[str, Any]:
-        return await edit(str(file), file.stem, "x", "append")
-
     before = file.read_bytes()
-    answer = with_edits(replace(writing, roots=(corpus,)), work)
+    answer = editing(connect(replace(writing, roots=(corpus,))))(str(file), file.stem, "x", "append")
     assert answer["error_code"] == "PERMISSION_DENIED"
     assert file.read_bytes() == before
 
 
-def test_links_and_attributes_stay(writing: Settings, tmp_path: Path) -> None:
+def test_links_and_attributes_stay(writing: Settings, edit: Edit, tmp_path: Path) -> None:
     """A link in a root leads to its file; a hard link outside keeps the old content."""
     docs = writing.roots[0]
     roses = docs / "plants" / "roses.md"
@@ -611,13 +526,8 @@ def test_links_and_attributes_stay(writing: Settings, tmp_path: Path) -> None:
     (docs / "link.md").symlink_to("plants/roses.md")
     outside = put(tmp_path / "outside.md", PLAIN)
     (docs / "second-name.md").hardlink_to(outside)
-
-    async def work(_: Client[Any], edit: Edit) -> None:
-        answer = await edit("link.md", "## Pruning", "x")
-        assert answer["data"]["file"] == "plants/roses.md"
-        assert (await edit("second-name.md", "## A", "x"))["success"]
-
-    with_edits(writing, work)
+    assert edit("link.md", "## Pruning", "x")["data"]["file"] == "plants/roses.md"
+    assert edit("second-name.md", "## A", "x")["success"]
     assert (docs / "link.md").is_symlink()
     assert roses.read_text() == "# Roses\n\n## Pruning\n\nx\n"
     assert roses.stat().st_mode & 0o777 == 0o640
@@ -625,30 +535,20 @@ def test_links_and_attributes_stay(writing: Settings, tmp_path: Path) -> None:
     assert "\nx\n" in (docs / "second-name.md").read_text()
 
 
-def test_without_the_setting_the_list_is_what_it_was(settings: Settings) -> None:
+def test_without_the_setting_the_list_is_what_it_was(settings: Settings, connect: Connect) -> None:
     """The setting adds one tool at the end of its domain; without it a call is refused and names it."""
     guide = settings.roots[0] / "guide.md"
     before = guide.read_bytes()
-
-    async def listed(client: Client[Any]) -> list[str]:
-        return [tool.model_dump_json(exclude_none=True) for tool in await client.list_tools()]
-
-    without, with_it = with_client(settings, listed), with_client(settings, listed, write=True)
-    names = [json.loads(tool)["name"] for tool in with_it]
+    without, with_it = listed(settings), listed(settings, write=True)
+    names = [tool["name"] for tool in with_it]
     place = names.index(TOOL)
     assert place == max(place for place, name in enumerate(names) if name.startswith("npl_"))
     assert [*with_it[:place], *with_it[place + 1 :]] == without
-    assert TOOL not in "".join(without)
-    assert with_client(settings, listed, write=True, domains=("chat",)) == with_client(
-        settings, listed, domains=("chat",)
-    )
-
-    async def work(client: Client[Any], edit: Edit) -> dict[str, Any]:
-        index = envelope(await client.call_tool("npl_section_index", {"file": "guide.md"}))
-        assert "digest" not in index["data"]
-        return await edit("guide.md", "## Pruning", "x")
-
-    answer = with_edits(settings, work)
+    assert TOOL not in json.dumps(without)
+    assert listed(settings, write=True, domains=("chat",)) == listed(settings, domains=("chat",))
+    call = connect(settings)
+    assert "digest" not in call.do("npl_section_index", file="guide.md")
+    answer = editing(call)("guide.md", "## Pruning", "x")
     assert answer["error_code"] == "PERMISSION_DENIED"
     assert "--write" in answer["error"]
     assert guide.read_bytes() == before
@@ -668,21 +568,14 @@ for number in range(8):
 """
 
 
-def test_of_writers_at_once_none_loses_anything(writing: Settings) -> None:
+def test_of_writers_at_once_none_loses_anything(writing: Settings, call: Call, edit: Edit) -> None:
+    call.do("session_list")
     file = put(writing.roots[0] / "note.md", "# T\n\n## A\n\n## B\n\nb\n")
     other = subprocess.Popen([sys.executable, "-c", APPENDING, str(writing.roots[0])], cwd=ROOT)
-
-    async def work(_: Client[Any], edit: Edit) -> None:
-        await soon(lambda: "process 0" in file.read_text())
-
-        async def append(number: int) -> None:
-            assert (await edit("note.md", "## A", f"call {number}", "append"))["success"]
-
-        async with anyio.create_task_group() as group:
-            for number in range(8):
-                group.start_soon(append, number)
-
-    with_edits(writing, work)
+    until(lambda: "process 0" in file.read_text())
+    with ThreadPoolExecutor(8) as pool:
+        answers = pool.map(lambda number: edit("note.md", "## A", f"call {number}", "append"), range(8))
+        assert all(answer["success"] for answer in answers)
     assert other.wait(60) == 0
     text = file.read_text()
     wanted = [f"{who} {number}" for who in ("call", "process") for number in range(8)]

@@ -2,10 +2,8 @@
 
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_index import estimator
 from npl_index.answer.outline import Sections, fitted, outline
@@ -19,7 +17,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
-from tests.conftest import with_client
+from tests.conftest import Call
 
 SIZE = 400_000
 
@@ -36,22 +34,15 @@ LONG = {
 
 
 @pytest.mark.parametrize("kind", LONG)
-def test_what_an_outline_shows_of_a_heading_is_bounded(settings: Settings, docs: Path, kind: str) -> None:
+def test_what_an_outline_shows_of_a_heading_is_bounded(call: Call, docs: Path, kind: str) -> None:
     """The whole answer is bounded: the heading is in its name, its source and its selector."""
     (docs / "x.md").write_text(LONG[kind] + "\n## After\n\nWater the roses.\n", encoding="utf-8")
-    asked: list[tuple[str, dict[str, Any]]] = [
-        *(
-            ("npl_section_index", {"file": "x.md", "format": form, **budget})
-            for form, budget in product(("json", "markdown"), ({}, {"token_budget": 300}))
-        ),
-        ("npl_load_tailored", {"file": "x.md", "context": "roses", "token_budget": 300}),
+    texts = [
+        call.text("npl_section_index", file="x.md", format=form, **budget)
+        for form, budget in product(("json", "markdown"), ({}, {"token_budget": 300}))
     ]
-
-    async def ask(client: Client[Any]) -> list[str]:
-        return [(await client.call_tool(*call)).content[0].text for call in asked]
-
-    for text in with_client(settings, ask):
-        assert len(text) < 12 * MAX_HEADING
+    texts.append(call.text("npl_load_tailored", file="x.md", context="roses", token_budget=300))
+    assert all(len(text) < 12 * MAX_HEADING for text in texts)
 
 
 def test_a_long_heading_is_selected_by_what_is_given_out_and_found_by_all_its_words(

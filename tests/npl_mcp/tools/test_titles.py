@@ -1,14 +1,11 @@
 """A title in front matter, a heading of level 1 or a file names a page, as a client sees it."""
 
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fastmcp import Client
-from mcp.types import TextContent
 
-from npl_mcp.config.settings import Settings
-from tests.conftest import Call, with_client
+from tests.conftest import Call
 
 CHAPTERS = "".join(
     f"## {name} a harbour\n\nA harbour has {name.lower()} harbour rules, harbour by harbour.\n\n"
@@ -81,7 +78,7 @@ def test_documents_keep_their_names_in_selectors(site: Path, call: Call) -> None
     assert (section["file"], section["title"]) == ("site/logs.md", "Harbour")
 
 
-def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> None:
+def test_outlines_show_titles(site: Path, call: Call) -> None:
     """A title is shown if it says more than the file's name, and no heading says it."""
     del site
     moor = call("npl_section_index", file="site/pages/moor.md")["data"]
@@ -95,38 +92,24 @@ def test_outlines_show_titles(site: Path, settings: Settings, call: Call) -> Non
         "site/pages/moor.md": "Tying up: the <basics>",
         "site/tide-tables.md": "",
     }
-
-    async def ask(client: Client[Any]) -> list[str]:
-        files = ("site/", "site/pages/moor.md", "site/lock.md")
-        asked = [{"file": file, "format": "markdown"} for file in files]
-        answers = [await client.call_tool("npl_section_index", outline) for outline in asked]
-        blocks = [block for answer in answers for block in answer.content]
-        return [block.text for block in blocks if isinstance(block, TextContent)]
-
-    every, outline, other = with_client(settings, ask)
+    every, outline, other = (
+        call.text("npl_section_index", file=file, format="markdown")
+        for file in ("site/", "site/pages/moor.md", "site/lock.md")
+    )
     assert 'path "title"' in every.splitlines()[0]
     assert any(line.endswith('pages/moor.md "Tying up: the <basics>"') for line in every.splitlines())
     assert outline.startswith('title "Tying up: the <basics>"; lines tokens')
     assert other.startswith("lines tokens")
 
 
-def test_answers_show_a_title_that_no_heading_shows(site: Path, settings: Settings) -> None:
+def test_answers_show_a_title_that_no_heading_shows(site: Path, call: Call) -> None:
     """Marks, pointers and lines of a search show it once and shortened."""
     fees = f"---\ntitle: Tariff {'x' * 500} -->\n---\n\nThe wombat sum.\n"
     (site / "fees.md").write_text(fees, encoding="utf-8")
-
-    async def ask(client: Client[Any]) -> list[str]:
-        requests = [
-            ("npl_load_tailored", {"context": "bollards ropes first", "file": "site/pages/moor.md"}),
-            ("search", {"query": "ropes first", "kinds": "document"}),
-            ("search", {"query": "knots coffee", "kinds": "document"}),
-            ("npl_load_tailored", {"context": "wombat sum", "file": "site/fees.md"}),
-        ]
-        answers = [await client.call_tool(name, {**given, "format": "markdown"}) for name, given in requests]
-        blocks = [block for answer in answers for block in answer.content]
-        return [block.text for block in blocks if isinstance(block, TextContent)]
-
-    mark, first, other, long = with_client(settings, ask)
+    load, search = (partial(call.text, tool, format="markdown") for tool in ("npl_load_tailored", "search"))
+    mark = load(context="bollards ropes first", file="site/pages/moor.md")
+    first, other = (search(query=query, kinds="document") for query in ("ropes first", "knots coffee"))
+    long = load(context="wombat sum", file="site/fees.md")
     assert mark.startswith("<!-- site/pages/moor.md [depth=0] .43 (Tying up: the <basics>) ")
     assert "  4 (Tying up: the <basics>)  Ropes first." in first
     assert "Tying up" not in other
