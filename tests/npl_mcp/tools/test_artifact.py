@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from tests import engines
-from tests.conftest import calls, envelope, with_client
+from tests.conftest import Call, calls
 
 Request = tuple[str, dict[str, Any]]
 
@@ -177,12 +176,7 @@ def test_base64_is_strict(settings: Settings) -> None:
 
 
 def test_the_size_of_a_file_is_capped(settings: Settings) -> None:
-    requests = [
-        create(content=b"x" * 11),
-        create(content=b"x" * 10),
-        revise(b"x" * 11),
-        revise(b"x" * 12),
-    ]
+    requests = [*(create(content=b"x" * size) for size in (11, 10)), *(revise(b"x" * at) for at in (11, 12))]
     answers = calls(replace(settings, max_artifact_bytes=10), requests)
     told = [answer.get("error", "stored") for answer in answers]
     assert [text.split(";")[0] for text in told] == [
@@ -283,22 +277,16 @@ def test_a_folder_that_is_a_link_is_not_followed(settings: Settings) -> None:
 
 
 @pytest.mark.engine("sqlite")
-def test_a_call_works_again_when_its_folder_does(settings: Settings) -> None:
+def test_a_call_works_again_when_its_folder_does(settings: Settings, call: Call) -> None:
     """A file replaces the folder and is removed again, under one server."""
-    engines.unused(settings.data_folder)
     place = settings.data_folder
-
-    async def work(client: Client[Any]) -> list[dict[str, Any]]:
-        async def ask(request: Request) -> dict[str, Any]:
-            return envelope(await client.call_tool(*request, raise_on_error=False))
-
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text("in the way")
-        failed = await ask(create())
-        place.unlink()
-        return [failed, await ask(("artifact_list", {})), await ask(create()), await ask(get())]
-
-    failed, listed, made, got = with_client(settings, work)
+    engines.unused(place)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("in the way")
+    (tool, arguments), (reading, which) = create(), get()
+    failed = call(tool, **arguments)
+    place.unlink()
+    listed, made, got = call("artifact_list"), call(tool, **arguments), call(reading, **which)
     assert failed["error_code"] == "DATABASE_ERROR"
     assert str(settings.data_folder) not in failed["error"]
     assert listed["data"]["total"] == 0
@@ -371,12 +359,10 @@ def test_an_archived_artifact_is_read_and_takes_nothing(settings: Settings) -> N
     (_, _, both, archived, again, listed, apart, alone, revised, reviewed, taken, got) = answers[:12]
     assert archived["data"] == again["data"]
     assert archived["data"]["artifact_name"] == "one"
-    assert [
-        (row["id"], page["data"]["total"]) for page in (listed, apart) for row in page["data"]["items"]
-    ] == [
-        (2, 1),
-        (1, 1),
+    pages = [
+        ([row["id"] for row in page["data"]["items"]], page["data"]["total"]) for page in (listed, apart)
     ]
+    assert pages == [([2], 1), ([1], 1)]
     assert [row["name"] for row in both["data"]["sections"]] == ["artifact:1@0", "artifact:2@0"]
     assert [row["name"] for row in alone["data"]["sections"]] == ["artifact:2@0"]
     for answer in (revised, reviewed):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from fastmcp import Client
 
 from npl_index.tokens.estimated import estimator
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, calls, envelope, with_client
+from tests.conftest import Call, Connect, with_client
 
 MiB = 1 << 20
 
@@ -97,29 +98,20 @@ HOSTILE = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_text_ends_in_an_answer_or_a_clear_error(settings: Settings, docs: Path, case: str) -> None:
+def test_hostile_text_ends_in_an_answer_or_a_clear_error(
+    settings: Settings, docs: Path, connect: Connect, case: str
+) -> None:
     """No text ends the server, and none is worked on long beyond the time limit."""
     (docs / "hostile.md").write_bytes(HOSTILE[case])
-
-    async def work(client: Client[Any]) -> list[dict[str, Any]]:
-        answers = []
-        for tool, arguments in (
-            ("npl_section_index", {"file": "hostile.md"}),
-            (
-                "npl_load_tailored",
-                {"file": "hostile.md", "context": "text about pruning", "token_budget": 50},
-            ),
-            ("npl_load_tailored", {"file": "guide.md", "context": "pruning"}),
-        ):
-            answers.append(envelope(await client.call_tool(tool, arguments, raise_on_error=False)))
-        return answers
-
-    *hostile, last = with_client(settings, work, time_limit=5.0)
+    call = connect(replace(settings, time_limit=5.0))
+    asked = {"file": "hostile.md", "context": "text about pruning", "token_budget": 50}
+    hostile = [call("npl_section_index", file="hostile.md"), call("npl_load_tailored", **asked)]
+    last = call.do("npl_load_tailored", file="guide.md", context="pruning")
     for answer in hostile:
         assert answer["success"] or answer["error_code"] == "OPERATION_FAILED", answer
     if hostile[1]["success"]:
         assert hostile[1]["data"]["total_tokens"] <= 50
-    assert last["data"]["sections"][0]["title"] == "Pruning"
+    assert last["sections"][0]["title"] == "Pruning"
 
 
 @pytest.mark.thorough
@@ -172,42 +164,33 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
-def test_an_argument_that_cannot_be_used_is_named(settings: Settings, case: str) -> None:
+def test_an_argument_that_cannot_be_used_is_named(call: Call, case: str) -> None:
     """The error has a code, names the parameter and shows what to write."""
     arguments, code, text = ARGUMENTS[case]
-    answer = calls(settings, [("npl_load_tailored", {"file": "guide.md", **arguments})])[0]
-    assert (answer["success"], answer["error_code"]) == (False, code)
-    assert text in answer["error"]
+    refused, said = call.refused("npl_load_tailored", **{"file": "guide.md", **arguments})
+    assert (refused, text in said) == (code, True), said
 
 
 @pytest.mark.parametrize("budget", [1, 7, 2**31, 2**53])
-def test_every_whole_budget_is_a_budget(settings: Settings, budget: int) -> None:
+def test_every_whole_budget_is_a_budget(call: Call, budget: int) -> None:
     """Any number from one up is accepted; zero means no limit."""
-    request = {"file": "guide.md", "context": "pruning trees", "token_budget": budget}
-    data = calls(settings, [("npl_load_tailored", request)])[0]["data"]
-    assert data["total_tokens"] <= budget
+    asked = {"file": "guide.md", "context": "pruning trees", "token_budget": budget}
+    assert call.do("npl_load_tailored", **asked)["total_tokens"] <= budget
 
 
-def test_a_context_of_ten_megabytes_is_answered(settings: Settings) -> None:
+def test_a_context_of_ten_megabytes_is_answered(call: Call) -> None:
     context = "prune fruit trees in winter. " + "lorem ipsum dolor " * (10 * MiB // 18)
-    data = calls(settings, [("npl_load_tailored", {"file": "guide.md", "context": context})])[0]["data"]
+    data = call.do("npl_load_tailored", file="guide.md", context=context)
     assert data["sections"][0]["title"] == "Pruning"
 
 
-def test_a_file_that_vanishes_is_reported(settings: Settings, docs: Path) -> None:
-    async def work(client: Client[Any]) -> dict[str, Any]:
-        await client.call_tool("npl_section_index", {"file": "guide.md"})
-        (docs / "guide.md").unlink()
-        return envelope(
-            await client.call_tool("npl_section_index", {"file": "guide.md"}, raise_on_error=False)
-        )
-
-    assert with_client(settings, work)["error_code"] == "NOT_FOUND"
+def test_a_file_that_vanishes_is_reported(call: Call, docs: Path) -> None:
+    call.do("npl_section_index", file="guide.md")
+    (docs / "guide.md").unlink()
+    assert call.refused("npl_section_index", file="guide.md")[0] == "NOT_FOUND"
 
 
-def test_a_file_of_a_folder_that_vanishes_is_named(
-    settings: Settings, docs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_a_folder_that_vanishes_is_named(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """It vanishes after the listing; the answer has the others and names it."""
     look = os.stat
 
@@ -216,24 +199,23 @@ def test_a_file_of_a_folder_that_vanishes_is_named(
             raise FileNotFoundError(path)
         return look(path, **named)
 
-    request = ("npl_load_tailored", {"file": "plants", "context": "sow beans"})
-    whole = calls(settings, [request])[0]["data"]
-    assert "unreadable" not in whole
+    load = partial(call.do, "npl_load_tailored", file="plants", context="sow beans")
+    assert "unreadable" not in load()
     monkeypatch.setattr(os, "stat", late)
     monkeypatch.setattr(os, "lstat", partial(late, follow_symlinks=False))
-    data = calls(settings, [request])[0]["data"]
+    data = load()
     assert data["unreadable"] == ["plants/roses.md: the file was removed"]
     assert data["sections"][0]["file"] == "plants/beans.md"
 
 
-def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) -> None:
+def test_one_bad_file_does_not_spoil_a_folder(call: Call, docs: Path) -> None:
     (docs / "plants" / "bad.md").write_bytes(b"\xff\xfe")
-    answer = calls(settings, [("npl_section_index", {"file": "plants"})])[0]["data"]
+    answer = call.do("npl_section_index", file="plants")
     assert [node["name"] for node in answer["sections"]] == ["plants/beans.md", "plants/roses.md"]
     (left_out,) = answer["unreadable"]
     assert left_out.startswith("plants/bad.md: ")
     assert "not UTF-8" in left_out
-    tailored = calls(settings, [("npl_load_tailored", {"file": "plants", "context": "roses"})])[0]["data"]
+    tailored = call.do("npl_load_tailored", file="plants", context="roses")
     assert tailored["unreadable"] == [left_out]
     assert tailored["sections"][0]["file"] == "plants/roses.md"
 
@@ -241,23 +223,18 @@ def test_one_bad_file_does_not_spoil_a_folder(settings: Settings, docs: Path) ->
 @pytest.mark.parametrize("form", ["json", "markdown"])
 @pytest.mark.parametrize("budget", [250, 1_000])
 def test_hundreds_of_remarks_leave_the_budget_to_the_sections(
-    settings: Settings, docs: Path, budget: int, form: str
+    call: Call, docs: Path, budget: int, form: str
 ) -> None:
     """Bad files and selectors are named within a part of the budget, and the others counted."""
     for number in range(100):
         (docs / f"bad{number}.md").write_bytes(b"# \xff\n")
     nowhere = [f"## Nowhere {number}" for number in range(60)]
-
-    async def ask(client: Client[Any]) -> None:
-        for request in ({"context": "prune roses"}, {"selectors": ["## Sowing", *nowhere]}):
-            arguments = {**request, "token_budget": budget, "format": form}
-            text: str = (await client.call_tool("npl_load_tailored", arguments)).content[0].text
-            assert estimator("o200k_base").count(text) <= budget
-            assert "files left out" in text
-            assert ("Cut above" if "context" in request else "Sow beans") in text
-            assert ("selectors found nothing" in text) is ("selectors" in request)
-
-    with_client(settings, ask)
+    for request in ({"context": "prune roses"}, {"selectors": ["## Sowing", *nowhere]}):
+        text = call.text("npl_load_tailored", **request, token_budget=budget, format=form)
+        assert estimator("o200k_base").count(text) <= budget
+        assert "files left out" in text
+        assert ("Cut above" if "context" in request else "Sow beans") in text
+        assert ("selectors found nothing" in text) is ("selectors" in request)
 
 
 MISTAKES: list[tuple[str, dict[str, Any], str | None]] = [
@@ -270,8 +247,8 @@ MISTAKES: list[tuple[str, dict[str, Any], str | None]] = [
 ]
 
 
-def test_an_error_names_the_argument_that_cannot_be_used(settings: Settings) -> None:
+def test_an_error_names_the_argument_that_cannot_be_used(call: Call) -> None:
     """A program need not search the message for it; other errors have none."""
-    answers = calls(settings, [(tool, given) for tool, given, _ in MISTAKES])
+    answers = [call(tool, **given) for tool, given, _ in MISTAKES]
     assert [answer.get("parameter") for answer in answers] == [name for *_, name in MISTAKES]
     assert not any(answer["success"] for answer in answers)

@@ -13,11 +13,7 @@ from tests.conftest import Call, cases
 
 
 def look(call: Call, file: str | None = None, **arguments: Any) -> dict[str, Any]:
-    given = {} if file is None else {"file": file}
-    answer = call("documents_look", **given, **arguments)
-    assert answer["success"], answer
-    data: dict[str, Any] = answer["data"]
-    return data
+    return dict(call.do("documents_look", **({} if file is None else {"file": file}), **arguments))
 
 
 def test_folders_add_up(call: Call) -> None:

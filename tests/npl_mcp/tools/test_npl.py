@@ -6,11 +6,11 @@ import os
 import re
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import DocumentRef
@@ -19,7 +19,7 @@ from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
-from tests.conftest import GUIDE, Call, calls, envelope, with_client
+from tests.conftest import GUIDE, Call, Connect
 
 
 def nodes(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def nodes(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
-    data = call("npl_section_index", file="guide.md")["data"]
+    data = call.do("npl_section_index", file="guide.md")
     rows = nodes(data["sections"])
     assert [(node["name"], node["level"]) for node in rows] == [
         ("Garden Guide", 1),
@@ -51,7 +51,7 @@ def test_the_index_shows_every_heading_with_its_place(call: Call) -> None:
 
 def test_the_index_tells_whole_and_own_content_apart(call: Call) -> None:
     """A parent shows what its subsections have, and under ``own`` what it has itself."""
-    watering = call("npl_section_index", file="guide.md")["data"]["sections"][0]["children"][0]
+    watering = call.do("npl_section_index", file="guide.md")["sections"][0]["children"][0]
     assert (watering["has_examples"], watering["has_code"]) == (True, True)
     assert (watering["own"]["has_examples"], watering["own"]["has_code"]) == (False, False)
     assert watering["own"]["word_count"] == 12
@@ -61,9 +61,7 @@ def test_the_index_tells_whole_and_own_content_apart(call: Call) -> None:
 
 def test_a_filter_keeps_matches_and_the_way_to_them(call: Call) -> None:
     """Sections that do not match stay only as ancestors, and say so."""
-    data = call("npl_section_index", file="guide.md", filter={"has_examples": True, "heading_level": 3})[
-        "data"
-    ]
+    data = call.do("npl_section_index", file="guide.md", filter={"has_examples": True, "heading_level": 3})
     assert data["filtered_sections"] == 1
     assert data["total_sections"] == 8
     rows = nodes(data["sections"])
@@ -76,30 +74,30 @@ def test_a_filter_keeps_matches_and_the_way_to_them(call: Call) -> None:
 
 def test_a_folder_lists_its_documents(call: Call) -> None:
     """A set shows its files; a call with ``depth`` opens them."""
-    data = call("npl_section_index", file="plants")["data"]
+    data = call.do("npl_section_index", file="plants")
     assert [(node["name"], node["level"], node["more"]) for node in data["sections"]] == [
         ("plants/beans.md", 0, 2),
         ("plants/roses.md", 0, 2),
     ]
-    deep = call("npl_section_index", file="plants", depth=9)["data"]
+    deep = call.do("npl_section_index", file="plants", depth=9)
     assert [node["name"] for node in nodes(deep["sections"])][1:3] == ["Beans", "Sowing"]
 
 
-def test_without_a_file_the_roots_that_were_given_are_searched(settings: Settings, call: Call) -> None:
+def test_without_a_file_the_roots_that_were_given_are_searched(
+    settings: Settings, call: Call, connect: Connect
+) -> None:
     """They are the user's own documents; the NPL reference answers without a root, or when it is named."""
-    data = call("npl_section_index")["data"]
+    data = call.do("npl_section_index")
     assert data["file"] == "docs"
     assert [node["name"] for node in data["sections"]] == ["guide.md", "plants/beans.md", "plants/roses.md"]
-    answer = call("npl_load_tailored", context="where to cut roses")["data"]
+    answer = call.do("npl_load_tailored", context="where to cut roses")
     assert (answer["sections"][0]["file"], answer["sections"][0]["title"]) == ("plants/roses.md", "Pruning")
-    assert call("npl_section_index", file="npl.md")["data"]["sections"][0]["level"] == 1
-    (without,) = calls(replace(settings, roots=()), [("npl_section_index", {})])
-    assert without["data"]["file"] == "npl.md"
+    assert call.do("npl_section_index", file="npl.md")["sections"][0]["level"] == 1
+    assert connect(replace(settings, roots=())).do("npl_section_index")["file"] == "npl.md"
     settings.roots[0].joinpath("empty").mkdir()
-    empty = replace(settings, roots=(settings.roots[0] / "empty",))
-    (refused,) = calls(empty, [("npl_load_tailored", {"context": "roses"})])
-    assert refused["error_code"] == "NOT_FOUND"
-    assert "npl.md" in refused["error"]
+    empty = connect(replace(settings, roots=(settings.roots[0] / "empty",)))
+    code, text = empty.refused("npl_load_tailored", context="roses")
+    assert (code, "npl.md" in text) == ("NOT_FOUND", True)
 
 
 def test_items_are_documents_of_every_kind(call: Call) -> None:
@@ -109,7 +107,7 @@ def test_items_are_documents_of_every_kind(call: Call) -> None:
         ("agent", "code-reviewer"),
         ("prompt", "npl-conventions"),
     ]:
-        data = call("npl_section_index", resource_type=kind, item=item)["data"]
+        data = call.do("npl_section_index", resource_type=kind, item=item)
         assert data["item"] == item
         assert data["path"].endswith(item.replace(".", "/") + ".md")
         assert data["total_sections"] > 3
@@ -119,12 +117,10 @@ def test_a_versioned_prompt_says_its_version(call: Call, docs: Path) -> None:
     """The index has the header's version as written, and selectors can ask for it."""
     header = "npl-instructions:\n  name: house-rules\n  version: 1.10\n---\n\n"
     (docs / "rules.md").write_text(f"{header}# House Rules\n\n## Tone\n\nBe brief.\n", encoding="utf-8")
-    data = call("npl_section_index", file="rules.md")["data"]
+    data = call.do("npl_section_index", file="rules.md")
     assert data["version"] == "1.10"
     assert data["total_tokens"] > 0
-    newer = call("npl_load_tailored", selectors=["house-rules[version>=1.9] > ## Tone"], file="rules.md")[
-        "data"
-    ]
+    newer = call.do("npl_load_tailored", selectors=["house-rules[version>=1.9] > ## Tone"], file="rules.md")
     assert newer["content"] == "## Tone\n\nBe brief.\n"
     older = call("npl_load_tailored", selectors=["[version<1.9]"], file="rules.md")
     assert older["error_code"] == "NOT_FOUND"
@@ -132,7 +128,7 @@ def test_a_versioned_prompt_says_its_version(call: Call, docs: Path) -> None:
 
 def test_tailored_load_answers_with_the_sections_of_the_task(call: Call) -> None:
     """The right section comes back alone, cited by line; the next hit is pointed to."""
-    data = call("npl_load_tailored", context="when should fruit trees be pruned?", file="guide.md")["data"]
+    data = call.do("npl_load_tailored", context="when should fruit trees be pruned?", file="guide.md")
     best = data["sections"][0]
     assert best["title"] == "Pruning"
     assert 0.1 <= best["relevance_score"] <= 1
@@ -148,12 +144,12 @@ def test_tailored_load_answers_with_the_sections_of_the_task(call: Call) -> None
 
 def test_selectors_bring_their_sections_alone(call: Call) -> None:
     """A selector brings its subsections and needs no score; the context adds no section."""
-    data = call(
+    data = call.do(
         "npl_load_tailored",
         context="compost from green and brown material",
         selectors=["guide > ## Watering"],
         file="guide.md",
-    )["data"]
+    )
     assert [(row["selector"], row["relevance_score"]) for row in data["sections"]] == [
         ("guide > ## Watering", 1)
     ]
@@ -163,7 +159,7 @@ def test_selectors_bring_their_sections_alone(call: Call) -> None:
 
 def test_sections_is_another_name_for_selectors_and_takes_ranges(call: Call) -> None:
     """The older parameter works, ranges included."""
-    data = call("npl_load_tailored", sections=["## Watering...## Pruning"], file="guide.md")["data"]
+    data = call.do("npl_load_tailored", sections=["## Watering...## Pruning"], file="guide.md")
     assert [part for part in data["content"].split("\n") if part.startswith("#")] == [
         "## Watering",
         "### Drip lines",
@@ -174,20 +170,20 @@ def test_sections_is_another_name_for_selectors_and_takes_ranges(call: Call) -> 
 
 def test_depth_limits_what_comes_with_a_selected_section(call: Call) -> None:
     """depth=0 returns a section's own text only, under a selector that says so."""
-    data = call("npl_load_tailored", selectors=["## Watering"], depth=0, file="guide.md")["data"]
+    data = call.do("npl_load_tailored", selectors=["## Watering"], depth=0, file="guide.md")
     assert "Drip" not in data["content"]
     (row,) = data["sections"]
-    again = call("npl_load_tailored", selectors=[row["selector"]], file="guide.md")["data"]
+    again = call.do("npl_load_tailored", selectors=[row["selector"]], file="guide.md")
     assert again["content"] == data["content"]
 
 
 def test_a_selector_can_name_the_document_itself(call: Call) -> None:
     """Without a file the document is the one the selector begins with."""
-    data = call("npl_load_tailored", selectors=["npl-conventions > ## Fences"])["data"]
+    data = call.do("npl_load_tailored", selectors=["npl-conventions > ## Fences"])
     assert data["file"].endswith("npl-conventions.md")
     assert data["sections"][0]["title"] == "Fences"
     for name in ("syntax.placeholder", '"npl/syntax/placeholder.md"', "syntax/placeholder"):
-        item = call("npl_load_tailored", selectors=[f"{name} > ## Writing a placeholder"])["data"]
+        item = call.do("npl_load_tailored", selectors=[f"{name} > ## Writing a placeholder"])
         assert item["sections"][0]["title"] == "Writing a placeholder"
 
 
@@ -203,19 +199,20 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_suggestions_learn_from_what_was_asked_for_by_name(settings: Settings, use: str) -> None:
+def test_suggestions_learn_from_what_was_asked_for_by_name(call: Call, use: str) -> None:
     """A section selected by name brings no neighbours."""
     earlier, expected = USES[use]
-    made = [("npl_load_tailored", {**earlier, "file": "guide.md"})] if earlier else []
-    *_, last = calls(settings, [*made, ("npl_load_tailored", {"selectors": [PRUNING], "file": "guide.md"})])
-    assert last["data"]["suggestions"] == expected
+    if earlier:
+        call.do("npl_load_tailored", **earlier, file="guide.md")
+    last = call.do("npl_load_tailored", selectors=[PRUNING], file="guide.md")
+    assert last["suggestions"] == expected
 
 
 def test_explain_reports_every_hit_and_its_parts(call: Call) -> None:
     """The ranking is complete, ordered, and its parts lie between 0 and 1."""
-    data = call(
+    data = call.do(
         "npl_load_tailored", context="prune trees", topics=["pruning"], file="guide.md", explain=True
-    )["data"]
+    )
     ranking = data["ranking"]
     assert len(ranking) >= len(data["sections"])
     assert [hit["score"] for hit in ranking] == sorted((hit["score"] for hit in ranking), reverse=True)
@@ -224,33 +221,23 @@ def test_explain_reports_every_hit_and_its_parts(call: Call) -> None:
     for hit in ranking:
         assert all(0 <= hit[part] <= 1 for part in ("score", "name", "content", "topic"))
         assert sum(hit["signals"].values()) == pytest.approx(hit["score"], abs=1e-3)
-    without = call("npl_load_tailored", context="prune trees", file="guide.md")["data"]
+    without = call.do("npl_load_tailored", context="prune trees", file="guide.md")
     assert "ranking" not in without
 
 
-def test_an_edit_is_seen_by_the_next_call(settings: Settings, docs: Path) -> None:
+def test_an_edit_is_seen_by_the_next_call(call: Call, docs: Path) -> None:
     """The edit may even keep the size and set the time stamp back."""
     path = docs / "guide.md"
     old = path.stat().st_mtime_ns - 3_600_000_000_000
-    os.utime(path, ns=(old, old))
-
-    async def edit(client: Client[Any]) -> list[str]:
-        request = {"context": "apple", "file": "guide.md"}
-        contents = []
-        for month in ("February", "November", "December"):
-            path.write_text(GUIDE.replace("February", month), encoding="utf-8")
-            os.utime(path, ns=(old, old))
-            answer = envelope(await client.call_tool("npl_load_tailored", request))
-            contents.append(answer["data"]["content"])
-        return contents
-
-    for month, content in zip(("February", "November", "December"), with_client(settings, edit), strict=True):
-        assert month in content
+    for month in ("February", "November", "December"):
+        path.write_text(GUIDE.replace("February", month), encoding="utf-8")
+        os.utime(path, ns=(old, old))
+        assert month in call.do("npl_load_tailored", context="apple", file="guide.md")["content"]
 
 
 def test_components_come_whole_with_their_origin(call: Call) -> None:
     """The answer has text, flags and the origin of every item."""
-    data = call("npl_load_components", items="fences.example,syntax", skip="syn*")["data"]
+    data = call.do("npl_load_components", items="fences.example,syntax", skip="syn*")
     assert data["loaded_items"] == ["fences.example"]
     assert data["content"].startswith("# fences.example:\n# ")
     assert data["flags"] == data["flags_updated"] == {"npl.def.loaded": "fences.example"}
@@ -263,28 +250,28 @@ def test_components_come_whole_with_their_origin(call: Call) -> None:
 
 def test_an_agent_comes_with_what_it_relies_on(call: Call) -> None:
     """``with_definition`` appends the NPL that the agent needs, each part once."""
-    alone = call("npl_load_agent", agent_name="code-reviewer")["data"]
-    whole = call("npl_load_agent", agent_name="code-reviewer", with_definition=True)["data"]
+    alone = call.do("npl_load_agent", agent_name="code-reviewer")
+    whole = call.do("npl_load_agent", agent_name="code-reviewer", with_definition=True)
     assert whole["content"].startswith(alone["content"])
     assert "# NPL Definition for code-reviewer" in whole["content"]
     assert len(set(whole["loaded_items"])) == len(whole["loaded_items"]) > 5
 
 
-def test_project_files_beat_the_bundled_ones(settings: Settings) -> None:
+def test_project_files_beat_the_bundled_ones(settings: Settings, call: Call) -> None:
     """Search places are asked in order; the answer names the one that had the item."""
     own = settings.cwd / ".npl" / "npl"
     own.mkdir(parents=True)
     (own / "syntax.md").write_text("# Our Syntax\n", encoding="utf-8")
-    data = calls(settings, [("npl_load_components", {"items": "syntax"})])[0]["data"]
+    data = call.do("npl_load_components", items="syntax")
     assert data["content"] == "# syntax:\n# Our Syntax\n\n"
     assert data["items"][0]["root"] == "project"
 
 
 def test_every_selector_given_out_selects_its_section_again(call: Call, docs: Path) -> None:
     tree = parse_sections((docs / "guide.md").read_bytes(), "guide")
-    rows = nodes(call("npl_section_index", file="guide.md")["data"]["sections"])
+    rows = nodes(call.do("npl_section_index", file="guide.md")["sections"])
     for node in rows:
-        data = call("npl_load_tailored", selectors=[node["selector"]], file="guide.md")["data"]
+        data = call.do("npl_load_tailored", selectors=[node["selector"]], file="guide.md")
         (row,) = data["sections"]
         assert (row["start_line"], row["end_line"]) == (node["start_line"], node["end_line"])
     assert len(rows) == len(tree.sections) - 1
@@ -340,62 +327,42 @@ def test_indexing_and_answering_share_the_time_of_a_call(
     app.close()
 
 
-def test_whole_items_come_as_plain_markdown(settings: Settings) -> None:
+def test_whole_items_come_as_plain_markdown(settings: Settings, call: Call, connect: Connect) -> None:
     """The text has no envelope; a last line names missing items, errors stay as they are."""
-
-    async def ask(client: Client[Any], **arguments: Any) -> Any:
-        return await client.call_tool("npl_load_components", arguments, raise_on_error=False)
-
-    async def work(client: Client[Any]) -> None:
-        whole = envelope(await ask(client, items="syntax"))["data"]["content"]
-        (block,) = (await ask(client, items="syntax", format="markdown")).content
-        assert block.text == whole
-        (block,) = (await ask(client, items="syntax,sintax", format="markdown")).content
-        assert block.text.startswith(whole.rstrip())
-        assert block.text.split("\n")[-2].startswith("<!-- not found: sintax (near: syntax)")
-        assert envelope(await ask(client, items="sintax", format="markdown"))["error_code"] == "NOT_FOUND"
-        assert "format" in envelope(await ask(client, items="syntax", format="yaml"))["error"]
-
-    with_client(settings, work)
-    with_client(replace(settings, format="markdown"), lambda client: _no_envelope(client))
+    load = partial(call.text, "npl_load_components")
+    whole = call.do("npl_load_components", items="syntax")["content"]
+    assert load(items="syntax", format="markdown") == whole
+    part = load(items="syntax,sintax", format="markdown")
+    assert part.startswith(whole.rstrip())
+    assert part.split("\n")[-2].startswith("<!-- not found: sintax (near: syntax)")
+    assert call.refused("npl_load_components", items="sintax", format="markdown")[0] == "NOT_FOUND"
+    assert "format" in call.refused("npl_load_components", items="syntax", format="yaml")[1]
+    usual = connect(replace(settings, format="markdown"))
+    assert not usual.text("npl_load_meta", items="symbol-table").startswith("{")
 
 
-async def _no_envelope(client: Client[Any]) -> None:
-    (block,) = (await client.call_tool("npl_load_meta", {"items": "symbol-table"})).content
-    assert not block.text.startswith("{")
-
-
-def test_sections_come_as_plain_markdown(settings: Settings) -> None:
+def test_sections_come_as_plain_markdown(call: Call) -> None:
     """Each section has a mark with file, selector and score; the last says what to ask for next."""
+    load = partial(call.text, "npl_load_tailored", format="markdown")
+    text = load(context="prune fruit trees in late winter", file="guide.md")
+    first, line, *_ = text.split("\n")
+    mark = re.fullmatch(r"<!-- (.+) \.\d\d -->", first)
+    assert mark is not None
+    assert mark[1] == "guide.md ## Pruning [depth=0]"
+    assert line == "Prune fruit trees in late winter."
+    again = load(selectors=[mark[1]], file="guide.md")
+    assert again.split("\n")[1:5] == ["## Pruning", "", *text.split("\n")[1:3]]
 
-    async def ask(client: Client[Any], **arguments: Any) -> str:
-        (block,) = (await client.call_tool("npl_load_tailored", {"format": "markdown", **arguments})).content
-        text: str = block.text
-        return text
+    text = load(selectors=["## Pruning", "## Watering"], file="**/*.md", token_budget=130)
+    assert estimator().count(text) <= 130
+    *_, more = text.partition("<!-- more:\n")
+    assert more.endswith(" -->\n")
+    selectors = [json.JSONDecoder().raw_decode(line)[0] for line in more.rstrip("\n").split("\n")]
+    rest = load(selectors=selectors, file="**/*.md")
+    assert rest.count("\n## ") + text.count("\n## ") >= 3
 
-    async def work(client: Client[Any]) -> None:
-        text = await ask(client, context="prune fruit trees in late winter", file="guide.md")
-        first, line, *_ = text.split("\n")
-        mark = re.fullmatch(r"<!-- (.+) \.\d\d -->", first)
-        assert mark is not None
-        assert mark[1] == "guide.md ## Pruning [depth=0]"
-        assert line == "Prune fruit trees in late winter."
-        again = await ask(client, selectors=[mark[1]], file="guide.md")
-        assert again.split("\n")[1:5] == ["## Pruning", "", *text.split("\n")[1:3]]
-
-        text = await ask(client, selectors=["## Pruning", "## Watering"], file="**/*.md", token_budget=130)
-        assert estimator().count(text) <= 130
-        *_, more = text.partition("<!-- more:\n")
-        assert more.endswith(" -->\n")
-        lines = more.rstrip("\n").split("\n")
-        selectors = [json.JSONDecoder().raw_decode(line)[0] for line in lines]
-        rest = await ask(client, selectors=selectors, file="**/*.md")
-        assert rest.count("\n## ") + text.count("\n## ") >= 3
-
-        text = await ask(client, context="zzzz qqqq", file="guide.md")
-        assert text.startswith("<!--\nno section has: zzzz, qqqq. Nothing here answers this: ask again in ")
-
-    with_client(settings, work)
+    text = load(context="zzzz qqqq", file="guide.md")
+    assert text.startswith("<!--\nno section has: zzzz, qqqq. Nothing here answers this: ask again in ")
 
 
 def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
@@ -404,7 +371,7 @@ def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
     seen: list[str] = []
     lines: list[str] = []
     for _ in range(9):
-        data = call("npl_load_tailored", exclude=seen, **request)["data"]
+        data = call.do("npl_load_tailored", exclude=seen, **request)
         lines += [line for line in data["content"].split("\n") if line and line != "### See Also"]
         assert ("excluded_tokens" in data) is bool(seen)
         if not data["sections"]:
@@ -423,9 +390,7 @@ def test_what_the_caller_has_does_not_come_again(call: Call) -> None:
 
 
 def test_what_is_excluded_exists(call: Call) -> None:
-    data = call("npl_load_tailored", context="water", exclude=["## Wat", "## Nowhere"], file="guide.md")[
-        "data"
-    ]
+    data = call.do("npl_load_tailored", context="water", exclude=["## Wat", "## Nowhere"], file="guide.md")
     assert "exclude: " in data["not_found"][0]
     assert "## Nowhere" in data["not_found"][0]
     failed = call("npl_load_tailored", context="water", exclude=["## Nowhere"], file="guide.md")
@@ -438,22 +403,22 @@ def test_anchors_of_headings_cost_nothing(call: Call, docs: Path, anchor: str) -
     """Marks for page generators are in the text alone; the heading as written selects, too."""
     text = f"# Build\n\n## Library Mode {anchor}\n\nBundle a library.\n\n## Modes {{#m .x}}\n\nOther.\n"
     (docs / "build.md").write_text(text, encoding="utf-8")
-    data = call("npl_load_tailored", context="bundle a library", file="build.md")["data"]
+    data = call.do("npl_load_tailored", context="bundle a library", file="build.md")
     row = data["sections"][0]
     assert (row["selector"], row["title"]) == ("build > ## Library Mode", "Library Mode")
     assert f"## Library Mode {anchor}\n" in data["content"]
     for selector in ("build > ## Library Mode", f"## Library Mode {anchor}"):
-        again = call("npl_load_tailored", selectors=[selector], file="build.md")["data"]
+        again = call.do("npl_load_tailored", selectors=[selector], file="build.md")
         assert [row["title"] for row in again["sections"]] == ["Library Mode"]
 
 
 def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
     """A word that the answer has is not a reason to read on."""
-    data = call(
+    data = call.do(
         "npl_load_tailored",
         context="sharpen shears, turn the heap every month, green and brown material",
         file="guide.md",
-    )["data"]
+    )
     words = {word for row in data["suggestions"] for word in row["reason"].removeprefix("adds ").split(", ")}
     assert all(row["reason"].startswith("adds ") for row in data["suggestions"])
     assert not any(word in data["content"].casefold() for word in words)
@@ -462,8 +427,8 @@ def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
 def test_a_heading_that_one_file_has_needs_no_name_of_it(call: Call) -> None:
     """A unique heading of the root suffices; where two files have it, a heading above it comes first."""
     for context, title in (("sow beans in May", "Sowing"), ("cut above an outward bud", "Pruning")):
-        row = call("npl_load_tailored", context=context, file=".")["data"]["sections"][0]
+        row = call.do("npl_load_tailored", context=context, file=".")["sections"][0]
         expected = {"Sowing": "## Sowing", "Pruning": "# Roses > ## Pruning"}[title]
         assert (row["title"], row["selector"]) == (title, expected)
-        (again,) = call("npl_load_tailored", selectors=[row["selector"]], file=".")["data"]["sections"]
+        (again,) = call.do("npl_load_tailored", selectors=[row["selector"]], file=".")["sections"]
         assert (again["file"], again["start_line"]) == (row["file"], row["start_line"])

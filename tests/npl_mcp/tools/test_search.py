@@ -5,17 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from fastmcp import Client
-from mcp.types import TextContent
 
 from npl_mcp.app.queries import words_of
 from npl_mcp.app.searching import KINDS, SNIPPET, snippet
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.server import create_server
 from tests import engines
-from tests.conftest import Call, calls, cases
+from tests.conftest import Call, Connect, cases
 
 CR = "---\ncode: GRD-001\ntitle: Shears\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n# Shears\n\n"
 
@@ -49,11 +45,8 @@ def filled(call: Call, docs: Path) -> Call:
     return call
 
 
-def searched(call: Call, query: str, **arguments: Any) -> dict[str, Any]:
-    answer = call("search", query=query, **arguments)
-    assert answer["success"], answer
-    data: dict[str, Any] = answer["data"]
-    return data
+def searched(call: Call, query: str, **arguments: Any) -> Any:
+    return call.do("search", query=query, **arguments)
 
 
 def test_every_hit_has_an_address(filled: Call) -> None:
@@ -173,12 +166,13 @@ def test_what_cannot_be_searched(call: Call, arguments: dict[str, Any], code: st
     assert call("search", **arguments)["error_code"] == code
 
 
-def test_nothing_is_made_and_only_domains_that_are_there_are_searched(settings: Settings) -> None:
+def test_nothing_is_made_and_only_domains_that_are_there_are_searched(
+    settings: Settings, connect: Connect
+) -> None:
     engines.unused(settings.data_folder)
-    asked = [("search", {"query": "pruning"}), ("search_newest", {})]
-    answers = calls(replace(settings, domains=("search", "npl")), asked)
-    assert set(answers[0]["data"]["counts"]) == {"document"}
-    assert answers[1]["data"]["items"] == []
+    call = connect(replace(settings, domains=("search", "npl")))
+    assert set(searched(call, "pruning")["counts"]) == {"document"}
+    assert call.do("search_newest")["items"] == []
     assert not (settings.data_folder / "npl.db").exists()
 
 
@@ -204,23 +198,14 @@ PAGES = {
 
 
 @pytest.fixture
-def lines(settings: Settings, tmp_path: Path) -> Callable[..., list[str]]:
+def lines(settings: Settings, connect: Connect, tmp_path: Path) -> Callable[..., list[str]]:
     """Return the lines of an answer in Markdown over two pages."""
     folder = tmp_path / "pages"
     folder.mkdir()
     for name, text in PAGES.items():
         (folder / name).write_text(text, encoding="utf-8")
-    over = replace(settings, roots=(folder,), format="markdown")
-
-    def asked(query: str, **arguments: Any) -> list[str]:
-        async def run() -> str:
-            async with Client(create_server(over)) as client:
-                answer = await client.call_tool("search", {"query": query, **arguments})
-                return "".join(part.text for part in answer.content if isinstance(part, TextContent))
-
-        return anyio.run(run).splitlines()
-
-    return asked
+    over = connect(replace(settings, roots=(folder,), format="markdown"))
+    return lambda query, **arguments: over.text("search", query=query, **arguments).splitlines()
 
 
 @pytest.mark.parametrize(("query", "first"), cases("npl_mcp/tools/search")["lines_of_sections"])
@@ -243,10 +228,9 @@ def test_nothing_is_found_only_if_a_word_is_nowhere(lines: Callable[..., list[st
     assert shown == ["no section has: kafka, terraform", "nothing found"]
 
 
-def test_other_kinds_come_in_groups(lines: Callable[..., list[str]], settings: Settings) -> None:
-    with_room = [("chat_create_room", {"name": "r", "members": ["ann"]})]
-    with_room.append(("chat_send_message", {"room_id": 1, "persona": "ann", "message": "A siphon leaks."}))
-    assert all(answer["success"] for answer in calls(settings, with_room))
+def test_other_kinds_come_in_groups(lines: Callable[..., list[str]], call: Call) -> None:
+    call.do("chat_create_room", name="r", members=["ann"])
+    call.do("chat_send_message", room_id=1, persona="ann", message="A siphon leaks.")
     shown = lines("siphon")
     assert shown[0].startswith("pumps.md:13  ")
     assert shown[1:] == ["messages 1:", "room 1 event 2  ann  A siphon leaks."]

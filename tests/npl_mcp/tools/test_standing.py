@@ -1,13 +1,13 @@
 """Copies, translations, versions and retired pages in answers and searches."""
 
 import shutil
+from functools import partial
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, Connect, cases, with_client
+from tests.conftest import Call, Connect, cases
 
 COPY = (
     "### Keep mode\n\nIn this mode the store keeps each file after its upload to the cloud, up to port {}.\n"
@@ -105,24 +105,16 @@ def test_what_stands_behind_is_named(folder: Call, question: str, first: str, be
     assert behind in [row.get("note", "") for row in hits] or not behind
 
 
-def test_marks_name_standing_and_copies(folder: Call, settings: Settings) -> None:
+def test_marks_name_standing_and_copies(folder: Call) -> None:
     folder("search", query="margin")
-    asked = [
-        {"context": "What is margin?", "file": "margin-old.md", "format": "markdown"},
-        {"context": "keep mode upload to the cloud", "token_budget": 300, "format": "markdown"},
-    ]
-
-    async def ask(client: Client[Any]) -> list[str]:
-        return [
-            (await client.call_tool("npl_load_tailored", arguments)).content[0].text for arguments in asked
-        ]
-
-    retired, copied = with_client(settings, ask)
+    load = partial(folder.text, "npl_load_tailored", format="markdown")
+    retired = load(context="What is margin?", file="margin-old.md")
+    copied = load(context="keep mode upload to the cloud", token_budget=300)
     assert retired.startswith("<!-- margin-old.md # Margin 1 (deprecated) -->")
     assert "(also in 3 files, cmd/" in copied
 
 
-def test_the_outline_names_the_status(folder: Call, settings: Settings) -> None:
+def test_the_outline_names_the_status(folder: Call) -> None:
     """The status stands after the name of a retired document, as in answers."""
     nodes = folder("npl_section_index", format="json", token_budget=0)["data"]["sections"]
     assert {node["name"]: node["status"] for node in nodes if "status" in node} == {
@@ -130,16 +122,8 @@ def test_the_outline_names_the_status(folder: Call, settings: Settings) -> None:
     }
     assert folder("npl_section_index", file="margin-old.md")["data"]["status"] == "deprecated"
     assert folder("documents_look", file="margin-old.md")["data"]["file"]["status"] == "deprecated"
-
-    async def ask(client: Client[Any]) -> list[str]:
-        asked: list[dict[str, Any]] = [{}, {"file": "margin-old.md"}]
-        answers = [
-            await client.call_tool("npl_section_index", {**arguments, "format": "markdown"})
-            for arguments in asked
-        ]
-        return [answer.content[0].text for answer in answers]
-
-    whole, single = with_client(settings, ask)
+    outline = partial(folder.text, "npl_section_index", format="markdown")
+    whole, single = outline(), outline(file="margin-old.md")
     assert "margin-old.md (deprecated)\n" in whole
     assert "; deprecated; lines tokens" in single or single.startswith("deprecated; lines tokens")
 

@@ -2,16 +2,16 @@
 
 import logging
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.aliases import ALIASES, Alias, usable_aliases
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import Call, by_name, calls, case_text, envelope, with_client
+from tests.conftest import Call, Connect, by_name, case_text, envelope
 
 # The migration map of the requirement: every tool the predecessor had.
 MIGRATION = case_text("texts/old-names.txt")
@@ -57,25 +57,15 @@ def test_new_names_are_what_model_providers_take() -> None:
         ("s", "npl_load_style", "commit-message"),
     ],
 )
-def test_npl_load_goes_to_the_tool_of_its_kind(settings: Settings, kind: str, tool: str, items: str) -> None:
+def test_npl_load_goes_to_the_tool_of_its_kind(call: Call, kind: str, tool: str, items: str) -> None:
     """The new tool answers, envelope and all, and gets ``skip``."""
-    old, new, skipped = calls(
-        settings,
-        [
-            ("npl_load", {"resource_type": kind, "items": items}),
-            (tool, {"items": items}),
-            ("npl_load", {"resource_type": kind, "items": items, "skip": items}),
-        ],
-    )
-    assert old == new
-    assert old["data"]["loaded_items"] == [items]
-    assert skipped["data"]["skipped"] == [items]
+    old = call.do("npl_load", resource_type=kind, items=items)
+    assert old == call.do(tool, items=items)
+    assert old["loaded_items"] == [items]
+    assert call.do("npl_load", resource_type=kind, items=items, skip=items)["skipped"] == [items]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["x", "C", " ", ["c"], {}, 0, False],
-)
+@pytest.mark.parametrize("kind", ["x", "C", " ", ["c"], {}, 0, False])
 def test_another_kind_is_refused(call: Call, kind: object) -> None:
     answer = call("npl_load", resource_type=kind, items="syntax")
     assert answer["error_code"] == "INVALID_PARAMETER"
@@ -107,10 +97,10 @@ def test_other_arguments_are_checked_as_those_of_the_new_name(
     assert text in answer["error"]
 
 
-def test_the_first_use_of_an_old_name_is_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    request = ("list_sessions", {})
+def test_the_first_use_of_an_old_name_is_told(call: Call, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "npl_mcp.server.server"):
-        calls(settings, [request, request, ("session_list", {})])
+        for name in ("list_sessions", "list_sessions", "session_list"):
+            call.do(name)
     told = [
         (record.levelname, record.getMessage())
         for record in caplog.records
@@ -150,34 +140,27 @@ def test_npl_load_is_listed_with_its_own_parameters(settings: Settings) -> None:
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("exact", [False, True])
 def test_both_names_are_accepted_whichever_is_listed(
-    settings: Settings, exact: bool, structured: bool
+    settings: Settings, connect: Connect, exact: bool, structured: bool
 ) -> None:
-    async def ask(client: Client[Any]) -> list[Any]:
-        await client.list_tools()
-        return [
-            await client.call_tool("npl_load", {"resource_type": "c", "items": "syntax"}),
-            await client.call_tool("npl_load_components", {"items": "syntax"}),
-        ]
-
-    old, new = with_client(settings, ask, exact_names=exact, structured=structured)
+    call = connect(replace(settings, exact_names=exact, structured=structured))
+    old = call.result("npl_load", resource_type="c", items="syntax")
+    new = call.result("npl_load_components", items="syntax")
     assert envelope(old) == envelope(new)
     assert old.structured_content == new.structured_content == (envelope(new) if structured else None)
 
 
 @pytest.mark.parametrize(("exact", "nearest"), [(False, "npl_load_meta"), (True, "npl_load")])
-def test_a_name_like_an_old_one_gets_the_new_name(settings: Settings, exact: bool, nearest: str) -> None:
-
-    async def ask(client: Client[Any]) -> list[str]:
-        answer = envelope(await client.call_tool("npl_laod", {}, raise_on_error=False))
-        assert answer["error_code"] == "NOT_FOUND"
-        return str(answer["error"]).partition("near: ")[2].split(", ")
-
-    near = with_client(settings, ask, exact_names=exact)
+def test_a_name_like_an_old_one_gets_the_new_name(
+    settings: Settings, connect: Connect, exact: bool, nearest: str
+) -> None:
+    code, text = connect(replace(settings, exact_names=exact)).refused("npl_laod")
+    assert code == "NOT_FOUND"
+    near = text.partition("near: ")[2].split(", ")
     assert near[0] == nearest
     assert set(near) <= {spec.name for spec in listed_tools()} | {"npl_load"}
 
 
-def test_a_name_like_none_gets_all_that_are_listed(settings: Settings) -> None:
-    error = calls(settings, [("zzzzzz", {})])[0]["error"]
+def test_a_name_like_none_gets_all_that_are_listed(call: Call) -> None:
+    error = call.refused("zzzzzz")[1]
     assert [error.count(f" {name}") for name in ("dump_files", "git_tree,", "npl_section_index")] == [1, 1, 1]
     assert "npl_load," not in error

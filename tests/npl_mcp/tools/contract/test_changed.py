@@ -13,7 +13,7 @@ from npl_index import estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import add_token
 from tests import engines
-from tests.conftest import Call, Connect, with_client
+from tests.conftest import Call, Connect
 from tests.npl_mcp.http.http_server import Running, call, serving
 
 READ: dict[str, Any] = {"selectors": ["guide > ## Pruning"]}
@@ -38,19 +38,12 @@ NEXT: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", NEXT)
 @pytest.mark.parametrize("form", ["json", "markdown"])
-def test_the_next_answer_tells_a_change_once(
-    settings: Settings, docs: Path, connect: Connect, case: str, form: str
-) -> None:
+def test_the_next_answer_tells_a_change_once(docs: Path, call: Call, case: str, form: str) -> None:
     """Any next call tells it, with the current text."""
     tool, arguments = NEXT[case]
-
-    async def ask(client: Any) -> list[str]:
-        answers = [await client.call_tool("npl_load_tailored", READ)]
-        edit(docs)
-        answers += [await client.call_tool(tool, {**arguments, "format": form}) for _ in range(2)]
-        return [answer.content[0].text for answer in answers]
-
-    first, told, again = with_client(settings, ask)
+    first = call.text("npl_load_tailored", **READ)
+    edit(docs)
+    told, again = (call.text(tool, **arguments, format=form) for _ in range(2))
     assert "changed" not in first + again
     if form == "json":
         assert json.loads(told)["data"]["changed"] == [TOLD]

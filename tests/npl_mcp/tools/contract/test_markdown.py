@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +16,7 @@ from npl_index import estimator
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import cases, with_client
+from tests.conftest import Connect, cases
 
 TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3,6}Z")
 OWN_FORM = {
@@ -161,20 +160,16 @@ def reads_back(fields: dict[str, Any]) -> bool:
 
 
 @pytest.mark.thorough
-def test_every_listed_tool_answers_in_markdown(tmp_path: Path) -> None:
+def test_every_listed_tool_answers_in_markdown(tmp_path: Path, connect: Connect) -> None:
     made: dict[str, dict[str, str]] = {}
     for form in ("json", "markdown"):
         # Paths and times stand in answers; they are as long in both forms.
         work = tmp_path / form.ljust(8, "_")
         prepare(work / "work")
-
-        async def ask(client: Client[Any], form: str = form) -> None:
-            for spec in listed_tools():
-                answer = await client.call_tool(spec.name, spec.example)
-                made.setdefault(spec.name, {})[form] = answer.content[0].text
-
         place = {"cwd": work / "work", "home": work, "system": work / "none", "data_dir": work / "data"}
-        with_client(Settings(**place, warm_up=False), ask, format=form)
+        call = connect(Settings(**place, warm_up=False, format=form))
+        for spec in listed_tools():
+            made.setdefault(spec.name, {})[form] = call.text(spec.name, **spec.example)
     count = estimator().count
     assert len(made) == len(listed_tools())
     for name, forms in made.items():
@@ -244,23 +239,14 @@ def test_the_form(data: object, expected: str) -> None:
     assert as_markdown(data) == expected
 
 
-def test_who_asks_gets_what_was_asked_for(settings: Settings) -> None:
+def test_a_caller_gets_the_form_that_it_asks_for(settings: Settings, connect: Connect) -> None:
     """The server's form is for calls without a form; failures are the envelope."""
-
-    async def ask(client: Client[Any]) -> None:
-        for asked, kind in (({}, "# syntax"), ({"format": "json"}, '{"success":true')):
-            answer = await client.call_tool("npl_load_components", {"items": "syntax", **asked})
-            assert answer.content[0].text.startswith(kind)
-        answer = await client.call_tool("session_list", {})
-        assert answer.content[0].text == "items: none\ntotal: 0\nlimit: 20\noffset: 0"
-        failed = await client.call_tool("session_get", {"session_id": "x"}, raise_on_error=False)
-        assert json.loads(failed.content[0].text)["error_code"] == "SESSION_NOT_FOUND"
-
-    with_client(settings, ask, format="markdown")
-
-    async def structured(client: Client[Any]) -> None:
-        answer = await client.call_tool("session_list", {})
-        assert answer.structured_content["data"]["total"] == 0
-        assert answer.content[0].text.startswith("items: none\n")
-
-    with_client(replace(settings, structured=True), structured, format="markdown")
+    usual = replace(settings, format="markdown")
+    call = connect(usual)
+    assert call.text("npl_load_components", items="syntax").startswith("# syntax")
+    assert call.text("npl_load_components", items="syntax", format="json").startswith('{"success":true')
+    assert call.text("session_list") == "items: none\ntotal: 0\nlimit: 20\noffset: 0"
+    assert call.refused("session_get", session_id="x")[0] == "SESSION_NOT_FOUND"
+    answer = connect(replace(usual, structured=True)).result("session_list")
+    assert answer.structured_content["data"]["total"] == 0
+    assert answer.content[0].text.startswith("items: none\n")
