@@ -23,6 +23,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.server.startup import lasting
 from tests import engines, warm
+from tests.folders import fill
 
 THOROUGH = "NPL_THOROUGH" in os.environ
 """Whether all cases and 300 examples of a property are tried, as in CI, instead of a part and 10."""
@@ -136,15 +137,12 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
     """A root with a few documents."""
-    root = tmp_path / "docs"
-    root.mkdir()
-    (root / "guide.md").write_text(GUIDE, encoding="utf-8")
-    (root / "plants").mkdir()
-    (root / "plants" / "roses.md").write_text(
-        "# Roses\n\n## Pruning\n\nCut above an outward bud.\n", encoding="utf-8"
-    )
-    (root / "plants" / "beans.md").write_text("# Beans\n\n## Sowing\n\nSow beans in May.\n", encoding="utf-8")
-    return root
+    files = {
+        "guide.md": GUIDE,
+        "plants/roses.md": "# Roses\n\n## Pruning\n\nCut above an outward bud.\n",
+        "plants/beans.md": "# Beans\n\n## Sowing\n\nSow beans in May.\n",
+    }
+    return fill(tmp_path / "docs", files)
 
 
 @pytest.fixture

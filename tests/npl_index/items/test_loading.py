@@ -28,17 +28,9 @@ from npl_index.items.loading import (
 from npl_index.library.catalog import Root, places
 from npl_index.library.documents import Library, Limits
 from tests.conftest import case_text, cases
+from tests.folders import fill
 
 CASES = cases("loading/cases")
-
-
-def write(folder: Path, files: Mapping[str, str]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-    return folder
 
 
 def named(case: object) -> str:
@@ -49,7 +41,7 @@ def library_at(
     base: Path, files: Mapping[str, str] | None = None, limits: Limits | None = None, **settings: str
 ) -> Library:
     """A library with a project in ``work``, a user in ``home`` and a bundled corpus in ``corpus``."""
-    work = write(base / "work", files or {})
+    work = fill(base / "work", files or {})
     catalog = places(
         cwd=work, home=base / "home", system=base / "system", bundled=base / "corpus", **settings
     )
@@ -58,8 +50,8 @@ def library_at(
 
 def library_for(case: Mapping[str, Any], base: Path) -> Library:
     """The library of a case: the three trees of the case file, or two of them."""
-    write(base / "home", CASES["trees"]["home"])
-    environment = write(base / "environment", CASES["trees"]["environment"])
+    fill(base / "home", CASES["trees"]["home"])
+    environment = fill(base / "environment", CASES["trees"]["environment"])
     npl_home = environment if case.get("environment") else base / "nonexistent"
     return library_at(
         base, CASES["trees"]["work"], theme=case.get("theme", "default"), npl_home=str(npl_home)
@@ -100,8 +92,8 @@ def test_the_bundled_corpus_comes_last(tmp_path: Path) -> None:
         "prompts/p.md": "",
         "npl.md": "core",
     }
-    write(tmp_path / "corpus", files)
-    write(tmp_path / "system", {"npl/b.md": ""})
+    fill(tmp_path / "corpus", files)
+    fill(tmp_path / "system", {"npl/b.md": ""})
     library = library_at(tmp_path)
     assert [(item.name, item.root) for item in load(library, "c", "*").items] == [
         ("a", "bundled"),
@@ -157,7 +149,7 @@ def test_a_digest_tells_texts_apart(tmp_path: Path) -> None:
 def test_items_that_cannot_be_loaded(tmp_path: Path, items: str, error: type[Exception]) -> None:
     """A path out of the roots, an unreadable text and an invalid name are different errors."""
     library = library_at(tmp_path, {".npl/npl/folder.md/x.md": ""})
-    write(tmp_path, {"secret.md": "secret", "evil/s.md": "secret"})
+    fill(tmp_path, {"secret.md": "secret", "evil/s.md": "secret"})
     folder = tmp_path / "work" / ".npl" / "npl"
     (folder / "out.md").symlink_to(tmp_path / "secret.md")
     (folder / "outdir").symlink_to(tmp_path / "evil")
@@ -318,7 +310,7 @@ def test_prints_what_the_predecessor_printed(case: dict[str, Any], tmp_path: Pat
         RECORDED["fixtures"][tree] if isinstance(tree, str) else tree
         for tree in (case["fixture"], case["home_fixture"])
     )
-    write(tmp_path / "home", home)
+    fill(tmp_path / "home", home)
     settings = {name.lower().replace("npl_theme", "theme"): value for name, value in case["env"].items()}
     text = printed(library_at(tmp_path, work, **settings), case["argv"])
     for pattern, mask in MASKS:

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -26,16 +26,9 @@ from npl_index.library.documents import Document, DocumentFile, DocumentRef, Lib
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import skipped_text
 from tests.conftest import cases
+from tests.folders import fill
 
 SECRET = "not for you"
-
-
-def write(folder: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder
 
 
 def library_of(*roots: Path, limits: Limits | None = None, **environment: str) -> Library:
@@ -55,8 +48,8 @@ def read(library: Library, file: str) -> Document:
 
 def build_hostile(base: Path) -> Library:
     """A root with everything that has fooled file servers, among neighbours it must not reach."""
-    root = write(base / "prompts", {"sub/ok.md": "fine", "top.md": "fine", "notes.txt": SECRET})
-    write(base, {"secret.md": SECRET, "prompts-evil/s.md": SECRET, "x.md": SECRET})
+    root = fill(base / "prompts", {"sub/ok.md": "fine", "top.md": "fine", "notes.txt": SECRET})
+    fill(base, {"secret.md": SECRET, "prompts-evil/s.md": SECRET, "x.md": SECRET})
     (root / "out.md").symlink_to(base / "secret.md")
     (root / "outdir").symlink_to(base / "prompts-evil")
     (root / "zero.md").symlink_to("/dev/zero")
@@ -202,8 +195,8 @@ def flipping(change: Callable[[int], None]) -> Iterator[None]:
 
 def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
     """However often a file and a link out of the root change places, the link's target is never read."""
-    root = write(tmp_path / "root", {"race.md": "fine"})
-    write(tmp_path, {"secret.md": SECRET})
+    root = fill(tmp_path / "root", {"race.md": "fine"})
+    fill(tmp_path, {"secret.md": SECRET})
     library = library_of(root)
     (files,) = library.find(DocumentRef("race.md"))
 
@@ -230,8 +223,8 @@ def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
     """A folder on the way to a file is not entered through a link either."""
-    root = write(tmp_path / "root", {"sub/a.md": "fine"})
-    write(tmp_path, {"evil/a.md": SECRET})
+    root = fill(tmp_path / "root", {"sub/a.md": "fine"})
+    fill(tmp_path, {"evil/a.md": SECRET})
     library = library_of(root)
     (files,) = library.find(DocumentRef("sub/a.md"))
     (root / "sub").rename(root / "moved")
@@ -324,7 +317,7 @@ def test_files_are_opened_by_path_where_folders_cannot_be_opened(
 
 def test_a_document_says_what_it_is(tmp_path: Path) -> None:
     """A document carries name, path, bytes, digest and the state of the file it belongs to."""
-    root = write(tmp_path / "root", {"a/m1.persona.md": "# Ü\n"})
+    root = fill(tmp_path / "root", {"a/m1.persona.md": "# Ü\n"})
     document = read(library_of(root), "a/m1.persona.md")
     assert (document.name, document.path) == ("m1.persona", "a/m1.persona.md")
     assert document.data == "# Ü\n".encode()
@@ -392,7 +385,7 @@ FORMS = [
 @pytest.mark.parametrize(("file", "expected"), FORMS, ids=[file for file, _ in FORMS])
 def test_forms_of_file(tmp_path: Path, file: str, expected: list[str]) -> None:
     """A file is named by path, with or without suffix, as a folder, by a pattern or as an item."""
-    assert paths(library_of(write(tmp_path, FOREST)), file) == expected
+    assert paths(library_of(fill(tmp_path, FOREST)), file) == expected
 
 
 # An item has no absolute name.
@@ -403,7 +396,7 @@ ABSOLUTE = [form for form in FORMS if form[0] not in ("syntax", "syntax.fill-in"
 
 @pytest.mark.parametrize(("file", "expected"), ABSOLUTE, ids=[file for file, _ in ABSOLUTE])
 def test_absolute_forms_of_file(tmp_path: Path, file: str, expected: list[str]) -> None:
-    assert paths(library_of(write(tmp_path, FOREST)), f"{tmp_path}/{file}") == expected
+    assert paths(library_of(fill(tmp_path, FOREST)), f"{tmp_path}/{file}") == expected
 
 
 @pytest.mark.parametrize(
@@ -423,7 +416,7 @@ def test_absolute_forms_of_file(tmp_path: Path, file: str, expected: list[str]) 
 def test_sets_are_told_from_single_files(tmp_path: Path, file: str, is_set: bool) -> None:
     """A folder or a pattern is a set even if it holds one file; what only looks like one is a file."""
     odd = {"docs/what? [x].md": "odd", "docs/{a,b} as such.md": "odd"}
-    library = library_of(write(tmp_path, {**FOREST, **odd}))
+    library = library_of(fill(tmp_path, {**FOREST, **odd}))
     assert library.is_set(DocumentRef(file)) is is_set
     assert library.is_set(DocumentRef(kind="component", item="synt*"))
     assert not library.is_set(DocumentRef(kind="component", item="syntax"))
@@ -432,8 +425,8 @@ def test_sets_are_told_from_single_files(tmp_path: Path, file: str, is_set: bool
 
 def test_links_inside_lead_to_their_file(tmp_path: Path) -> None:
     """A link whose target lies under a root is another name for it: the target is what is found, once."""
-    root = write(tmp_path / "root", {"real/a.md": "fine"})
-    other = write(tmp_path / "other", {"b.md": "fine"})
+    root = fill(tmp_path / "root", {"real/a.md": "fine"})
+    other = fill(tmp_path / "other", {"b.md": "fine"})
     (root / "link.md").symlink_to(root / "real" / "a.md")
     (root / "real" / "again").symlink_to(root / "real")
     (root / "shared").symlink_to(other)
@@ -454,7 +447,7 @@ def test_links_out_are_left_out_of_folders(hostile: Library) -> None:
 
 def test_a_root_may_be_a_link(tmp_path: Path) -> None:
     """A root that is given through a link serves relative paths and both spellings of absolute ones."""
-    real = write(tmp_path / "real", {"a.md": "fine"})
+    real = fill(tmp_path / "real", {"a.md": "fine"})
     (tmp_path / "link").symlink_to(real)
     library = library_of(tmp_path / "link")
     for file in ("a.md", str(tmp_path / "link" / "a.md"), str(real / "a.md")):
@@ -462,14 +455,14 @@ def test_a_root_may_be_a_link(tmp_path: Path) -> None:
 
 
 def test_names_that_cannot_be_shown_are_left_out(tmp_path: Path) -> None:
-    write(tmp_path, {"a\nb.md": "", "c.md": ""})
+    fill(tmp_path, {"a\nb.md": "", "c.md": ""})
     assert paths(library_of(tmp_path), ".") == ["c.md"]
 
 
 def test_first_root_wins(tmp_path: Path) -> None:
     """Of equal paths the one below the first root is found; the second root fills the gaps."""
-    first = write(tmp_path / "one", {"a.md": "1"})
-    two = write(tmp_path / "two", {"a.md": "2", "b.md": "2", "more/c.md": "2"})
+    first = fill(tmp_path / "one", {"a.md": "1"})
+    two = fill(tmp_path / "two", {"a.md": "2", "b.md": "2", "more/c.md": "2"})
     library = library_of(first, two)
     assert read(library, "a.md").data == b"1"
     assert read(library, "b.md").data == b"2"
@@ -479,7 +472,7 @@ def test_first_root_wins(tmp_path: Path) -> None:
 
 def test_a_file_is_the_same_however_it_is_found(tmp_path: Path) -> None:
     """One file found by path, as an item and through a nested root has one root, path and fingerprint."""
-    write(tmp_path, FOREST)
+    fill(tmp_path, FOREST)
     library = library_of(tmp_path, tmp_path / ".npl")
     by_path = library.find(DocumentRef(".npl/npl/syntax.md"))[0]
     by_item = library.find(DocumentRef(kind="component", item="syntax"))[0]
@@ -491,7 +484,7 @@ def test_a_file_is_the_same_however_it_is_found(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_shown_can_be_asked_for(tmp_path: Path) -> None:
-    library = library_of(write(tmp_path, FOREST))
+    library = library_of(fill(tmp_path, FOREST))
     everything = library.find(DocumentRef("."))
     assert [library.find(DocumentRef(file.path)) for file in everything] == [(file,) for file in everything]
 
@@ -506,7 +499,7 @@ def test_a_path_that_is_shown_can_be_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_limits_are_kept(tmp_path: Path, limits: Limits, file: str) -> None:
-    write(tmp_path, {**FOREST, "readme.md": "four"})
+    fill(tmp_path, {**FOREST, "readme.md": "four"})
     library = library_of(tmp_path, limits=limits)
     with pytest.raises(DocumentTooLargeError):
         read(library, file)
@@ -517,7 +510,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     deep = "/".join("d" * 40)
     names = ("a.qmd", "b.Rmd", "c.rst", "sub/d.RST", "e.txt", "tab\t.md", f"{deep}/f.md", "g.png")
     names += ("lib:docs.md", "artifact:1.md", "sub/cr:X.md", "cr:Y/h.md")
-    library = library_of(write(tmp_path, dict.fromkeys((f"docs/{name}" for name in names), "text")))
+    library = library_of(fill(tmp_path, dict.fromkeys((f"docs/{name}" for name in names), "text")))
     skipped: Counter[str] = Counter()
     served = {
         path
@@ -531,7 +524,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["lib:t.md", "cr:Y/h.md"])
 def test_a_link_gives_no_document_the_address_of_another(tmp_path: Path, target: str) -> None:
-    write(tmp_path, {target: "text", "other.md": "text"})
+    fill(tmp_path, {target: "text", "other.md": "text"})
     link = tmp_path / "linked"
     link.with_suffix(".md").symlink_to(tmp_path / target)
     link.symlink_to((tmp_path / target).parent)
@@ -542,7 +535,7 @@ def test_a_link_gives_no_document_the_address_of_another(tmp_path: Path, target:
 
 
 def test_the_number_of_items_is_limited(tmp_path: Path) -> None:
-    library = library_of(write(tmp_path, FOREST), limits=Limits(max_files=1))
+    library = library_of(fill(tmp_path, FOREST), limits=Limits(max_files=1))
     assert library.find(DocumentRef(kind="component", item="syntax"))
     with pytest.raises(DocumentTooLargeError):
         library.find(DocumentRef(kind="component", item="**"))
@@ -550,7 +543,7 @@ def test_the_number_of_items_is_limited(tmp_path: Path) -> None:
 
 def test_near_names_in_a_large_folder(tmp_path: Path) -> None:
     """A wrong name is not found, and the search for near names ends."""
-    write(tmp_path, {f"folder{number:04}/x.txt": "" for number in range(1200)})
+    fill(tmp_path, {f"folder{number:04}/x.txt": "" for number in range(1200)})
     with pytest.raises(DocumentNotFoundError):
         library_of(tmp_path).find(DocumentRef("nothing"))
 
@@ -566,7 +559,7 @@ def test_near_names_in_a_large_folder(tmp_path: Path) -> None:
 )
 def test_near_names_are_offered(tmp_path: Path, file: str, near: str) -> None:
     with pytest.raises(DocumentNotFoundError) as raised:
-        library_of(write(tmp_path, FOREST)).find(DocumentRef(file))
+        library_of(fill(tmp_path, FOREST)).find(DocumentRef(file))
     assert near in raised.value.near
     assert len(raised.value.near) <= 5
 
@@ -593,7 +586,7 @@ def test_references_that_contradict_themselves(
 
 
 def test_kinds_are_checked(tmp_path: Path) -> None:
-    library = library_of(write(tmp_path, FOREST))
+    library = library_of(fill(tmp_path, FOREST))
     with pytest.raises(InvalidRequestError, match="component, meta, style"):
         library.find(DocumentRef(kind="nonsense", item="a"))
     with pytest.raises(InvalidRequestError, match="has no sections"):
@@ -602,18 +595,18 @@ def test_kinds_are_checked(tmp_path: Path) -> None:
 
 def test_item_patterns_give_sets(tmp_path: Path) -> None:
     """An item may be a pattern; the short name of a kind is as good as its name."""
-    library = library_of(write(tmp_path, FOREST))
+    library = library_of(fill(tmp_path, FOREST))
     files = library.find(DocumentRef(kind="c", item="**"))
     assert [file.item for file in files] == ["syntax", "syntax.fill-in"]
 
 
 def test_the_core_reference_is_the_default(tmp_path: Path) -> None:
     """Without arguments the document is the first npl.md of environment, project and working directory."""
-    library = library_of(write(tmp_path / "work", {"npl.md": "mine"}), npl_home=str(tmp_path / "home"))
+    library = library_of(fill(tmp_path / "work", {"npl.md": "mine"}), npl_home=str(tmp_path / "home"))
     assert library.read(library.find(DocumentRef())[0]).data == b"mine"
-    write(tmp_path / "work", {".npl/npl.md": "the project's"})
+    fill(tmp_path / "work", {".npl/npl.md": "the project's"})
     assert library.read(library.find(DocumentRef())[0]).data == b"the project's"
-    write(tmp_path / "home", {"npl.md": "the environment's"})
+    fill(tmp_path / "home", {"npl.md": "the environment's"})
     assert library.read(library.find(DocumentRef())[0]).data == b"the environment's"
 
 
@@ -625,6 +618,6 @@ def test_without_a_core_reference(tmp_path: Path) -> None:
 
 def test_a_found_file_knows_its_place(tmp_path: Path) -> None:
     """It has a root, a path and a name, and nothing else."""
-    (file,) = library_of(write(tmp_path / "r", {"a/b.c.md": ""})).find(DocumentRef("a/b.c.md"))
+    (file,) = library_of(fill(tmp_path / "r", {"a/b.c.md": ""})).find(DocumentRef("a/b.c.md"))
     assert file == DocumentFile(Root(str((tmp_path / "r").resolve()), "r"), "a/b.c.md", "r")
     assert file.name == "b.c"

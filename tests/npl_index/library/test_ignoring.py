@@ -14,6 +14,7 @@ from npl_index.library.documents import DocumentRef, Library
 from npl_index.library.fingerprints import FINE_GRANULARITY_NS
 from npl_index.library.ignoring import MAX_BYTES, MAX_RULES, Ignoring
 from tests.conftest import cases
+from tests.folders import fill
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "cases" / "gitignore.json").read_text(encoding="utf-8")
@@ -22,9 +23,7 @@ CASES: list[dict[str, Any]] = json.loads(
 
 
 def put(root: Path, *names: str) -> None:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("# T\n")
+    fill(root, dict.fromkeys(names, "# T\n"))
 
 
 def library(root: Path, *exclude: str, npl: str = "", gitignore: bool = True) -> Library:

@@ -15,6 +15,7 @@ from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import case_text
+from tests.folders import fill
 from tests.npl_mcp.documents.change_requests import make_project
 
 NASTY = (
@@ -63,10 +64,7 @@ FILE_MARK = re.compile(r"<!-- .* -->\n\n")
 @pytest.fixture
 def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
     """A root of files with hard names and headings, an artifact of each kind of text, a change request."""
-    for name, text in FILES.items():
-        path = docs / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    fill(docs, FILES)
     make_project(tmp_path / "work")
     with closing(App(settings)) as app:
         for name in ("plan", "oil .5 cut"):

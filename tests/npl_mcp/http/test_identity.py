@@ -23,6 +23,7 @@ from npl_mcp.tools.access import NEEDS
 from npl_mcp.tools.domains import domain_of, tool_named
 from tests import engines
 from tests.conftest import cases
+from tests.folders import fill
 from tests.npl_mcp.http.http_server import JSON, Answer, Running, call, mcp, request, serving
 from tests.until import until
 
@@ -76,20 +77,18 @@ class Site:
 def tree(folder: Path) -> None:
     """Make two roots with documents, a project with a change request, and templates each."""
     for name, code in (("docs", "DOC"), ("other", "OTH")):
-        root = folder / name
-        (root / "crs").mkdir(parents=True)
-        (root / f"{name}.md").write_text(f"# {name}\n\n## Water\n\nThe siphon of {name}.\n", encoding="utf-8")
-        (root / ".mdt-config.toml").write_text(CONFIG.format(code), encoding="utf-8")
-        (root / "crs" / f"{code}-001-siphon.md").write_text(CR.format(code), encoding="utf-8")
-    for place, name in (("home/.npl/npl", "homely"), ("work/.npl/npl", "here"), ("work", "lying")):
-        (folder / place).mkdir(parents=True, exist_ok=True)
-        (folder / place / f"{name}.md").write_text(f"# {name}\n\nOutside of all roots.\n", encoding="utf-8")
-    (folder / "other" / "prompts").mkdir()
-    (folder / "other" / "prompts" / "siphons.md").write_text("# Siphons\n\nClean them.\n", encoding="utf-8")
+        files = {
+            f"{name}.md": f"# {name}\n\n## Water\n\nThe siphon of {name}.\n",
+            ".mdt-config.toml": CONFIG.format(code),
+            f"crs/{code}-001-siphon.md": CR.format(code),
+        }
+        fill(folder / name, files)
+    for path in ("home/.npl/npl/homely.md", "work/.npl/npl/here.md", "work/lying.md"):
+        fill(folder, {path: f"# {Path(path).stem}\n\nOutside of all roots.\n"})
+    fill(folder / "other" / "prompts", {"siphons.md": "# Siphons\n\nClean them.\n"})
+    names = ("templates/spec_template.md", "agent_operating_procedure.md", "agent_context.md")
     reference = folder / "other" / "directive" / "reference"
-    for path in ("templates/spec_template.md", "agent_operating_procedure.md", "agent_context.md"):
-        (reference / path).parent.mkdir(parents=True, exist_ok=True)
-        (reference / path).write_text("# One\n\nKeep it short.\n", encoding="utf-8")
+    fill(reference, dict.fromkeys(names, "# One\n\nKeep it short.\n"))
 
 
 def who_there_is(folder: Path) -> dict[str, tuple[Permissions, bool]]:

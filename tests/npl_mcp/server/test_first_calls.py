@@ -26,6 +26,7 @@ from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import cases
+from tests.folders import fill
 
 pytestmark = pytest.mark.thorough
 
@@ -42,10 +43,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._kept = folder / "world", folder / "kept"
-        work = self._folder / "work"
-        for name, text in WORLD["files"].items():
-            (work / name).parent.mkdir(parents=True, exist_ok=True)
-            (work / name).write_text(text, encoding="utf-8")
+        work = fill(self._folder / "work", WORLD["files"])
         scaffold(work)
         subprocess.run(["git", "init", "--quiet"], cwd=work, check=True, capture_output=True, timeout=30)
         self._settings = Settings(

@@ -16,6 +16,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.introduction import ALSO, FIRST, ONLY_REFERENCE, introduction
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import with_client
+from tests.folders import fill
 
 
 def met(settings: Settings, **changes: Any) -> Any:
@@ -41,10 +42,8 @@ def test_what_is_not_served_is_counted(
 ) -> None:
     """The instructions and two commands count each file once, even if a root lies in another."""
     (root,) = settings.roots
-    for name in ("a.rst", "b.rst", "c.ipynb", "build/x.md", "build/in/y.md", "plants/local.md", "old.md"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("# T\n")
-    (root / ".gitignore").write_text("build/\nlocal.md\n")
+    names = ("a.rst", "b.rst", "c.ipynb", "build/x.md", "build/in/y.md", "plants/local.md", "old.md")
+    fill(root, {**dict.fromkeys(names, "# T\n"), ".gitignore": "build/\nlocal.md\n"})
     told = "2 .rst, 1 .ipynb, 1 left out by --exclude, 3 ignored by .gitignore; --no-gitignore"
     roots = (root, root / "plants")
     instructions = met(settings, roots=roots, exclude=("old.md",))[0]

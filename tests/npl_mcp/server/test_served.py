@@ -1,7 +1,6 @@
 """Descriptions of the served documents, in the greeting and in a map."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.introduction import MAX_ENTRIES
 from npl_mcp.server.primitives.document_resources import MAP
 from tests.conftest import every, with_client
+from tests.folders import fill
 
 COUNTER: TokenCounter = estimator("o200k_base")
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -24,13 +24,6 @@ PAGES = {
     "care/night.md": "# Nocturnal Quokka\n\n## Moonrise\n\n## Moonrise again\n\n## Wombats\n",
     "care/far.md": "# Usage\n\n## Wombats afar\n\n## Usage\n",
 }
-
-
-def made(folder: Path, pages: Mapping[str, str]) -> Path:
-    for path, text in pages.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
-    return folder
 
 
 async def greeting(client: Client[Any]) -> str:
@@ -49,7 +42,7 @@ def served(settings: Settings, **changes: Any) -> str:
 
 def test_a_greeting_names_roots_and_words_of_several_headings(settings: Settings, tmp_path: Path) -> None:
     """It leaves out ordinary words, code and words of a single document, and is stable."""
-    root = made(tmp_path / "animals", PAGES | {f"more/{n}.md": f"# Only{n}\n" for n in range(9)})
+    root = fill(tmp_path / "animals", PAGES | {f"more/{n}.md": f"# Only{n}\n" for n in range(9)})
     first = served(settings, roots=(root,))
     assert first == 'Served: 13 documents of "animals" about Quokka, Wombats.'
     assert served(settings, roots=(root,)) == first
@@ -72,7 +65,7 @@ def test_no_name_or_heading_leaves_its_quotes(settings: Settings, tmp_path: Path
     """Names of roots, folders and documents are quoted; headings come as sorted single words."""
     heading = " ".join(name.split("\n"))
     pages = {"a.md": f"# {heading}\n", "b.md": f"# {heading}\n\n# {ORDER}\n"}
-    root = made(tmp_path / name, pages | ({} if "\n" in name else {f"{name}/{name}.md": f"# {heading}\n"}))
+    root = fill(tmp_path / name, pages | ({} if "\n" in name else {f"{name}/{name}.md": f"# {heading}\n"}))
     told = with_client(settings, greeting, roots=(root,))
     drawn = with_client(settings, chart, roots=(root,))
     for text in (told, drawn):
@@ -91,7 +84,7 @@ def test_a_greeting_is_short(settings: Settings, tmp_path: Path) -> None:
     pages = {f"{n}.md": f"# {words}\n" for n in range(12)}
     many = [[f"{n}-{long}" for n in range(12)], [f"team-{n}-{'long' * 20}" for n in range(12)]]
     for names in (*many, list("abcdefghijkl")):
-        roots = tuple(made(tmp_path / name, pages) for name in names)
+        roots = tuple(fill(tmp_path / name, pages) for name in names)
         told = with_client(settings, greeting, roots=roots)
         assert COUNTER.count(told) * 1.04 <= 150
         assert re.search(r"Served: 144 documents of (\".*, )?\d+ more roots", told)
@@ -101,13 +94,13 @@ def test_a_greeting_is_short(settings: Settings, tmp_path: Path) -> None:
 
 def test_of_many_files_some_are_looked_at(settings: Settings, tmp_path: Path) -> None:
     """The number is rounded down, so that it stays the same."""
-    root = made(tmp_path / "many", {f"{n}.md": "# Quokka\n" for n in range(MAX_ENTRIES + 5)})
+    root = fill(tmp_path / "many", {f"{n}.md": "# Quokka\n" for n in range(MAX_ENTRIES + 5)})
     assert served(settings, roots=(root,)) == 'Served: over 1,000 documents of "many" about Quokka.'
 
 
 def test_a_map_names_documents_and_rare_words(settings: Settings, tmp_path: Path) -> None:
     """The map follows new, changed and removed files."""
-    root = made(tmp_path / "animals", PAGES)
+    root = fill(tmp_path / "animals", PAGES)
     assert with_client(settings, chart, roots=(root,)).splitlines() == [
         "4 documents for npl_load_tailored; in brackets words of headings",
         "",
@@ -117,7 +110,7 @@ def test_a_map_names_documents_and_rare_words(settings: Settings, tmp_path: Path
 
     async def changing(client: Client[Any]) -> tuple[str, str, str]:
         before = await chart(client)
-        made(root, {"care/new place.md": "# Burrow\n", "intro.md": "# Bandicoot\n"})
+        fill(root, {"care/new place.md": "# Burrow\n", "intro.md": "# Bandicoot\n"})
         after = await chart(client)
         (root / "care/new place.md").unlink()
         (root / "intro.md").write_text(PAGES["intro.md"], encoding="utf-8")
@@ -137,7 +130,7 @@ def test_a_map_has_a_thousand_tokens_and_counts_the_rest(
     pages = {
         f"area{n % folders:03}/page-{n:04}.md": f"# Topic {n}\n\n## Widget{n % 50}\n" for n in range(400)
     }
-    drawn = with_client(settings, chart, roots=(made(tmp_path / "many", pages),))
+    drawn = with_client(settings, chart, roots=(fill(tmp_path / "many", pages),))
     assert 700 < COUNTER.upper_bound(COUNTER.count(drawn)) <= 1_000
     lines = re.sub(r" \([^()]*\)", "", drawn).splitlines()[2:]
     entries = [entry for line in lines for entry in line.partition(": ")[2].split(", ")]

@@ -12,6 +12,7 @@ from npl_index import estimator
 from npl_index.choices import DEFAULT_BUDGET
 from npl_mcp.config.settings import Settings
 from tests.conftest import Call, Connect
+from tests.folders import fill
 
 GARDEN = {
     "trees.md": (
@@ -38,8 +39,7 @@ def garden(settings: Settings, docs: Path, connect: Connect) -> Call:
     """Calls of a server that serves four files on a garden and answers in the default size."""
     for path in docs.glob("**/*.md"):
         path.unlink()
-    for name, text in GARDEN.items():
-        (docs / name).write_text(text, encoding="utf-8")
+    fill(docs, GARDEN)
     return connect(replace(settings, token_budget=DEFAULT_BUDGET))
 
 

@@ -13,6 +13,7 @@ import pytest
 from npl_mcp.config.settings import Settings
 from npl_mcp.projects.directive import FALLBACK_PRIMER, SCAFFOLD, scaffold
 from tests.conftest import Call, by_name, calls, cases
+from tests.folders import fill
 
 PROCEDURE = "# Work\n\n**Do not write code** before approval.\n"
 FILES = {
@@ -41,16 +42,10 @@ directive_tdr_template    directive/tdr.template    directive/templates.tdr    t
 ROWS = [line.split() for line in NAMES.strip().splitlines()]
 
 
-def write(folder: Path, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text.encode())
-
-
 @pytest.fixture
 def work(settings: Settings) -> Path:
     """Make a project with a ``directive/`` folder, and a hidden folder next to it."""
-    write(settings.cwd, {**FILES, "directive-private/secret.txt": "LEAK"})
+    fill(settings.cwd, {**FILES, "directive-private/secret.txt": "LEAK"})
     return settings.cwd
 
 
@@ -85,7 +80,7 @@ def test_all_files_are_listed(call: Call, work: Path) -> None:
 def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path) -> None:
     """A link inside is listed; linked folders are not walked, so the walk ends."""
     folder = work / "directive"
-    write(folder, {".git/config": "x", "specs/20260101-a/picture.bin": "\0"})
+    fill(folder, {".git/config": "x", "specs/20260101-a/picture.bin": "\0"})
     (folder / "outside.txt").symlink_to(work / "directive-private" / "secret.txt")
     (folder / "dangling.md").symlink_to(folder / "nowhere.md")
     (folder / "context.md").symlink_to("reference/agent_context.md")
@@ -113,7 +108,7 @@ def test_a_file_is_read(call: Call, work: Path, path: str) -> None:
 def test_text_comes_back_byte_for_byte(call: Call, work: Path) -> None:
     """Line ends, a byte order mark, blank lines and a missing last line end stay."""
     text = "\ufeff# A\r\n\r\nb\rc\n\n\n堆  \t"
-    write(work, {"directive/specs/x.md": text})
+    fill(work, {"directive/specs/x.md": text})
     assert call("directive_file_get", path="specs/x.md")["data"]["content"] == text
 
 
@@ -173,14 +168,14 @@ def test_a_bundle(call: Call, work: Path, kind: str) -> None:
 )
 def test_the_primer(call: Call, work: Path, procedure: str, primer: str) -> None:
     """It is the first line that says when code may be written, or a default sentence."""
-    write(work, {"directive/reference/agent_operating_procedure.md": procedure})
+    fill(work, {"directive/reference/agent_operating_procedure.md": procedure})
     assert call("directive_spec_template")["data"]["primer"] == primer
 
 
 def test_a_missing_template_names_those_that_are_there(call: Call, work: Path) -> None:
     """The error has the missing path, and what adds it."""
     (work / "directive/reference/templates/spec_template.md").unlink()
-    write(work, {"directive/reference/templates/mine.md": "M"})
+    fill(work, {"directive/reference/templates/mine.md": "M"})
     answer = call("directive_spec_template")
     assert answer["error_code"] == "NOT_FOUND"
     assert answer["error"].startswith("Missing directive/reference/templates/spec_template.md")
@@ -206,14 +201,14 @@ def test_without_the_folder_each_tool_says_how_to_make_it(call: Call, tool: str)
 
 def test_the_first_root_with_the_folder_is_taken(settings: Settings, docs: Path, call: Call) -> None:
     """Given roots come before the working directory."""
-    write(settings.cwd, FILES)
-    write(docs, {"directive/mine.md": "M"})
+    fill(settings.cwd, FILES)
+    fill(docs, {"directive/mine.md": "M"})
     assert call("directive_files_list")["data"]["items"] == ["directive/mine.md"]
 
 
 def test_a_folder_that_is_a_link_out_is_refused(settings: Settings, call: Call, tmp_path: Path) -> None:
     """A link to a folder below a root is followed."""
-    write(tmp_path / "elsewhere", FILES)
+    fill(tmp_path / "elsewhere", FILES)
     (settings.cwd / "directive").symlink_to(tmp_path / "elsewhere" / "directive")
     answer = call("directive_files_list")
     assert answer["error_code"] == "PERMISSION_DENIED"
@@ -224,7 +219,7 @@ def test_a_folder_that_is_a_link_out_is_refused(settings: Settings, call: Call, 
 
 def test_the_older_layout_is_read(call: Call, settings: Settings) -> None:
     """Templates and procedure lie directly in the folder."""
-    write(settings.cwd, {path.replace("reference/", ""): text for path, text in FILES.items()})
+    fill(settings.cwd, {path.replace("reference/", ""): text for path, text in FILES.items()})
     data = call("directive_tdr_template")["data"]
     assert data["template"] == {"path": "directive/templates/tdr_template.md", "content": "TDR"}
     assert data["agentContext"]["path"] == "directive/agent_context.md"
@@ -260,7 +255,7 @@ def test_a_new_folder_works_at_once(settings: Settings, call: Call) -> None:
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     """Existing files, links and the older layout stay; missing files are added."""
     (tmp_path / "elsewhere.md").write_text("elsewhere")
-    write(
+    fill(
         tmp_path, {"directive/reference/agent_context.md": "MINE", "directive/templates/tdr_template.md": "T"}
     )
     (tmp_path / "directive/reference/templates").mkdir()

@@ -7,6 +7,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from tests.conftest import Call, Connect
+from tests.folders import fill
 
 FILES = {
     "plan.md": "---\ntype: Policy\ntags: money, year\nstatus: draft\n---\n# Plan\n\nThe margin planned.\n",
@@ -36,9 +37,7 @@ def filtered(settings: Settings, connect: Connect) -> Call:
     """Call tools of a server of these files."""
     (root,) = settings.roots
     shutil.rmtree(root)
-    root.mkdir()
-    for name, text in FILES.items():
-        (root / name).write_text(text)
+    fill(root, FILES)
     return connect(settings)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Call, case_text
+from tests.folders import fill
 
 SETTINGS = case_text("texts/settings.md")
 
@@ -18,17 +19,12 @@ def kettle(docs: Path) -> Path:
         f"## Note {n}\n\nOn tea number {n}: a kettle, a cup, the code of good tea and a new leaf to add.\n\n"
         for n in range(60)
     )
-    folder = docs / "kettle"
-    folder.mkdir()
-    (folder / "settings.md").write_text(SETTINGS, encoding="utf-8")
-    (folder / "guide.md").write_text(GUIDE.format(filler=filler), encoding="utf-8")
+    files = {"settings.md": SETTINGS, "guide.md": GUIDE.format(filler=filler)}
     for n in range(1, 9):
         name = f"qrst{n}uvw"
         text = f"# {name}\n\nAll about {name}: what {name} does.\n\n## Uses of {name}\n\nMany.\n"
-        (folder / f"part-{n}.md").write_text(
-            text if n != 5 else "# Parts\n\nAnd qrst5uvw.\n", encoding="utf-8"
-        )
-    return folder
+        files[f"part-{n}.md"] = text if n != 5 else "# Parts\n\nAnd qrst5uvw.\n"
+    return fill(docs / "kettle", files)
 
 
 def titles(answer: dict[str, Any]) -> list[str]:

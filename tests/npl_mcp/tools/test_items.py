@@ -1,7 +1,5 @@
 """The tools of the command line: whole items, agents, versions, notation."""
 
-from pathlib import Path
-
 import pytest
 
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
@@ -14,19 +12,13 @@ from npl_mcp.tools import items, survey
 from npl_mcp.tools.items import items_agent, items_load, items_raw
 from npl_mcp.tools.npl import npl_load_components
 from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
+from tests.folders import fill
 
 
 @pytest.fixture
 def files(settings: Settings) -> Files:
     """The files of a user without own prompts."""
     return Files(settings)
-
-
-def put(settings: Settings, path: str, text: bytes) -> Path:
-    file = settings.cwd / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(text)
-    return file
 
 
 def test_no_tool_of_the_command_line_is_listed() -> None:
@@ -53,8 +45,8 @@ def test_several_kinds_in_one_answer(files: Files) -> None:
 
 
 def test_one_bad_file_does_not_keep_the_others_back(settings: Settings) -> None:
-    put(settings, ".npl/npl/good.md", b"# Good\n")
-    put(settings, ".npl/npl/bad.md", b"\xff\xfe")
+    fill(settings.cwd, {".npl/npl/good.md": b"# Good\n"})
+    fill(settings.cwd, {".npl/npl/bad.md": b"\xff\xfe"})
     reply = items_load(Files(settings), [{"kind": "c", "items": "bad,good,../x"}])
     assert reply.content == "# good:\n# Good\n\n"
     assert len(reply.problems or ()) == 2
@@ -85,7 +77,7 @@ def test_one_item_as_it_is(files: Files) -> None:
 
 def test_agents_and_where_they_lie(settings: Settings) -> None:
     """Paths below the working directory are relative to it; texts come only on request."""
-    put(settings, ".npl/core/agents/mole.md", b"---\nmodel: opus\n---\n# Mole\n")
+    fill(settings.cwd, {".npl/core/agents/mole.md": b"---\nmodel: opus\n---\n# Mole\n"})
     reply = survey_agents(Files(settings), field="model:opus")
     assert [(agent.name, agent.location, agent.text) for agent in reply.agents] == [
         ("mole", ".npl/core/agents/mole.md", None)
@@ -134,7 +126,7 @@ WANTED = ("syntax.*", "*", "syntax", "own", "nosuch", "syntax,own,syn*")
 def test_tool_and_command_line_load_the_same(settings: Settings, work: str, wanted: str) -> None:
     """An exported worklog changes nothing, and both take a skip."""
     for path in OWN[work]:
-        put(settings, path, b"# Own\n")
+        fill(settings.cwd, {path: b"# Own\n"})
     before = both(settings, wanted)
     app = App(settings)
     with app.database.write() as tx:
@@ -167,5 +159,5 @@ def test_a_folder_made_while_a_server_runs_counts(settings: Settings) -> None:
     files = Files(settings)
     group = {"kind": "component", "items": "*"}
     assert len(items_load(files, [group]).items) > 5
-    put(settings, ".npl/npl/own.md", b"# Own\n")
+    fill(settings.cwd, {".npl/npl/own.md": b"# Own\n"})
     assert [item.name for item in items_load(files, [group]).items] == ["own"]

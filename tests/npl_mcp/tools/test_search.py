@@ -12,6 +12,7 @@ from npl_mcp.app.searching import KINDS, SNIPPET, snippet
 from npl_mcp.config.settings import Settings
 from tests import engines
 from tests.conftest import Call, Connect, cases
+from tests.folders import fill
 
 CR = "---\ncode: GRD-001\ntitle: Shears\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n# Shears\n\n"
 
@@ -200,11 +201,7 @@ PAGES = {
 @pytest.fixture
 def lines(settings: Settings, connect: Connect, tmp_path: Path) -> Callable[..., list[str]]:
     """Return the lines of an answer in Markdown over two pages."""
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    for name, text in PAGES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    over = connect(replace(settings, roots=(folder,), format="markdown"))
+    over = connect(replace(settings, roots=(fill(tmp_path / "pages", PAGES),), format="markdown"))
     return lambda query, **arguments: over.text("search", query=query, **arguments).splitlines()
 
 

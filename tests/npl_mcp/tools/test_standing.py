@@ -8,6 +8,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from tests.conftest import Call, Connect, cases
+from tests.folders import fill
 
 COPY = (
     "### Keep mode\n\nIn this mode the store keeps each file after its upload to the cloud, up to port {}.\n"
@@ -34,9 +35,7 @@ def folder(settings: Settings, connect: Connect) -> Call:
     """Call tools of a server of these pages."""
     (root,) = settings.roots
     shutil.rmtree(root)
-    for name, text in PAGES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+    fill(root, PAGES)
     return connect(settings)
 
 

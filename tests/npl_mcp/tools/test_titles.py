@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Call
+from tests.folders import fill
 
 CHAPTERS = "".join(
     f"## {name} a harbour\n\nA harbour has {name.lower()} harbour rules, harbour by harbour.\n\n"
@@ -27,11 +28,7 @@ PAGES = {
 
 @pytest.fixture
 def site(docs: Path) -> Path:
-    for name, text in PAGES.items():
-        path = docs / "site" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return docs / "site"
+    return fill(docs / "site", PAGES)
 
 
 QUESTIONS = [

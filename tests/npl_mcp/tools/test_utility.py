@@ -13,6 +13,7 @@ import pytest
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import utility
 from tests.conftest import Call, Connect, calls, cases
+from tests.folders import fill
 from tests.until import until
 
 FILES = {
@@ -47,12 +48,6 @@ def git(folder: Path, *arguments: str) -> None:
         capture_output=True,
         timeout=30,
     )
-
-
-def fill(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(text.encode())
 
 
 @pytest.fixture(scope="session")

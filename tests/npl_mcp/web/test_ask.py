@@ -13,6 +13,7 @@ import pytest
 from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.pages.ask import SCALE, ruler
+from tests.folders import fill
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 from tests.npl_mcp.web.browsing import Shown
 
@@ -24,13 +25,11 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of a folder that all see and of one that some do not."""
-    folder = tmp_path_factory.mktemp("ask")
-    for name, text in (
-        ("open/plums.md", "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n"),
-        ("shut/secret.md", "# Secret\n\n## Pruning plums\n\nThe secret of plums.\n"),
-    ):
-        (folder / name).parent.mkdir()
-        (folder / name).write_text(text, encoding="utf-8")
+    files = {
+        "open/plums.md": "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n",
+        "shut/secret.md": "# Secret\n\n## Pruning plums\n\nThe secret of plums.\n",
+    }
+    folder = fill(tmp_path_factory.mktemp("ask"), files)
     with serving(folder, "--root", str(folder / "open"), "--root", str(folder / "shut")) as running:
         yield running
 

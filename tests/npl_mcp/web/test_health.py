@@ -10,6 +10,7 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.browsing import health
 from npl_mcp.config.settings import Settings
+from tests.folders import fill
 from tests.npl_mcp.http.http_server import Running, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
@@ -46,11 +47,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("health")
-    docs = folder / "docs"
-    docs.mkdir()
-    for name, text in FILES.items():
-        (docs / name).parent.mkdir(parents=True, exist_ok=True)
-        (docs / name).write_text(text, encoding="utf-8")
+    docs = fill(folder / "docs", FILES)
     with serving(folder, "--root", str(docs), "--write") as running:
         yield running
 

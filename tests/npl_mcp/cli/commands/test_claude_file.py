@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.cli.commands.load import main
+from tests.folders import fill
 
 
 def prompt(name: str, version: str, text: str = "Text.") -> str:
@@ -27,9 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def place(folder: Path, prompts: Mapping[str, str]) -> None:
-    (folder / ".npl" / "prompts").mkdir(parents=True, exist_ok=True)
-    for name, text in prompts.items():
-        (folder / ".npl" / "prompts" / f"{name}.md").write_text(text, encoding="utf-8")
+    fill(folder / ".npl" / "prompts", {f"{name}.md": text for name, text in prompts.items()})
 
 
 def test_a_first_run_appends_the_usual_prompts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

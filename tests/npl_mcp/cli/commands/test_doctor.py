@@ -12,6 +12,7 @@ import pytest
 
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
+from tests.folders import fill
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -88,9 +89,8 @@ CLIENTS = {
 
 def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
     """Each client's own form is read, in the user's file or in the project's."""
-    for path, text in CLIENTS.values():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text.replace("PROJECT", str(tmp_path / "project")), encoding="utf-8")
+    project = str(tmp_path / "project")
+    fill(tmp_path, {path: text.replace("PROJECT", project) for path, text in CLIENTS.values()})
     by_name = findings(run("--write", "doctor", "--json"))
     assert by_name["write"]["text"] == "there is no root, so tools may not change files"
     assert "--root" in by_name["write"]["fix"]

@@ -15,6 +15,7 @@ import pytest
 
 from npl_mcp.cli.commands.load import main
 from tests.conftest import case_text
+from tests.folders import fill
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "load.json").read_text(encoding="utf-8"))
 RECORDED = json.loads(
@@ -41,15 +42,6 @@ class Ended:
 Run = Callable[..., Ended]
 
 
-def write(folder: Path, files: Mapping[str, str]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-    return folder
-
-
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command in this process, in the trees of the case file or in others."""
@@ -60,8 +52,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         work: Mapping[str, str] = CASES["trees"]["work"],
         home: Mapping[str, str] = CASES["trees"]["home"],
     ) -> Ended:
-        monkeypatch.chdir(write(tmp_path / "work", work))
-        monkeypatch.setenv("HOME", str(write(tmp_path / "home", home)))
+        monkeypatch.chdir(fill(tmp_path / "work", work))
+        monkeypatch.setenv("HOME", str(fill(tmp_path / "home", home)))
         for name, value in (env or {}).items():
             monkeypatch.setenv(name, value)
         code = main(list(words))
@@ -265,7 +257,7 @@ def command(*words: str) -> list[str]:
 
 def test_nobody_reads(tmp_path: Path) -> None:
     """A pipe closed by its reader ends the command silently, as it ends cat."""
-    write(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
+    fill(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as stdout:
@@ -278,7 +270,7 @@ def test_nobody_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_stops(unbuffered: str, tmp_path: Path) -> None:
     """A reader that stops early causes no message, for any buffering by Python."""
-    write(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
+    fill(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
     with subprocess.Popen(
         command("c", "big"),
         cwd=tmp_path,

@@ -8,6 +8,7 @@ import pytest
 
 from npl_mcp.cli.commands.load import main
 from tests.conftest import cases
+from tests.folders import fill
 
 BUILD = "# Build\n\n## Library mode\n\nBuild a library with one entry.\n\n## App mode\n\nBuild pages.\n"
 MANUAL = "# Manual\n\n## Library mode\n\nThe library of the manual.\n\n## Index cards\n\nOne for each book.\n"
@@ -18,16 +19,14 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command in a project with another folder next to it; return exit code, output and messages."""
-    for name, text in (
-        ("work/docs/guide/build.md", BUILD),
-        ("work/a, b.md", "# Comma\n\n## Library shelf\n\nOak.\n"),
-        ("beside/manual.md", MANUAL),
-        ("beside/deep/more.md", "# More\n\n## Library card\n\nBring your card.\n"),
-        ("empty/notes.txt", ""),
-    ):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    files = {
+        "work/docs/guide/build.md": BUILD,
+        "work/a, b.md": "# Comma\n\n## Library shelf\n\nOak.\n",
+        "beside/manual.md": MANUAL,
+        "beside/deep/more.md": "# More\n\n## Library card\n\nBring your card.\n",
+        "empty/notes.txt": "",
+    }
+    fill(tmp_path, files)
     (tmp_path / "work" / "linked").symlink_to(tmp_path / "beside")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))

@@ -22,6 +22,7 @@ from npl_mcp.stores.worklog.transfer import (
 )
 from tests import engines
 from tests.conftest import cases
+from tests.folders import fill
 from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
 
@@ -426,10 +427,7 @@ def test_an_export_leaves_what_is_not_its_own(
 ) -> None:
     store = Worklogs(database)
     store.log(str(project), "a", "did", "s")
-    target = tmp_path / "site"
-    for name, text in FOREIGN[case].items():
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (target / name).write_text(text)
+    target = fill(tmp_path / "site", FOREIGN[case])
     with pytest.raises(AlreadyExistsError, match="choose another folder"):
         store.export(str(project), target=target)
     assert contents(target) == FOREIGN[case]
