@@ -35,8 +35,7 @@ KINDS: Mapping[str, str] = {
     "document": "npl",
     "message": "chat",
     "worklog": "worklog",
-    "artifact": "artifact",
-    "cr": "cr",
+    **{name: scheme.domain for name, scheme in SCHEMES.items()},
 }
 """The kinds of hits, each with its domain."""
 

@@ -169,6 +169,9 @@ _RANDOM = "use 16 or more printable ASCII characters, e.g. from: openssl rand -h
 _THREE = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
 _N, _DIR = {"metavar": "N"}, {"type": path, "metavar": "DIR"}
 
+DATABASE_SERVERS = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL"}
+"""The database servers, by the schemes of their addresses."""
+
 TEXT = ValueKind(str, option={"type": filled, "metavar": "TEXT"})
 TOKEN = replace(TEXT, pattern="[ -~]{16,}", problem="cannot be used", hint=_RANDOM)
 SWITCH = ValueKind(
@@ -221,7 +224,7 @@ WEB_ADDRESS = ValueKind(
 )
 DATABASE = ValueKind(
     str,
-    "postgres(ql)?://.*",
-    "is not an address of PostgreSQL",
+    f"({'|'.join(DATABASE_SERVERS)})://.*",
+    f"is not an address of {' or '.join(dict.fromkeys(DATABASE_SERVERS.values()))}",
     "e.g. postgresql://user@host/database",
 )

@@ -28,6 +28,7 @@ from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display, table
 from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
+from npl_mcp.config.kinds import DATABASE_SERVERS
 from npl_mcp.config.server_state import is_locked, running_server
 from npl_mcp.config.settings import SETTINGS, Settings
 from npl_mcp.stores.base.database import HEAD
@@ -153,7 +154,7 @@ def _data_folder(folder: Path) -> Finding:
 
 
 def _database(settings: Settings) -> Finding:
-    kind = "SQLite" if settings.database_url is None else "PostgreSQL"
+    kind = DATABASE_SERVERS.get((settings.database_url or "").partition(":")[0], "SQLite")
     try:
         database = database_of(settings.data_folder, settings.database_url)
         if not database.is_made():

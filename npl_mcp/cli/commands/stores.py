@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -18,7 +19,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, settings_of
 from npl_mcp.cli.terminal.display import CommandResult, Display, progress
-from npl_mcp.config.kinds import filled, path
+from npl_mcp.config.kinds import DATABASE, filled, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.stores import libraries
@@ -87,10 +88,10 @@ def _place(text: str) -> Path | str:
 
     :raises ArgumentTypeError: the text is neither; the message does not repeat a password.
     """
-    if text.startswith(("postgresql://", "postgres://")):
+    if re.fullmatch(DATABASE.pattern, text):
         return text
     if "://" in text:
-        raise argparse.ArgumentTypeError(f"it is not an address of PostgreSQL; name {PLACES}")
+        raise argparse.ArgumentTypeError(f"it {DATABASE.problem}; name {PLACES}")
     return path(text)
 
 
