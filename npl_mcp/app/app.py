@@ -100,11 +100,11 @@ class App(Files):
         super().__init__(settings, state.files, only)
         self.stores, self.database, self.news = state.stores, state.stores.database, state.stores.news
         projects = Projects(self.cwd, (*settings.roots, *settings.cr_projects))
-        self.changes = ChangeRequests(projects)
+        self.change_requests = ChangeRequests(projects)
         limit = settings.limits.max_files
         sources: dict[str, DocumentSource] = {
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit),
-            CrDocuments.SCHEME: CrDocuments(self.changes, limit),
+            CrDocuments.SCHEME: CrDocuments(self.change_requests, limit),
         }
         visible = {
             name: sources[name] for name, scheme in SCHEMES.items() if permissions.has_domain(scheme.domain)

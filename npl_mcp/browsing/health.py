@@ -143,7 +143,7 @@ async def _examined(app: App, ref: DocumentRef) -> Health:
     if missing := max(requested.missing, gathered.missing):
         return Health((), len(requested.locations), missing)
     relations = Relations(app, gathered)
-    own = {number for found in requested.locations if (number := relations.number_of(found)) is not None}
+    own = {number for file in requested.locations if (number := relations.number_of(file)) is not None}
     if not own:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     with _lock:
@@ -228,8 +228,8 @@ class _Checks:
 
     def _orphaned(self) -> Iterator[Defect]:
         """Yield documents without links from other documents, unless that is true of all of them."""
-        founds = self._relations.gathered.locations
-        names = ((number, founds[number].path) for number in self._relations.documents if number in self._own)
+        files = self._relations.gathered.locations
+        names = ((number, files[number].path) for number in self._relations.documents if number in self._own)
         pages = [number for number, name in names if name.rpartition("/")[2] not in INDEX_FILES]
         if not self._progress.linked.isdisjoint(pages):
             for number in pages:

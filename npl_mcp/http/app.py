@@ -87,7 +87,7 @@ def create_app(policy: Policy) -> Guard:
     if settings.web != "off":
         site = site_of(server, settings, app)
         routes += [static_files(), *site.routes()]
-        handlers = {404: site.nowhere, 500: site.broken}
+        handlers = {404: site.not_found, 500: site.server_error}
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.identities))
 

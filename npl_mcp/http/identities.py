@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import anyio.to_thread
 
-from npl_mcp.stores.access import Identity, digest_of
+from npl_mcp.stores.access import Identity, token_digest
 
 T = TypeVar("T")
 
@@ -75,5 +75,5 @@ def owner(known: Mapping[str, Identity], token: bytes) -> Identity | None:
 
     The lookup is by digest, so its time reveals nothing about existing tokens.
     """
-    identity = known.get(digest_of(token))
+    identity = known.get(token_digest(token))
     return identity if identity is not None and identity.is_valid() else None

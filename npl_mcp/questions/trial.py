@@ -90,11 +90,9 @@ class Trial:
         :param path: absolute path of the document.
         :raises DocumentTooLargeError: the documents are too large together.
         """
-        founds, places = ranked(app, question)
-        files: dict[str, bytes] = {}
-        for place in dict.fromkeys(places):
-            files[founds[place].absolute] = app.documents.read(founds[place]).data
-        files[path] = data
+        documents, places = ranked(app, question)
+        ranked_files = [documents[place] for place in dict.fromkeys(places)]
+        files = {file.absolute: app.documents.read(file).data for file in ranked_files} | {path: data}
         if sum(map(len, files.values())) > MAX_TRIED:
             raise DocumentTooLargeError(f"the ranked documents have more than {MAX_TRIED >> 20} MiB")
         return cls(app, files)

@@ -24,7 +24,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller
 from npl_mcp.server.introduction import describe_documents, introduction
 from npl_mcp.server.registry import BoundTool
-from npl_mcp.tools.access import is_for, sees, sees_domain
+from npl_mcp.tools.access import is_listed, may_see, may_see_domain
 
 INTRODUCED_SECONDS = 1.0
 """Seconds after which a connecting client gets no description of the documents."""
@@ -54,7 +54,7 @@ class KnowCaller(Middleware):
         result = await call_next(context)
         if not getattr(result, "instructions", None):
             return result
-        shown = [domain for domain in self._domains if sees_domain(domain, CALLER.get().permissions)]
+        shown = [domain for domain in self._domains if may_see_domain(domain, CALLER.get().permissions)]
         served = ""
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
@@ -103,9 +103,8 @@ class VisibleParts(Transform):
         shown, who = await self._visible(tools), CALLER.get().identity
         if who is None:
             return shown
-        return [
-            tool.without_actors() for tool in shown if isinstance(tool, BoundTool) and is_for(tool.spec, who)
-        ]
+        bound = (tool for tool in shown if isinstance(tool, BoundTool))
+        return [tool.without_actors() for tool in bound if is_listed(tool.spec, who)]
 
     async def _visible(self, components: Sequence[Any]) -> Sequence[Any]:
         """Return the visible components of a kind."""
@@ -124,5 +123,5 @@ class VisibleParts(Transform):
 def _is_shown(component: FastMCPComponent) -> bool:
     """Return whether the caller sees the domains of a component."""
     if isinstance(component, BoundTool):
-        return sees(component.spec, CALLER.get().permissions)
+        return may_see(component.spec, CALLER.get().permissions)
     return all(map(CALLER.get().permissions.has_domain, component.tags))

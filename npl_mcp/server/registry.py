@@ -39,7 +39,7 @@ from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.requests import BEGUN, PARAMETER, Request
-from npl_mcp.tools.access import acting, actors, as_seen, domains_needed
+from npl_mcp.tools.access import actors, domains_needed, with_actor, without_hidden
 from npl_mcp.tools.contract.error_codes import invalid_arguments
 from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.contract.parameters import meant, unlisted
@@ -152,7 +152,7 @@ class BoundTool(Tool):
         if PARAMETER in arguments:
             arguments = {name: value for name, value in arguments.items() if name != PARAMETER}
         if (who := CALLER.get().identity) is not None:
-            arguments = acting(self._spec, arguments, who)
+            arguments = with_actor(self._spec, arguments, who)
         call.arguments = arguments
         caller = CALLER.get()
         checked, app = self._checked(arguments), caller.view(self._app).in_call(caller.agent)
@@ -190,12 +190,12 @@ class BoundTool(Tool):
         """
         settings, permissions = self._app.settings, CALLER.get().permissions
         if call.caller.take is not None:
-            call.caller.take(as_seen(as_dict(Reply(data=data)), self._spec, permissions, settings))
+            call.caller.take(without_hidden(as_dict(Reply(data=data)), self._spec, permissions, settings))
             return ToolResult(content=[])
         written = data.text if isinstance(data, Written) else None
         body: dict[str, Any] = {}
         if written is None or settings.structured:
-            body = as_seen(as_dict(Reply(data=data)), self._spec, permissions, settings)
+            body = without_hidden(as_dict(Reply(data=data)), self._spec, permissions, settings)
         if written is None:
             # If the call asks for a form, the tool has handled it.
             models = not call.arguments.get("format") and self._app.form(None) == "markdown"

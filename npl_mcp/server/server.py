@@ -44,7 +44,7 @@ from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import new_loop, prepare_process
 from npl_mcp.server.stdio import connect, serve
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
-from npl_mcp.tools.access import is_for, sees
+from npl_mcp.tools.access import is_listed, may_see
 from npl_mcp.tools.contract.aliases import REMOVED, Alias, usable_aliases
 from npl_mcp.tools.contract.error_codes import translate
 from npl_mcp.tools.contract.responses import as_dict, encode, size
@@ -123,7 +123,7 @@ class ToolCalls(Middleware):
         """Return a call by a former name as one by the new name; other calls unchanged."""
         old = context.message.name
         alias = self._aliases.get(old)
-        if alias is None or not sees(self._tools[old], CALLER.get().permissions):
+        if alias is None or not may_see(self._tools[old], CALLER.get().permissions):
             return context
         if not (self._settings.exact_names and alias.listed) and old not in self._told:
             self._told.add(old)
@@ -153,7 +153,7 @@ class ToolCalls(Middleware):
         if name in REMOVED:
             return NotFoundError(f"the tool {name} was removed", hint=REMOVED[name])
         who, words = CALLER.get().identity, set(re.split(r"\W|_", name.lower()))
-        names = {known: spec.name for known, spec in self._tools.items() if is_for(spec, who)}
+        names = {known: spec.name for known, spec in self._tools.items() if is_listed(spec, who)}
         alike = near_names(name, names, limit=3) or [
             known for known in names if words.intersection(known.split("_"))
         ]

@@ -21,7 +21,7 @@ from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.lanes import lane
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.registry import BoundTool, Further, ToolCall
-from npl_mcp.tools.access import sees_domain
+from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import MAX_QUERY
 
@@ -70,7 +70,7 @@ class SmallList(BM25SearchTransform):
         return FoundTools(tuple(serialize_tools_for_output_json(tools)), names)
 
     def _make_search_tool(self) -> Tool:
-        domains = ", ".join(name for name in self._domains if sees_domain(name, CALLER.get().permissions))
+        domains = ", ".join(name for name in self._domains if may_see_domain(name, CALLER.get().permissions))
         about = f"Find more tools by what they do; domains: {domains}."
         return self._find.model_copy(update={"description": about})
 

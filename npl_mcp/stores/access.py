@@ -73,7 +73,7 @@ class Identity:
         return "revoked" if self.revoked_at else "valid" if self.is_valid() else "expired"
 
 
-def digest_of(token: str | bytes) -> str:
+def token_digest(token: str | bytes) -> str:
     """Return the stored digest of a token."""
     return sha256(token.encode() if isinstance(token, str) else token).hexdigest()
 
@@ -103,7 +103,7 @@ def add_token(
             raise AlreadyExistsError(problem, hint="revoke it, or choose another name")
     tx.run("DELETE FROM access_token WHERE lower(name) = lower(:name)", name=clean)
     values = {
-        "digest": digest_of(token),
+        "digest": token_digest(token),
         "domains": _written(None if permissions.domains is None else sorted(permissions.domains)),
         "read_only": int(read_only),
         "roots": _written(permissions.roots),

@@ -11,7 +11,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.artifact.files import check_filename
-from npl_mcp.stores.base.database import Database, Row, digest_of, json_of
+from npl_mcp.stores.base.database import Database, Row, content_digest, json_of
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.review.annotation import parse_location
 
@@ -32,7 +32,7 @@ def check_rows(database: Database) -> Iterator[str]:
 
 
 def _changed(database: Database, table: str, row: Row) -> Iterator[str]:
-    if digest_of(row["data"]) != row["digest"]:
+    if content_digest(row["data"]) != row["digest"]:
         with database.read() as tx:
             for holder in tx.all(_HOLDERS[table], digest=row["digest"]):
                 yield f"the content of {holder['name']} is not the one that was stored"

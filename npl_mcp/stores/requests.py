@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Transaction, digest_of
+from npl_mcp.stores.base.database import Transaction, content_digest
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import later
 from npl_mcp.stores.base.values import values_of
@@ -43,7 +43,7 @@ class Request:
         """
         if not isinstance(given, str):
             raise checks.invalid(PARAMETER, "is not a string", "send a UUID")
-        digest = digest_of(json.dumps([tool, arguments], sort_keys=True).encode())
+        digest = content_digest(json.dumps([tool, arguments], sort_keys=True).encode())
         return cls(caller, checks.line(given, PARAMETER), digest)
 
     def answer(self, tx: Transaction) -> str | None:

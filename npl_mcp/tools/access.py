@@ -67,28 +67,28 @@ def domains_needed(domain: str | None) -> tuple[str, ...]:
     return () if domain is None else (domain, *NEEDS.get(domain, ()))
 
 
-def sees_domain(domain: str | None, permissions: Permissions) -> bool:
+def may_see_domain(domain: str | None, permissions: Permissions) -> bool:
     """Return whether a caller may see a domain and the domains it needs."""
     return all(map(permissions.has_domain, domains_needed(domain)))
 
 
-def sees(spec: ToolSpec, permissions: Permissions) -> bool:
+def may_see(spec: ToolSpec, permissions: Permissions) -> bool:
     """Return whether a caller may see a tool."""
-    return sees_domain(domain_of(spec), permissions)
+    return may_see_domain(domain_of(spec), permissions)
 
 
-def is_for(spec: ToolSpec, identity: Identity | None) -> bool:
+def is_listed(spec: ToolSpec, identity: Identity | None) -> bool:
     """Return whether a tool is listed for a caller: the caller may see it and make some call of it."""
     if identity is None:
         return True
-    return sees(spec, identity.permissions) and (_may_use(spec, identity) or spec.reads is not None)
+    return may_see(spec, identity.permissions) and (_may_use(spec, identity) or spec.reads is not None)
 
 
 def _may_use(spec: ToolSpec, identity: Identity) -> bool:
     return spec.read_only or not identity.read_only or domain_of(spec) is None
 
 
-def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dict[str, Any]:
+def with_actor(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dict[str, Any]:
     """Return the arguments of a call with the owner of its token as the persona that acts.
 
     :raises NotAllowedError: the call writes, and the token only allows reading; or an argument names another
@@ -108,16 +108,16 @@ def acting(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) -> dic
                 hint=f"leave {name} out",
             )
     for name, domain in REFERENCES.get(domain_of(spec) or "", {}).items():
-        if arguments.get(name) is not None and not sees_domain(domain, identity.permissions):
+        if arguments.get(name) is not None and not may_see_domain(domain, identity.permissions):
             absent = _ABSENT.get(domain, NotFoundError)
             raise absent(f"there is no {domain} {str(arguments[name])[:64]!r}")
     return arguments
 
 
-def as_seen(body: Any, spec: ToolSpec, permissions: Permissions, settings: Settings) -> Any:
+def without_hidden(body: Any, spec: ToolSpec, permissions: Permissions, settings: Settings) -> Any:
     """Return an answer without fields of hidden domains, and without the address of a single replica."""
     fields = FIELDS.get(domain_of(spec) or "", {})
-    hidden = {name for name, domain in fields.items() if not sees_domain(domain, permissions)}
+    hidden = {name for name, domain in fields.items() if not may_see_domain(domain, permissions)}
     if settings.database_url is not None and settings.own_url:
         hidden.add("web_url")
     return _without(body, hidden) if hidden else body

@@ -40,7 +40,7 @@ def get_cr(
     :raises ChangeNotFoundError: there is no such change request.
     :raises ConflictError: several files have its code, or another program is writing it.
     """
-    return app.changes.get(project, key, mode)
+    return app.change_requests.get(project, key, mode)
 
 
 def manage_cr_sections(
@@ -72,7 +72,7 @@ def manage_cr_sections(
     :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
-    return app.changes.sections(project, key, operation, section, content, updateMode, expect)
+    return app.change_requests.sections(project, key, operation, section, content, updateMode, expect)
 
 
 def create_cr(
@@ -93,7 +93,7 @@ def create_cr(
     :raises ClosedError: the project has no number left.
     :raises StorageError: the file cannot be written.
     """
-    return app.changes.create(project, type, data)
+    return app.change_requests.create(project, type, data)
 
 
 def update_cr_status(
@@ -110,7 +110,7 @@ def update_cr_status(
         it.
     :raises StorageError: the file cannot be written.
     """
-    return app.changes.update_status(project, key, status, expect)
+    return app.change_requests.update_status(project, key, status, expect)
 
 
 def update_cr_attrs(
@@ -136,7 +136,7 @@ def update_cr_attrs(
     :raises TooLargeError: the front matter would be too long.
     :raises StorageError: the file cannot be written.
     """
-    return app.changes.update_attributes(project, key, attributes, expect)
+    return app.change_requests.update_attributes(project, key, attributes, expect)
 
 
 def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> answers.WrittenRequest:
@@ -150,7 +150,7 @@ def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None
         it.
     :raises StorageError: the file cannot be removed.
     """
-    return app.changes.delete(project, key, expect)
+    return app.change_requests.delete(project, key, expect)
 
 
 def list_crs(
@@ -170,7 +170,7 @@ def list_crs(
     :returns: a page; each item is a row of a list of change requests.
     :raises ProjectNotFoundError: there is no such project.
     """
-    return app.changes.list(project, filters, limit, offset)
+    return app.change_requests.list(project, filters, limit, offset)
 
 
 def suggest_cr_improvements(app: App, key: str, project: Project = None) -> answers.Suggestions:
@@ -180,7 +180,7 @@ def suggest_cr_improvements(app: App, key: str, project: Project = None) -> answ
     :raises ProjectNotFoundError: there is no such project.
     :raises ChangeNotFoundError: there is no such change request.
     """
-    return app.changes.suggest(project, key)
+    return app.change_requests.suggest(project, key)
 
 
 def list_projects(app: App, limit: int | None = None, offset: int | None = None) -> answers.ProjectList:
@@ -190,8 +190,8 @@ def list_projects(app: App, limit: int | None = None, offset: int | None = None)
     :raises StorageError: a folder cannot be listed.
     """
     part = Slice.parse(limit, offset, MAX_PAGE)
-    page = part.cut(app.changes.list_projects())
-    return filled(answers.ProjectList, page, problems=app.changes.projects.problems() or None)
+    page = part.cut(app.change_requests.list_projects())
+    return filled(answers.ProjectList, page, problems=app.change_requests.projects.problems() or None)
 
 
 def get_project_info(app: App, key: Annotated[str, "Project code"]) -> answers.ProjectInfo:
@@ -201,7 +201,7 @@ def get_project_info(app: App, key: Annotated[str, "Project code"]) -> answers.P
     :raises InvalidRequestError: the text is not a code.
     :raises ProjectNotFoundError: there is no such project.
     """
-    return app.changes.project_info(key)
+    return app.change_requests.project_info(key)
 
 
 TOOLS = (

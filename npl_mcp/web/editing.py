@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from npl_mcp.stores.artifact.comparing import compare
-from npl_mcp.web.routing import Data, Shown
+from npl_mcp.web.routing import Data, FormPage
 from npl_mcp.web.visits import CallError, Visit
 
 TEMPLATE = "edit.html"
@@ -32,7 +32,7 @@ def form(current: Data, yours: str | None = None) -> Data:
 
 async def saved(
     visit: Visit, read: Callable[[], Awaitable[Data]], gone: Data, write: Callable[[str, str], Awaitable[str]]
-) -> str | Shown:
+) -> str | FormPage:
     """Perform the request of a section's form: a preview or a save.
 
     :param read: the function that returns the current section.
@@ -49,14 +49,14 @@ async def saved(
     digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
     if visit.form.get("action") == "preview":
         shown = {**await read_again(), "digest": digest, "content": seen}
-        return Shown(TEMPLATE, {**form(shown, yours), "preview": yours}, 200)
+        return FormPage(TEMPLATE, {**form(shown, yours), "preview": yours}, 200)
     try:
         return await write(yours, digest)
     except CallError as error:
         current = await read_again()
         data: dict[str, Any] = {**form(current, yours), "message": error.message}
         if current["digest"] == digest:
-            return Shown(TEMPLATE, data, error.status)
+            return FormPage(TEMPLATE, data, error.status)
         data["meanwhile"] = partial(compare, seen, current["content"])
         data["wrote"] = partial(compare, seen, yours)
-        return Shown(TEMPLATE, data)
+        return FormPage(TEMPLATE, data)

@@ -101,7 +101,7 @@ class WebPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FormPage:
     """The answer of an action that stays on its page: a page with the problem.
 
     :param template: the template of the page.
@@ -127,13 +127,13 @@ class Action:
     """
 
     path: str
-    run: Callable[[Visit], Awaitable[str | Shown | Response]]
+    run: Callable[[Visit], Awaitable[str | FormPage | Response]]
     domain: str | None
     writes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NewsRow:
     """A row in the news of a page.
 
     :param values: the arguments of the macro for the row.
@@ -156,7 +156,7 @@ class Stream:
     """
 
     path: str
-    news: Callable[[Visit, str], Awaitable[Sequence[Row]]]
+    news: Callable[[Visit, str], Awaitable[Sequence[NewsRow]]]
     template: str
     macro: str
 
@@ -236,7 +236,7 @@ class Site:
                     visit = replace(visit, form=await read_form(request))
                 return await answer(visit)
             except CallError as error:
-                return await self.failed(visit, error, as_json)
+                return await self.render_error(visit, error, as_json)
 
         return serve
 
@@ -247,11 +247,11 @@ class Site:
         except CallError as error:
             if error.form is None:
                 raise
-            return await self.shown(visit, page.template, error.form, error.status)
+            return await self.render_page(visit, page.template, error.form, error.status)
         if page.row is not None:
             parts = self._growing(visit, page.template, page.row, data)
             return _in_session(visit, StreamingResponse(parts, media_type="text/html"))
-        return await self.shown(visit, page.template, data)
+        return await self.render_page(visit, page.template, data)
 
     async def _growing(
         self, visit: Visit, template: str, row: tuple[str, str], data: Data
@@ -269,38 +269,38 @@ class Site:
         yield (await self._html(visit, template, shown)).partition(ROWS)[2]
 
     async def _action(self, action: Action, visit: Visit) -> Response:
-        done: str | Shown | Response
+        done: str | FormPage | Response
         fields = visit.form.multi_items()
         _check_domain(visit, action.domain)
         if (sent_to := visit.request.scope.get(FORM_KEY)) is not None:
-            done = again(visit, sent_to, fields, signs_in=True)
+            done = resend_page(visit, sent_to, fields, signs_in=True)
         elif action.writes and not visit.may_write:
             raise CallError("these pages only show; nothing is changed here", ErrorCode.PERMISSION_DENIED)
         elif _is_ours(visit):
             done = await action.run(visit)
         elif action.writes:
-            done = again(visit, visit.here(), fields)
+            done = resend_page(visit, visit.here(), fields)
         else:  # nothing was typed
             message = "the form is too old, or not of this page; go back, reload the page and send it again"
             raise CallError(message, ErrorCode.PERMISSION_DENIED)
         if isinstance(done, Response):
             return done
-        if isinstance(done, Shown):
-            response = await self.shown(visit, done.template, done.data, done.status)
+        if isinstance(done, FormPage):
+            response = await self.render_page(visit, done.template, done.data, done.status)
             if done.token:
-                keep(visit, response, TOKEN_COOKIE, done.token)
+                set_cookie(visit, response, TOKEN_COOKIE, done.token)
             return response
         response = RedirectResponse(done, 303)
         if visit.who and not visit.identity and not kept_in(visit.cookies, NAME_COOKIE):
-            keep(visit, response, NAME_COOKIE, visit.who)
+            set_cookie(visit, response, NAME_COOKIE, visit.who)
         return response
 
-    async def nowhere(self, request: Request, _: Exception) -> Response:
+    async def not_found(self, request: Request, _: Exception) -> Response:
         """Answer a request for an unknown address."""
         error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
         return await self._unanswered(request, error, "Not Found")
 
-    async def broken(self, request: Request, _: Exception) -> Response:
+    async def server_error(self, request: Request, _: Exception) -> Response:
         """Answer a request that met a defect; the HTTP server logs the exception."""
         message = "this page failed because of a defect in this server; its log has the details"
         error = CallError(message, ErrorCode.INTERNAL_ERROR)
@@ -310,9 +310,9 @@ class Site:
         """Return the reason why a request has no answer; programs get the text of Starlette's answer."""
         if not is_page(request.url.path):
             return PlainTextResponse(plain, error.status)
-        return await self.failed(self._visit(request), error, request.url.path.endswith(".json"))
+        return await self.render_error(self._visit(request), error, request.url.path.endswith(".json"))
 
-    async def shown(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
+    async def render_page(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
         """Return a page.
 
         :param template: the template for the data and the common parts of pages.
@@ -336,12 +336,12 @@ class Site:
                     pages.setdefault(entry, []).append(page)
         return [MenuEntry(title, own, title == current) for title, own in pages.items()]
 
-    async def failed(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
+    async def render_error(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
         """Return a page or JSON with the reason of a failure."""
         if as_json:
             return await _json(FailedReply(error=error.message, error_code=error.code.value), error.status)
         data = {"message": error.message, "status": error.status, "next_page": "/"}
-        return await self.shown(visit, "error.html", data, error.status)
+        return await self.render_page(visit, "error.html", data, error.status)
 
 
 async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
@@ -350,7 +350,7 @@ async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
     :raises CallError: the page has no table.
     """
     _check_domain(visit, page.domain)
-    data = await page.data(replace(visit, whole=suffix == "csv"))
+    data = await page.data(replace(visit, all_rows=suffix == "csv"))
     if suffix == "json":
         if page.row is not None:
             data["items"] = [item async for item in data["items"]]
@@ -409,9 +409,9 @@ def _is_ours(visit: Visit) -> bool:
     return is_known and hmac.compare_digest(given, visit.form_token.encode())
 
 
-def again(
+def resend_page(
     visit: Visit, to: str, fields: Sequence[tuple[str, str]], *, signs_in: bool = False, token: str = ""
-) -> Shown:
+) -> FormPage:
     """Return a page that keeps the fields of a form, for its sender to send again.
 
     :param to: the address of the form's action.
@@ -422,7 +422,7 @@ def again(
     proof = form_token(visit.session, as_cookie(token)) if token else visit.form_token
     typed = "\n\n".join(value for name, value in kept if name in TYPED)
     data = {"to": to, "fields": kept, "signs_in": signs_in, "proof": proof, "typed": typed}
-    return Shown("again.html", data, 401 if signs_in else 200 if token else 403, token)
+    return FormPage("again.html", data, 401 if signs_in else 200 if token else 403, token)
 
 
 _CONFINED: dict[str, Any] = {"httponly": True, "samesite": "strict"}
@@ -436,6 +436,6 @@ def _in_session(visit: Visit, response: Response) -> Response:
     return response
 
 
-def keep(visit: Visit, response: Response, cookie: str, text: str) -> None:
+def set_cookie(visit: Visit, response: Response, cookie: str, text: str) -> None:
     """Let a browser keep a text: the visitor's token, or the visitor's chosen name."""
     response.set_cookie(cookie, as_cookie(text), SIGNED_IN_SECONDS, secure=visit.is_secure, **_CONFINED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse, Response
 
 from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE
-from npl_mcp.web.routing import Action, Data, Shown, WebPage, again, keep
+from npl_mcp.web.routing import Action, Data, FormPage, WebPage, resend_page, set_cookie
 from npl_mcp.web.visits import Visit
 
 MAX_NAME = 200
@@ -14,34 +14,34 @@ KEPT = "kept"
 """Prefix of the field names of a form kept during signing in."""
 
 
-def inside(text: str) -> str:
+def local_path(text: str) -> str:
     """Return a path of this server; any other address would lead the visitor to another site."""
-    inside = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
-    return text if inside else "/"
+    is_local = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
+    return text if is_local else "/"
 
 
 async def sign_in_page(visit: Visit) -> Data:
     """Return the next page after signing in, and whether a token was just refused."""
     refused = TOKEN_COOKIE in visit.cookies and visit.identity is None
-    return {"next": inside(visit.text("next")), "refused": refused}
+    return {"next": local_path(visit.text("next")), "refused": refused}
 
 
-async def sign_in(visit: Visit) -> Response | Shown:
+async def sign_in(visit: Visit) -> Response | FormPage:
     """Keep a token; the next request checks it."""
-    target, token = inside(visit.form.get("next", "")), visit.form.get("token", "").strip()
+    target, token = local_path(visit.form.get("next", "")), visit.form.get("token", "").strip()
     fields = ((name.partition("."), value) for name, value in visit.form.multi_items())
     if kept := [(name, value) for (lead, _, name), value in fields if lead == KEPT]:
-        return again(visit, target, kept, token=token)
+        return resend_page(visit, target, kept, token=token)
     response = RedirectResponse(target, 303)
-    keep(visit, response, TOKEN_COOKIE, token)
+    set_cookie(visit, response, TOKEN_COOKIE, token)
     return response
 
 
 async def choose_name(visit: Visit) -> Response:
     """Keep the chosen name of a visitor without a token."""
-    response = RedirectResponse(inside(visit.form.get("next", "")), 303)
+    response = RedirectResponse(local_path(visit.form.get("next", "")), 303)
     name = visit.form.get("name", "").strip()[:MAX_NAME]
-    keep(visit, response, NAME_COOKIE, name)
+    set_cookie(visit, response, NAME_COOKIE, name)
     return response
 
 

@@ -112,7 +112,7 @@ def paged(visit: Visit, rows: Rows, columns: Columns, limit: int) -> dict[str, A
     :param limit: the rows of a page; a CSV file has all rows.
     :raises CallError: the sort column does not exist.
     """
-    offset, most = (0, MAX_ROWS) if visit.whole else (visit.number("offset") or 0, limit)
+    offset, most = (0, MAX_ROWS) if visit.all_rows else (visit.number("offset") or 0, limit)
     every = _sorted([row for row in rows if _has_words(row, columns, visit)], columns, visit.text("sort"))
     page = {"items": every[offset : offset + most], "total": len(every), "limit": most, "offset": offset}
     return {**page, "_table": Table(visit, columns, page)}

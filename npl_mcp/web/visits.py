@@ -22,10 +22,10 @@ from npl_mcp.app.lanes import lane
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity
-from npl_mcp.stores.base.database import digest_of
+from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
-from npl_mcp.tools.access import sees_domain
+from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, kept_in
 from npl_mcp.web.calling import STATUS, call
@@ -81,7 +81,7 @@ class Visit:
     :param settings: the settings of the server.
     :param app: the application of the server, for pages whose functions are not tools.
     :param form: the fields of the sent form.
-    :param whole: whether all rows of a table are requested.
+    :param all_rows: whether all rows of a table are requested.
     """
 
     request: Request
@@ -89,7 +89,7 @@ class Visit:
     settings: Settings
     app: App
     form: Form = field(default_factory=ImmutableMultiDict)
-    whole: bool = False
+    all_rows: bool = False
 
     @cached_property
     def caller(self) -> Caller:
@@ -121,7 +121,8 @@ class Visit:
 
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
-        return domain in domains_named(self.settings.domains) and sees_domain(domain, self.caller.permissions)
+        is_served = domain in domains_named(self.settings.domains)
+        return is_served and may_see_domain(domain, self.caller.permissions)
 
     @property
     def may_write(self) -> bool:
@@ -185,8 +186,8 @@ class Visit:
 
         A form with edited fields has other ids.
         """
-        fields = [field for field in self.form.multi_items() if field[0] != FORM_TOKEN]
-        digest, numbers = digest_of(repr(fields).encode("utf-8", "replace")), defaultdict[str, Any](count)
+        fields = repr([field for field in self.form.multi_items() if field[0] != FORM_TOKEN])
+        digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
     async def run(self, work: Callable[[App], T]) -> T:

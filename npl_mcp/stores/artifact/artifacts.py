@@ -13,7 +13,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.files import check_filename
 from npl_mcp.stores.base import errors
-from npl_mcp.stores.base.database import Row, Transaction, damaged, digest_of
+from npl_mcp.stores.base.database import Row, Transaction, content_digest, damaged
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import columns, filled
 
@@ -239,7 +239,7 @@ def content(
 
 
 def _store(tx: Transaction, artifact: Row, content: bytes, about: Mapping[str, str | None]) -> Row:
-    owner, number, digest = artifact["id"], artifact["revision_count"], digest_of(content)
+    owner, number, digest = artifact["id"], artifact["revision_count"], content_digest(content)
     tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
     tx.insert("content", "digest", "digest", digest=digest, data=content)
     row = {"artifact_id": owner, "revision_num": number, "created_at": tx.now, "purpose": "", **about}

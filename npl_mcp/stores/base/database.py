@@ -120,7 +120,8 @@ class Transaction:
         sql = f"SELECT digest, data FROM {table} WHERE digest IN :digests"
         rows = self.all(sql, digests=sorted(set(digests)))
         # Drivers return bytes, memory views or buffers.
-        return {row["digest"]: data for row in rows if digest_of(data := bytes(row["data"])) == row["digest"]}
+        contents = {row["digest"]: bytes(row["data"]) for row in rows}
+        return {digest: data for digest, data in contents.items() if content_digest(data) == digest}
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute a statement and return the number of changed rows."""
@@ -176,7 +177,7 @@ class Transaction:
 InTransaction = Callable[Concatenate[Transaction, P], T]
 
 
-def digest_of(data: bytes) -> str:
+def content_digest(data: bytes) -> str:
     """Return the digest of a stored content or a document."""
     return blake2b(data, digest_size=16).hexdigest()
 

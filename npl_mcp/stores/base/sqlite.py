@@ -21,7 +21,7 @@ from typing import Any
 from npl_index.index.driver import driver
 from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
-from npl_mcp.stores.base.database import digest_of
+from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.engine import Reason
 from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.folder import private_folder
@@ -241,7 +241,7 @@ class SqliteEngine(engine.Engine):
         """Return the file that held a revision before 0007; ``None`` if it differs from the stored one."""
         with suppress(OSError, ValueError), Folder.opened(self._copies, str(owner)) as inside:
             content = inside.read_start(f"revision-{number}-{filename.decode()}", size + 1)
-            return content if digest_of(content).encode() == digest else None
+            return content if content_digest(content).encode() == digest else None
         return None
 
     def run_script(self, raw: Any, text: str) -> None:

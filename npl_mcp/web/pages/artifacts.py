@@ -14,7 +14,7 @@ from starlette.responses import Response
 from npl_mcp.stores.artifact.files import picture_type
 from npl_mcp.web.markdown import LIMIT
 from npl_mcp.web.routing import TEAM, Action, Data, Download, WebPage
-from npl_mcp.web.signing_in import inside
+from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.visits import Visit
 
 SHOWN = 100
@@ -188,7 +188,7 @@ async def _own_review(visit: Visit) -> int:
 
 def _next(visit: Visit) -> str:
     """Return the page of the form."""
-    page = inside(visit.form.get("next", ""))
+    page = local_path(visit.form.get("next", ""))
     return page if page.startswith(("/artifacts/", "/reviews/")) else "/artifacts"
 
 

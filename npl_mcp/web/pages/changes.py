@@ -11,8 +11,8 @@ from npl_mcp.documents.filters import DEFINED, FACETS
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, Status, without_title
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
-from npl_mcp.web.routing import TEAM, Action, Data, Shown, WebPage
-from npl_mcp.web.signing_in import inside
+from npl_mcp.web.routing import TEAM, Action, Data, FormPage, WebPage
+from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, address
 
@@ -102,7 +102,7 @@ async def move(visit: Visit) -> str:
     if now["status"] != seen:
         raise CallError(f"{key} is now {now['status']}; the board showed {seen}", ErrorCode.ALREADY_EXISTS)
     await visit.call("update_cr_status", key=now["code"], status=wanted, expect=now["digest"])
-    page = inside(visit.form.get("next", ""))
+    page = local_path(visit.form.get("next", ""))
     return page if page.startswith("/changes") else "/changes"
 
 
@@ -156,7 +156,7 @@ def _around(key: str) -> Data:
     return {"_action": f"/changes/{key}/section", "_above": above}
 
 
-async def save_section(visit: Visit) -> str | Shown:
+async def save_section(visit: Visit) -> str | FormPage:
     """Write a section, unless it has changed since the form showed it."""
     key, section = visit.path("key"), visit.form.get("section", "")
 
@@ -169,7 +169,7 @@ async def save_section(visit: Visit) -> str | Shown:
     return await saved(visit, partial(_section, visit, section), gone, write)
 
 
-async def save_attributes(visit: Visit) -> str | Shown:
+async def save_attributes(visit: Visit) -> str | FormPage:
     """Set the changed attributes, or the status, unless others have changed the same ones meanwhile."""
     key = visit.path("key")
     names = ("status",) if "status" in visit.form else ATTRIBUTES
@@ -189,7 +189,7 @@ async def save_attributes(visit: Visit) -> str | Shown:
             await visit.call("update_cr_attrs", key=key, attributes=wanted, expect=now["digest"])
     except CallError as error:
         data = {**await change(visit), "_problem": error.message, "_typed": wanted}
-        return Shown("change.html", data, error.status)
+        return FormPage("change.html", data, error.status)
     return address(f"/changes/{key}")
 
 

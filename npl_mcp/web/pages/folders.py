@@ -17,8 +17,8 @@ from npl_mcp.browsing.health import CHECKS, examined
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
-from npl_mcp.web.routing import Action, Data, Shown, WebPage
-from npl_mcp.web.signing_in import inside
+from npl_mcp.web.routing import Action, Data, FormPage, WebPage
+from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit, address
 
@@ -144,7 +144,7 @@ async def _section(visit: Visit, file: str, selector: str) -> Data:
     return {**as_dict(section), "section": selector, "_action": ACTION, "_above": above}
 
 
-async def save(visit: Visit) -> str | Shown:
+async def save(visit: Visit) -> str | FormPage:
     """Write the own text of a section, unless it has changed since the form showed it."""
     file, selector = visit.form.get("file", ""), visit.form.get("section", "")
 
@@ -153,7 +153,7 @@ async def save(visit: Visit) -> str | Shown:
         given = {"operation": "replace", "selector": own, "content": text, "expect": digest}
         written = await visit.call("npl_update_section", file=file, **given)
         if "next" in visit.form:
-            return inside(visit.form["next"])
+            return local_path(visit.form["next"])
         return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
 
     gone = {"file": file, "section": selector, "_action": ACTION, "_above": (("Documents", "/documents"),)}

@@ -25,7 +25,7 @@ from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.folders import ACTION
 from npl_mcp.web.rendering import marked, sought
-from npl_mcp.web.routing import Action, Data, Shown, WebPage
+from npl_mcp.web.routing import Action, Data, FormPage, WebPage
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, whole_number
 
@@ -106,7 +106,7 @@ async def _text(visit: Visit, right: Data) -> Data | None:
     return {**as_dict(section), "selector": selector}
 
 
-async def try_text(visit: Visit) -> Shown:
+async def try_text(visit: Visit) -> FormPage:
     """Ask a question with a changed text of its right section, which is not saved."""
     form = visit.form
     file, text = form.get("questions", ""), form.get("text", "")
@@ -121,8 +121,8 @@ async def try_text(visit: Visit) -> Shown:
     try:
         outcome = await visit.run(ask)
     except CallError as error:
-        return Shown("one_question.html", {**data, "_text": text, "_problem": error.message}, error.status)
-    return Shown("one_question.html", {**data, "tried": as_dict(outcome), "_text": text}, 200)
+        return FormPage("one_question.html", {**data, "_text": text, "_problem": error.message}, error.status)
+    return FormPage("one_question.html", {**data, "tried": as_dict(outcome), "_text": text}, 200)
 
 
 def _row(question: Question, file: str) -> Data:
@@ -179,7 +179,7 @@ def _targets(files: Sequence[QuestionFile]) -> list[str]:
     return list(dict.fromkeys([*(file.name for file in files if file.writable), DEFAULT_NAME]))
 
 
-async def save(visit: Visit) -> str | Shown:
+async def save(visit: Visit) -> str | FormPage:
     """Save a question, or remove it; a question with the same text is replaced."""
     form = visit.form
     text = " ".join(form.get("text", "").split())
@@ -203,7 +203,7 @@ async def save(visit: Visit) -> str | Shown:
         await visit.run(change)
     except CallError as error:
         shown = {**_form(files, name, typed, nowhere=nowhere), "_problem": error.message}
-        return Shown("question.html", shown, error.status)
+        return FormPage("question.html", shown, error.status)
     return PATH if question is None else f"{PATH}#{anchor(text)}"
 
 

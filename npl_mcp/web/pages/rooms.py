@@ -9,8 +9,8 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Download, Row, Stream, WebPage
-from npl_mcp.web.signing_in import inside
+from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Download, NewsRow, Stream, WebPage
+from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.visits import CallError, Visit
 
 SHOWN = 100
@@ -92,7 +92,7 @@ async def _event(visit: Visit, room: int, event_id: int) -> Any:
     raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
 
 
-async def news(visit: Visit, since: str) -> Sequence[Row]:
+async def news(visit: Visit, since: str) -> Sequence[NewsRow]:
     """Return the events of a room after an event, and the earlier events that they changed."""
     number, shown = visit.path("room"), (visit.who, visit.may_write)
     feed = await visit.call(
@@ -101,7 +101,7 @@ async def news(visit: Visit, since: str) -> Sequence[Row]:
     changed = await _affected(visit, number, feed["items"])
     events = await _quoting(visit, number, [*changed, *feed["items"]])
     cursors = [*(None for _ in changed), *(str(event["id"]) for event in feed["items"])]
-    return [Row((event, *shown), cursor) for event, cursor in zip(events, cursors, strict=True)]
+    return [NewsRow((event, *shown), cursor) for event, cursor in zip(events, cursors, strict=True)]
 
 
 async def _affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
@@ -166,7 +166,7 @@ async def change_room(visit: Visit) -> str:
 async def mark_read(visit: Visit) -> str:
     """Mark a notification as read."""
     await visit.call("chat_mark_read", notification_id=visit.path("notification"), persona=visit.who)
-    return inside(visit.form.get("next", ""))
+    return local_path(visit.form.get("next", ""))
 
 
 _ROOM = "/rooms/{room:id}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from npl_mcp.web.routing import WAIT_SECONDS, Data, Row, Stream, WebPage
+from npl_mcp.web.routing import WAIT_SECONDS, Data, NewsRow, Stream, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 100
@@ -32,11 +32,11 @@ async def worklog(visit: Visit) -> Data:
     }
 
 
-async def news(visit: Visit, since: str) -> Sequence[Row]:
+async def news(visit: Visit, since: str) -> Sequence[NewsRow]:
     """Return the entries after an entry."""
     name = visit.text("worklog")
     read = await _read(visit, name, since=since or 0, wait=WAIT_SECONDS)
-    return [Row((entry, name), str(entry["seq"])) for entry in read["items"]]
+    return [NewsRow((entry, name), str(entry["seq"])) for entry in read["items"]]
 
 
 async def _read(visit: Visit, name: str, **given: Any) -> Any:

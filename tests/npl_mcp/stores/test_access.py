@@ -11,7 +11,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.__main__ import main
-from npl_mcp.stores.access import Permissions, add_token, digest_of, identities, revoke_token, tokens
+from npl_mcp.stores.access import Permissions, add_token, identities, revoke_token, token_digest, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
 from npl_mcp.stores.base.paging import now
@@ -33,7 +33,7 @@ def test_a_token_is_kept_as_its_digest_alone(database: Database, tmp_path: Path)
     assert re.fullmatch(r"npl_[\w-]{43}", token)
     known = database.reading(identities)
     assert known is not None
-    assert known[digest_of(token)].name == "alice"
+    assert known[token_digest(token)].name == "alice"
     database.close()
     for file in (tmp_path / "data").rglob("*"):
         assert not file.is_file() or token.encode() not in file.read_bytes()
@@ -71,7 +71,7 @@ def test_names_that_cannot_be_told_apart_have_one_token(database: Database) -> N
     second = database.writing(add_token, "alice", Permissions(frozenset({"npl"})))
     known = database.reading(identities)
     assert known is not None
-    assert list(known) == [digest_of(second)]
+    assert list(known) == [token_digest(second)]
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "é", "a/b", "a\nb", "x" * 65])
@@ -96,7 +96,7 @@ def test_an_ended_token_makes_room_for_a_new_one(database: Database) -> None:
     token = database.writing(add_token, "alice", lifetime=timedelta(microseconds=1))
     known = database.reading(identities)
     assert known is not None
-    assert not known[digest_of(token)].is_valid()
+    assert not known[token_digest(token)].is_valid()
     assert database.reading(tokens)[0].state == "expired"
     assert database.writing(add_token, "alice") != token
 
