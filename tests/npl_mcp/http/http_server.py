@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from npl_mcp.config.server_state import ServerState, read_state
+from tests.messages import asking, hello
 from tests.until import PATIENCE
 
 JSON = {"Content-Type": "application/json"}
+BOTH = {**JSON, "Accept": "application/json, text/event-stream"}
+"""Headers of a message of the protocol."""
+
 MODERN = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -120,24 +124,40 @@ def request(
     headers: dict[str, str] | None = None,
     host: str | None = "",
 ) -> Answer:
-    """Send one request and read its answer.
+    """Send one request and read its answer; see :func:`message`."""
+    sent = message(server, method, path, body, {"Connection": "close", **(headers or {})}, host)
+    with connected(server) as line:
+        # A server that refuses a long body may answer before it has read it.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            line.sendall(sent)
+        return read(line)
+
+
+def message(
+    server: Running,
+    method: str,
+    path: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+    host: str | None = "",
+) -> bytes:
+    """Return a request as it is sent.
 
     :param body: bytes as they are, else JSON.
     :param host: the Host header; empty means the right one.
     """
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    sent = {"Connection": "close"}
-    if host is not None:
-        sent["Host"] = host or f"127.0.0.1:{server.port}"
+    sent = {} if host is None else {"Host": host or f"127.0.0.1:{server.port}"}
     if body is not None:
         sent["Content-Length"] = str(len(data))
     sent.update(headers or {})
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
-    with connected(server) as line:
-        # A server that refuses a long body may answer before it has read it.
-        with suppress(BrokenPipeError, ConnectionResetError):
-            line.sendall("\r\n".join(lines).encode("utf-8", "surrogateescape") + data)
-        return read(line)
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape") + data
+
+
+def session_of(server: Running, **headers: str) -> str:
+    """Shake hands as a client of the older protocol; return the id of its session."""
+    return request(server, "POST", "/mcp", hello(), {**BOTH, **headers}).headers["mcp-session-id"]
 
 
 def read(line: socket.socket) -> Answer:
@@ -173,14 +193,12 @@ def call(server: Running, tool: str, arguments: object, **headers: str) -> Answe
 def mcp(server: Running, method: str, params: dict[str, Any], **headers: str) -> Answer:
     """Send one request of the newer protocol, which knows no handshake."""
     params = {**params, "_meta": {**META, **params.get("_meta", {})}}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     sent = {
-        **JSON,
-        "Accept": "application/json, text/event-stream",
+        **BOTH,
         "MCP-Protocol-Version": MODERN,
         "Mcp-Method": method,
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
     if "name" in params:
         sent["Mcp-Name"] = params["name"]
-    return request(server, "POST", "/mcp", body, sent)
+    return request(server, "POST", "/mcp", asking(1, method, **params), sent)

@@ -40,6 +40,7 @@ from tests.npl_mcp.http.http_server import (
     call,
     connected,
     mcp,
+    message,
     read,
     request,
     serving,
@@ -199,10 +200,9 @@ def test_long_bodies_are_refused_before_they_are_read(server: Running) -> None:
     for path in ("/mcp", "/mcp/tools/npl_section_index"):
         body = b'{"file": "' + b"x" * 100_000 + b'"}'
         assert request(server, "POST", path, body, {**JSON, **bearer()}).status == 413
-        parts = {**JSON, **bearer(), "Transfer-Encoding": "chunked"}
+        chunked = {**JSON, **bearer(), "Transfer-Encoding": "chunked"}
         with connected(server) as line:
-            head = f"POST {path} HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
-            line.sendall((head + "".join(f"{k}: {v}\r\n" for k, v in parts.items()) + "\r\n").encode())
+            line.sendall(message(server, "POST", path, None, chunked))
             for _ in range(2):
                 line.sendall(b"f000\r\n" + b"x" * 0xF000 + b"\r\n")
             assert read(line).status == 413
@@ -212,13 +212,8 @@ def test_long_bodies_are_refused_before_they_are_read(server: Running) -> None:
 @pytest.mark.thorough
 def test_half_sent_bodies_are_refused(server: Running) -> None:
     """Half a body is refused in time; other callers are served meanwhile."""
-    head = f"POST /mcp HTTP/1.1\r\nHost: localhost:{server.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
-    half = [
-        b"",
-        b"POST /mcp HT",
-        head.encode(),
-        f"{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{".encode(),
-    ]
+    begun = message(server, "POST", "/mcp", b"{", {**bearer(), **JSON, "Content-Length": "50"})
+    half = [b"", begun[:12], begun[: begun.index(b"Content-Type")], begun]
     lines = [connected(server) for _ in range(10) for _ in half]
     start = time.monotonic()
     try:
@@ -505,14 +500,13 @@ def test_a_reader_that_reads_nothing_takes_next_to_no_memory(tmp_path: Path) -> 
         content = base64.b64encode(bytes(8 * 1024 * 1024)).decode()
         whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
         assert call(server, "artifact_create", whole).status == 200
-        head = f"POST /mcp/tools/artifact_get HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
-        asking = f"{head}Content-Type: application/json\r\nContent-Length: 17\r\n\r\n".encode()
+        asked = message(server, "POST", "/mcp/tools/artifact_get", {"artifact_id": 1}, JSON)
         lines = []
         try:
             for _ in range(40):
                 line = connected(server)
                 line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                line.sendall(asking + b'{"artifact_id":1}')
+                line.sendall(asked)
                 lines.append(line)
             until(lambda: call(server, "session_list", {}).status == 200)
         finally:

@@ -3,8 +3,6 @@
 import http.client
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from npl_mcp.http.app import MAX_SESSIONS, STATUS
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from tests.conftest import GUIDE, cases
+from tests.messages import READY, asking, calling, hello
 from tests.npl_mcp.http.http_server import (
+    BOTH,
     JSON,
     META,
     MODERN,
@@ -26,14 +26,14 @@ from tests.npl_mcp.http.http_server import (
     Running,
     call,
     connected,
-    environment,
     mcp,
+    message,
     read,
     request,
     serving,
+    session_of,
 )
-
-BOTH = "application/json, text/event-stream"
+from tests.npl_mcp.server.speaking import started
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,7 @@ def figures(server: Running) -> dict[str, float]:
 def old(server: Running, body: Any, **headers: str) -> Answer:
     """Send a message of the older protocol, which needs a session."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return request(server, "POST", "/mcp", body, {**JSON, "Accept": BOTH, **named})
-
-
-def hello(version: str = "2025-11-25") -> dict[str, Any]:
-    info = {"name": "old-client", "version": "1"}
-    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
-    return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    return request(server, "POST", "/mcp", body, {**BOTH, **named})
 
 
 @pytest.mark.parametrize("mode", ["legacy", MODERN, "auto"])
@@ -186,7 +180,7 @@ MALFORMED = (
 def test_malformed_messages_are_refused(server: Running, body: bytes, era: str) -> None:
     """Each gets an error without a traceback, and the next call is answered."""
     version = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call"} if era == "new" else {}
-    answer = request(server, "POST", "/mcp", body, {**JSON, "Accept": BOTH, **version})
+    answer = request(server, "POST", "/mcp", body, {**BOTH, **version})
     assert 400 <= answer.status < 500 or "error" in answer.data
     assert "Traceback" not in answer.body.decode()
     assert call(server, "npl_section_index", {"file": "guide.md"}).status == 200
@@ -201,13 +195,9 @@ def test_headers_must_say_what_the_body_says(server: Running) -> None:
 
 def test_a_session_of_the_older_protocol(server: Running) -> None:
     """Handshake, call and end share one session id; an unknown one is 404."""
-    opened = old(server, hello())
-    assert opened.status == 200
-    session = {"Mcp_Session_Id": opened.headers["mcp-session-id"], "MCP_Protocol_Version": "2025-11-25"}
-    done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert old(server, done, **session).status == 202
-    params = {"name": "npl_section_index", "arguments": {"file": "guide.md"}}
-    sent = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+    session = {"Mcp_Session_Id": session_of(server), "MCP_Protocol_Version": "2025-11-25"}
+    assert old(server, READY, **session).status == 202
+    sent = calling(2, "npl_section_index", file="guide.md")
     answer = old(server, sent, **session)
     assert answer.status == 200
     assert b'\\"file\\":\\"guide.md\\"' in answer.body
@@ -218,12 +208,11 @@ def test_a_session_of_the_older_protocol(server: Running) -> None:
 def test_sessions_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> None:
     """A handshake beyond the limit succeeds; sessions in use and with open streams stay."""
     with serving(tmp_path) as server:
-        used, streamed, left = (old(server, hello()).headers["mcp-session-id"] for _ in range(3))
+        used, streamed, left = (session_of(server) for _ in range(3))
         with connected(server) as line:
-            head = f"GET /mcp HTTP/1.1\r\nHost: localhost:{server.port}\r\nAccept: {BOTH}\r\n"
-            line.sendall(f"{head}Mcp-Session-Id: {streamed}\r\n\r\n".encode())
+            line.sendall(message(server, "GET", "/mcp", None, {**BOTH, "Mcp-Session-Id": streamed}))
             assert line.recv(100).startswith(b"HTTP/1.1 200")
-            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+            ping = asking(2, "ping")
             for number in range(MAX_SESSIONS + 10):
                 assert old(server, hello()).status == 200
                 if number % 500 == 0:
@@ -242,11 +231,9 @@ def test_answers_reach_who_asked(server: Running) -> None:
         right = 0
         for number in range(10):
             name = f"none-{client}-{number}.md"
-            params = {"name": "npl_section_index", "arguments": {"file": name}, "_meta": META}
-            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            body = asking(1, "tools/call", name="npl_section_index", arguments={"file": name}, _meta=META)
             headers = {
-                **JSON,
-                "Accept": BOTH,
+                **BOTH,
                 "MCP-Protocol-Version": MODERN,
                 "Mcp-Method": "tools/call",
                 "Mcp-Name": "npl_section_index",
@@ -326,29 +313,21 @@ def test_each_call_leaves_one_line_of_json(server: Running) -> None:
 
 def test_pipelined_and_kept_connections(server: Running) -> None:
     """Two requests in one packet get two answers, and the connection serves a third."""
-    asking = f"GET /healthz HTTP/1.1\r\nHost: localhost:{server.port}\r\n\r\n".encode()
+    health = message(server, "GET", "/healthz")
     with connected(server) as line:
-        line.sendall(asking + asking)
+        line.sendall(health + health)
         data = b""
         while data.count(b'"ok":true') < 2:
             data += line.recv(65536)
-        line.sendall(asking)
+        line.sendall(health)
         assert read(line).status == 200
 
 
 def test_a_stream_that_is_opened_again_begins_with_later_events(server: Running) -> None:
     """No events are stored, so the client's last event changes nothing."""
-    accept = {**JSON, "Accept": "application/json, text/event-stream"}
-    params = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    session = request(server, "POST", "/mcp", hello, accept).headers["mcp-session-id"]
+    headers = {**BOTH, "Mcp-Session-Id": session_of(server), "Last-Event-ID": "7"}
     with connected(server) as line:
-        headers = f"Host: localhost:{server.port}\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}"
-        line.sendall(f"GET /mcp HTTP/1.1\r\n{headers}\r\nLast-Event-ID: 7\r\n\r\n".encode())
+        line.sendall(message(server, "GET", "/mcp", None, headers))
         assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
@@ -359,22 +338,11 @@ def test_nothing_was_logged_as_a_defect(server: Running) -> None:
 
 @pytest.mark.thorough
 def test_calls_over_standard_streams_leave_the_same_line(tmp_path: Path) -> None:
-    params = {"name": "npl_section_index", "arguments": {"file": "none.md"}, "_meta": META}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    with subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp", "--log-level", "INFO"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(tmp_path),
-        cwd=tmp_path,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(body).encode() + b"\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["id"] == 1
-        _, log = process.communicate(timeout=30)
-    (line,) = [json.loads(line) for line in log.splitlines() if line.startswith(b"{")]
+    given = {"name": "npl_section_index", "arguments": {"file": "none.md"}, "_meta": META}
+    with started(tmp_path, "--log-level", "INFO") as server:
+        server.ask("tools/call", **given)
+        server.end()
+    log = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
+    (line,) = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     assert (line["tool"], line["outcome"]) == ("npl_section_index", "NOT_FOUND")
     assert (line["transport"], line["client"]) == ("stdio", "test-client")

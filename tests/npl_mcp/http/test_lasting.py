@@ -1,6 +1,5 @@
 """Answers that last longer than the token they were asked for with."""
 
-import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,9 @@ from npl_mcp.stores.chat.messages import send
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
 from tests import engines
+from tests.messages import asking
 from tests.npl_mcp.http.http_server import (
+    BOTH,
     JSON,
     META,
     MODERN,
@@ -27,13 +28,14 @@ from tests.npl_mcp.http.http_server import (
     call,
     connected,
     in_flight,
+    message,
     request,
     serving,
 )
 from tests.until import until
 
 PROTOCOL = {
-    "Accept": "application/json, text/event-stream",
+    **BOTH,
     "MCP-Protocol-Version": MODERN,
     "Mcp-Method": "tools/call",
     "Mcp-Name": "chat_get_feed",
@@ -44,15 +46,14 @@ def awaited(cursor: int) -> dict[str, Any]:
     return {"room_id": 1, "since": cursor, "wait": 60}
 
 
-def message(cursor: int) -> dict[str, Any]:
-    params = {"name": "chat_get_feed", "arguments": awaited(cursor), "_meta": META}
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+def sent(cursor: int) -> dict[str, Any]:
+    return asking(1, "tools/call", name="chat_get_feed", arguments=awaited(cursor), _meta=META)
 
 
 # What lasts: method, address, body and headers, and the status with which it ends.
 LASTING: dict[str, tuple[str, str, Callable[[int], Any] | None, dict[str, str], bytes]] = {
     "call": ("POST", "/mcp/tools/chat_get_feed", awaited, JSON, b"401"),
-    "message of the protocol": ("POST", "/mcp", message, {**JSON, **PROTOCOL}, b"401"),
+    "message of the protocol": ("POST", "/mcp", sent, PROTOCOL, b"401"),
     "news": ("GET", "/rooms/1/events?since={}", None, {}, b"200"),
 }
 
@@ -71,29 +72,19 @@ class Site:
         """Ask for something that lasts, and return once the server works on it."""
         method, path, body, headers, _ = LASTING[what]
         cursor = call(self.server, "chat_get_feed", {"room_id": 1}, **self.owner).data["data"]["cursor"]
-        data = b"" if body is None else json.dumps(body(cursor)).encode()
-        sent = {
-            "Host": f"127.0.0.1:{self.server.port}",
-            "Authorization": f"Bearer {token}",
-            "Content-Length": str(len(data)),
-            **headers,
-        }
-        lines = [
-            f"{method} {path.format(cursor)} HTTP/1.1",
-            *(f"{name}: {value}" for name, value in sent.items()),
-            "",
-            "",
-        ]
+        given = None if body is None else body(cursor)
+        named = {"Authorization": f"Bearer {token}", **headers}
+        asked = message(self.server, method, path.format(cursor), given, named)
         until(lambda: self.admits(token))
         line = connected(self.server)
         until(lambda: in_flight(self.server) == 0)
-        line.sendall("\r\n".join(lines).encode() + data)
+        line.sendall(asked)
         until(lambda: in_flight(self.server) == 1)
         return line
 
     def say(self, text: str) -> None:
-        message = {"room_id": 1, "message": text}
-        assert call(self.server, "chat_send_message", message, **self.owner).status == 200
+        sent = {"room_id": 1, "message": text}
+        assert call(self.server, "chat_send_message", sent, **self.owner).status == 200
 
     def admits(self, token: str) -> bool:
         answer = call(self.server, "session_list", {}, Authorization=f"Bearer {token}")

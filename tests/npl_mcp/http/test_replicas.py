@@ -1,6 +1,5 @@
 """Three servers on one PostgreSQL database give equal answers to all callers."""
 
-import json
 import subprocess
 import sys
 import threading
@@ -28,9 +27,10 @@ from npl_mcp.tools.domains import listed_tools
 from tests import engines
 from tests.clocks import shifted
 from tests.conftest import GUIDE, cases, envelope
+from tests.messages import asking, calling
 from tests.npl_mcp.app.many import put, text, write
 from tests.npl_mcp.http.http_server import (
-    JSON,
+    BOTH,
     MODERN,
     Answer,
     Running,
@@ -39,6 +39,7 @@ from tests.npl_mcp.http.http_server import (
     environment,
     in_flight,
     mcp,
+    message,
     request,
 )
 from tests.postgres_server import Server, serving
@@ -262,13 +263,11 @@ def test_calls_that_are_repeated_while_servers_are_killed_are_made_once(tmp_path
 def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Running], team: Balancer) -> None:
     """The end of its request ends its call."""
     arguments = {"agent_id": "gone", "session_id": "s", "since": 1000, "wait": 60}
-    params = {"name": "worklog_read", "arguments": arguments}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
-    head = {**JSON, "Host": f"127.0.0.1:{servers[0].port}", "Content-Length": str(len(body))}
-    head |= {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
-    lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
+    asked = calling(1, "worklog_read", **arguments)
     with connected(servers[0]) as line:
-        line.sendall("\r\n".join(lines).encode() + body)
+        line.sendall(
+            message(servers[0], "POST", "/mcp", asked, {**BOTH, "MCP-Protocol-Version": "2025-11-25"})
+        )
         until(lambda: in_flight(servers[0]) == 1)
     until(lambda: in_flight(servers[0]) == 0)
 
@@ -370,19 +369,16 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
         since = team.do("chat_create_room", name="den", members=["ann", "bo"])["room_id"]
         wait = {"room_id": since, "since": newest(team, since), "wait": 60}
         asked = {"name": "chat_get_feed", "arguments": wait}
-        old = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
-        head = {**JSON, **named, "Accept": "application/json, text/event-stream"}
+        old = asking(1, "tools/call", **asked)
+        head = {**BOTH, **named, "MCP-Protocol-Version": "2025-11-25"}
         ways: list[Callable[[], Answer]] = [
             lambda: call(server, "chat_get_feed", wait, **named),
             lambda: mcp(server, "tools/call", asked, **named),
-            lambda: request(server, "POST", "/mcp", old, {**head, "MCP-Protocol-Version": "2025-11-25"}),
+            lambda: request(server, "POST", "/mcp", old, head),
         ]
         waited = [pool.submit(way) for way in ways]
         with connected(server) as news:
-            news.sendall(
-                f"GET /rooms/{since}/events?since=0 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
-                f"Authorization: Bearer {token}\r\n\r\n".encode()
-            )
+            news.sendall(message(server, "GET", f"/rooms/{since}/events?since=0", None, named))
             until(lambda: in_flight(server) == 4)
             time.sleep(SECONDS)  # the tokens that the server knows are old
             postgres.ask("stop")

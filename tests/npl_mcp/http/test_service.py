@@ -29,18 +29,21 @@ from npl_mcp.config.server_state import (
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError, hold, write_state
 from tests.conftest import cases
+from tests.messages import asking, calling
 from tests.npl_mcp.http.http_server import (
+    BOTH,
     JSON,
     META,
     MODERN,
-    Running,
     call,
     command,
     connected,
     environment,
     in_flight,
+    message,
     request,
     serving,
+    session_of,
 )
 from tests.npl_mcp.web.browsing import Visitor
 from tests.until import until
@@ -201,15 +204,14 @@ def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
 
 def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
     """Idle connections, half-sent requests and waiting streams do not keep it alive."""
-    host = "HTTP/1.1\r\nHost: localhost:{}\r\nAccept: application/json, text/event-stream\r\n"
     with serving(tmp_path) as server:
-        host = host.format(server.port)
-        stream = f"GET /mcp {host}Mcp-Session-Id: {_session(server)}\r\n\r\n"
-        half = f"POST /mcp {host}Content-Type: application/json\r\nContent-Length: 90\r\n\r\n{{"
+        session = {**BOTH, "Mcp-Session-Id": session_of(server)}
+        half = message(server, "POST", "/mcp", b"{", {**JSON, "Content-Length": "90"})
+        parts = (b"", half[:60], half, message(server, "GET", "/mcp", None, session))
         lines = [connected(server) for _ in range(8)]
         try:
             for number, line in enumerate(lines):
-                line.sendall(("", f"POST /mcp {host}", half, stream)[number % 4].encode())
+                line.sendall(parts[number % 4])
             assert lines[3].recv(100).startswith(b"HTTP/1.1 200")
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(timeout=60) == 0
@@ -228,27 +230,15 @@ def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
     text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
     (root / "big.md").write_text(text, encoding="utf-8")
     flags = ("--root", str(root), "--socket", str(tmp_path / "s"), "--port", "0")
-    with serving(tmp_path, *flags, NPL_TIME_LIMIT="600") as server:
-        body = b'{"file": "big.md"}'
-        head = f"POST /mcp/tools/npl_section_index HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        with connected(server) as line:
-            line.sendall(head.encode() + body)
-            until(lambda: in_flight(server) == 1)
-            server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(timeout=60) == 0
-            with suppress(ConnectionResetError):
-                assert not line.recv(100).startswith(b"HTTP/1.1 200")  # the call was not waited for
+    with serving(tmp_path, *flags, NPL_TIME_LIMIT="600") as server, connected(server) as line:
+        line.sendall(message(server, *ENDING["a call that runs"]))
+        until(lambda: in_flight(server) == 1)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=60) == 0
+        with suppress(ConnectionResetError):
+            assert not line.recv(100).startswith(b"HTTP/1.1 200")  # the call was not waited for
     assert not (tmp_path / "data" / STATE_FILE).exists()
     assert not (tmp_path / "s").exists()
-
-
-def _session(server: Running) -> str:
-    info = {"name": "c", "version": "1"}
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
-    accept = {**JSON, "Accept": "application/json, text/event-stream"}
-    return request(server, "POST", "/mcp", body, accept).headers["mcp-session-id"]
 
 
 @pytest.mark.thorough
@@ -440,15 +430,9 @@ ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
     "a message": (
         "POST",
         "/mcp",
+        asking(1, "tools/call", name="npl_section_index", arguments={"file": "big.md"}, _meta=META),
         {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "tools/call",
-            "params": {"name": "npl_section_index", "arguments": {"file": "big.md"}, "_meta": META},
-        },
-        {
-            **JSON,
-            "Accept": "application/json, text/event-stream",
+            **BOTH,
             "MCP-Protocol-Version": MODERN,
             "Mcp-Method": "tools/call",
             "Mcp-Name": "npl_section_index",
@@ -464,11 +448,6 @@ OF_SESSIONS = {
 """Calls whose streams have begun, by the number of the request."""
 
 
-def _message(number: int | str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    params = {"name": tool, "arguments": arguments}
-    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-
-
 @pytest.mark.thorough
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     """The envelope or the last event of the stream says so, for any tool; the log has it once."""
@@ -478,12 +457,14 @@ def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     (root / "big.md").write_text(text, encoding="utf-8")
     with serving(tmp_path, "--root", str(root), NPL_TIME_LIMIT="600") as server:
         assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
-        accept = {**JSON, "Accept": "application/json, text/event-stream", "Mcp-Session-Id": _session(server)}
+        accept = {**BOTH, "Mcp-Session-Id": session_of(server)}
         with ThreadPoolExecutor(len(ENDING) + len(OF_SESSIONS)) as callers:
             asked = {what: callers.submit(request, server, *of) for what, of in ENDING.items()}
             streams = {
-                number: callers.submit(request, server, "POST", "/mcp", _message(number, *of), accept)
-                for number, of in OF_SESSIONS.items()
+                number: callers.submit(
+                    request, server, "POST", "/mcp", calling(number, tool, **arguments), accept
+                )
+                for number, (tool, arguments) in OF_SESSIONS.items()
             }
             until(lambda: in_flight(server) == 6)
             server.process.send_signal(signal.SIGTERM)

@@ -16,7 +16,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.fastmcp_private import sdk_server
 from npl_mcp.server.server import create_server
 from tests.npl_mcp.http.http_server import JSON, META, MODERN, request, serving
-from tests.npl_mcp.server.test_stdio import spoken_to
+from tests.npl_mcp.server.speaking import spoken_to
 
 
 def test_the_sdks_server_is_inside() -> None:
@@ -114,10 +114,10 @@ def repeated(answer: bytes) -> int:
 
 def test_errors_over_standard_streams_repeat_little(tmp_path: Path) -> None:
     """An error has at most 200 characters of the message that caused it."""
-    with spoken_to(tmp_path) as (_, send, receive):
+    with spoken_to(tmp_path) as server:
         for case in REPEATING:
-            send(message_of(case))
-            assert repeated(json.dumps(receive()).encode()) <= 200, case
+            server.send(message_of(case))
+            assert repeated(json.dumps(server.receive()).encode()) <= 200, case
 
 
 def test_errors_over_http_repeat_little(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,53 +14,7 @@ from mcp.client.stdio import stdio_client
 
 from npl_mcp.tools.domains import listed_tools
 from tests.npl_mcp.http.http_server import META, MODERN
-
-
-@pytest.fixture
-def command(docs: Path) -> list[str]:
-    return [sys.executable, "-m", "npl_mcp", "--root", str(docs)]
-
-
-@contextmanager
-def running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            assert pipe is not None
-            pipe.close()
-
-
-def ask(process: subprocess.Popen[str], number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-    process.stdin.write(json.dumps(message) + "\n")
-    process.stdin.flush()
-    while line := process.stdout.readline():
-        answer: dict[str, Any] = json.loads(line)
-        if answer.get("id") == number:
-            return answer
-    raise AssertionError("the server ended its output")
-
-
-HELLO = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
-
+from tests.npl_mcp.server.speaking import spoken_to, started
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
 SHORT = [*ALWAYS, "search_tools", "call_tool"]
@@ -77,24 +29,18 @@ FREE = {"prompts/list", "resources/list", "resources/read"}
 )
 @pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 def test_the_list_on_the_wire(
-    version: str, flags: tuple[str, ...], names: list[str], command: list[str], tmp_path: Path
+    version: str, flags: tuple[str, ...], names: list[str], docs: Path, tmp_path: Path
 ) -> None:
     """The first three tools ask to be loaded at once. Only lists that change with a restart may be cached,
     privately.
     """
-    with running([*command, *flags], tmp_path) as process:
-        params: dict[str, Any] = {"_meta": {**META}} if version == MODERN else {}
+    params: dict[str, Any] = {"_meta": {**META}} if version == MODERN else {}
+    with started(tmp_path, "--root", str(docs), *flags) as server:
         if not params:
-            hello = ask(process, 1, "initialize", {**HELLO, "protocolVersion": version})["result"]
-            assert hello["protocolVersion"] == version
-            assert process.stdin is not None
-            process.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+            server.shake_hands(version)
         methods = sorted((KEPT if params else KEPT - {"server/discover"}) | FREE)
         uri = {"resources/read": {"uri": "npl://file/guide.md"}}
-        said = {
-            method: ask(process, number, method, {**params, **uri.get(method, {})})["result"]
-            for number, method in enumerate(methods, 2)
-        }
+        said = {method: server.ask(method, **params, **uri.get(method, {}))["result"] for method in methods}
     tools = said["tools/list"]["tools"]
     assert [tool["name"] for tool in tools] == names
     metas = {tool["name"]: tool["_meta"] for tool in tools if "_meta" in tool}
@@ -108,11 +54,12 @@ def test_the_list_on_the_wire(
     assert {result["cacheScope"] for result in said.values()} == {"private"}
 
 
-def test_the_sdk_of_the_protocol_lists_and_calls(command: list[str], tmp_path: Path) -> None:
+def test_the_sdk_of_the_protocol_lists_and_calls(docs: Path, tmp_path: Path) -> None:
     """A client by other authors loads tailored text."""
 
     async def run() -> tuple[list[str], str]:
-        server = StdioServerParameters(command=command[0], args=command[1:], cwd=tmp_path)
+        words = ["-m", "npl_mcp", "--root", str(docs)]
+        server = StdioServerParameters(command=sys.executable, args=words, cwd=tmp_path)
         async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
             tools = await session.list_tools()
@@ -126,15 +73,11 @@ def test_the_sdk_of_the_protocol_lists_and_calls(command: list[str], tmp_path: P
     assert json.loads(text)["data"]["sections"][0]["title"] == "Compost"
 
 
-def test_the_server_ends_when_its_input_ends(command: list[str], tmp_path: Path) -> None:
+def test_the_server_ends_when_its_input_ends(tmp_path: Path) -> None:
     """A client that disconnects leaves no process, and no more output."""
-    with running(command, tmp_path) as process:
-        ask(process, 1, "initialize", HELLO)
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(timeout=60) == 0
-        assert process.stdout is not None
-        assert process.stdout.read() == ""
+    with spoken_to(tmp_path) as server:
+        assert server.end() == 0
+        assert server.stdout.read() == b""
 
 
 WITHOUT_SEARCH = """

@@ -21,20 +21,10 @@ from npl_mcp.projects.directive import scaffold
 from npl_mcp.server import stdio
 from npl_mcp.server.stdio import Headers, Lines
 from npl_mcp.tools.domains import listed_tools
-from tests.npl_mcp.http.http_server import environment
+from tests.messages import READY, asking, calling, hello
+from tests.npl_mcp.server.speaking import spoken_to
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-
-
+HELLO = hello("2025-06-18")
 A = {"jsonrpc": "2.0", "method": "a"}
 
 
@@ -61,8 +51,7 @@ def ask(
     """Write one message with a header and read one; nothing stands before it."""
     assert process.stdin is not None
     assert process.stdout is not None
-    request = {"jsonrpc": "2.0", "id": identity, "method": method, "params": params}
-    process.stdin.write(framed(request, extra))
+    process.stdin.write(framed(asking(identity, method, **params), extra))
     process.stdin.flush()
     name, _, length = process.stdout.readline().partition(b":")
     assert (name, process.stdout.readline()) == (b"Content-Length", b"\r\n")
@@ -118,23 +107,16 @@ def test_a_client_with_headers_may_shake_hands(tmp_path: Path) -> None:
         params: Any = HELLO["params"]
         assert ask(process, 0, "initialize", **params)["result"]["serverInfo"]["name"] == "npl"
         assert process.stdin is not None
-        process.stdin.write(framed({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        process.stdin.write(framed(READY))
         assert ask(process, 1, "ping")["result"] == {}
 
 
 def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
     """They come after the handshake, as the protocol demands."""
     scaffold(tmp_path)
-    with running(tmp_path) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for message in (HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}):
-            process.stdin.write(json.dumps(message).encode() + b"\n")
-        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"tdr.template"}\n')
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
-    assert [answer["id"] for answer in answers] == [0, 1]
-    assert list(answers[1]["result"])[:2] == ["primer", "agentOperatingProcedure"]
+    with spoken_to(tmp_path, cwd="") as server:
+        bundle = server.ask("tdr.template")["result"]
+    assert list(bundle)[:2] == ["primer", "agentOperatingProcedure"]
 
 
 @pytest.mark.usefixtures("impatient")
@@ -295,18 +277,13 @@ def test_a_message_behind_a_header_is_answered_too() -> None:
 @pytest.mark.parametrize("frame", [lambda message: json.dumps(message).encode() + b"\n", framed])
 def test_calls_at_the_end_of_the_input_are_answered(tmp_path: Path, frame: Callable[[object], bytes]) -> None:
     """Then the process ends; a cancelled call gets no answer."""
-
-    def call(identity: object, tool: str, **arguments: object) -> Any:
-        params = {"name": tool, "arguments": arguments}
-        return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
-
     calls = [
         HELLO,
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        call("dén", "chat_create_room", name="den", members=["ann"]),
-        call("gone", "chat_get_feed", room_id=7, since=0, wait=60),
+        READY,
+        calling("dén", "chat_create_room", name="den", members=["ann"]),
+        calling("gone", "chat_get_feed", room_id=7, since=0, wait=60),
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "gone"}},
-        call(7, "search", query="quokka"),
+        calling(7, "search", query="quokka"),
     ]
     with running(tmp_path, "--root", str(tmp_path)) as process:
         sent, _ = process.communicate(b"".join(map(frame, calls)), 60)
@@ -317,41 +294,6 @@ def test_calls_at_the_end_of_the_input_are_answered(tmp_path: Path, frame: Calla
     assert all("result" in answers[number] for number in (0, "dén", 7))
 
 
-@contextmanager
-def spoken_to(folder: Path, *flags: str, **variables: str) -> Iterator[Any]:
-    """Run a server that has shaken hands; return functions that send a line and read an answer."""
-    work = folder / "work"
-    work.mkdir(exist_ok=True)
-    with (
-        (folder / "stderr.txt").open("wb") as errors,
-        subprocess.Popen(
-            [sys.executable, "-m", "npl_mcp", *flags],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment(folder, **variables),
-            cwd=work,
-        ) as process,
-    ):
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        def send(line: bytes) -> None:
-            process.stdin.write(line + b"\n")  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
-
-        def receive() -> Any:
-            return json.loads(process.stdout.readline())  # type: ignore[union-attr]
-
-        try:
-            send(json.dumps(HELLO).encode())
-            assert receive()["id"] == 0
-            send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-            yield process, send, receive
-        finally:
-            process.kill()
-
-
 def peak_of(process: subprocess.Popen[bytes]) -> int:
     memory = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
     return int(memory.partition("VmHWM:")[2].split()[0]) // 1024
@@ -359,35 +301,29 @@ def peak_of(process: subprocess.Popen[bytes]) -> int:
 
 def test_a_long_message_over_standard_streams_is_answered(tmp_path: Path) -> None:
     """The limit is that of HTTP; a longer message takes no memory, and the next is answered."""
-    with spoken_to(tmp_path, NPL_MCP_MAX_BODY_BYTES="100000") as (process, send, receive):
-        ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"%s"}}'
-        answers = []
-        for number, length in ((1, 90_000), (2, 30_000_000), (3, 1)):
-            send(ping % (number, b"x" * length))
-            answers.append(receive())
-        assert peak_of(process) < 250
-    assert [(answer["id"], "error" in answer) for answer in answers] == [(1, False), (2, True), (3, False)]
+    with spoken_to(tmp_path, NPL_MCP_MAX_BODY_BYTES="100000") as server:
+        answers = [server.ask("ping", x="x" * length) for length in (90_000, 30_000_000, 1)]
+        assert peak_of(server.process) < 250
+    assert ["error" in answer for answer in answers] == [False, True, False]
 
 
 @pytest.mark.thorough
 def test_the_largest_artifact_passes_standard_streams(tmp_path: Path) -> None:
     """It passes both ways at the documented size; one byte more is refused in the envelope."""
     content = random.Random(1).randbytes(10 * 1024 * 1024)
-    call = {"jsonrpc": "2.0", "method": "tools/call", "id": 1}
+    whole = {"artifact_type": "data", "filename": "a.bin"}
+    with spoken_to(tmp_path) as server:
 
-    def ask(send: Any, receive: Any, tool: str, **arguments: Any) -> Any:
-        send(json.dumps({**call, "params": {"name": tool, "arguments": arguments}}).encode())
-        return json.loads(receive()["result"]["content"][0]["text"])
+        def ask(tool: str, **arguments: Any) -> Any:
+            return json.loads(server.call(tool, **arguments)["content"][0]["text"])
 
-    with spoken_to(tmp_path) as (_, send, receive):
-        whole = {"artifact_type": "data", "filename": "a.bin"}
         sent = base64.b64encode(content).decode()
-        made = ask(send, receive, "artifact_create", name="a", file_content_base64=sent, **whole)
+        made = ask("artifact_create", name="a", file_content_base64=sent, **whole)
         assert made["success"], made
-        got = ask(send, receive, "artifact_get", artifact_id=made["data"]["artifact_id"])
+        got = ask("artifact_get", artifact_id=made["data"]["artifact_id"])
         assert base64.b64decode(got["data"]["file_content"]) == content
         more = base64.b64encode(content + b"x").decode()
-        refused = ask(send, receive, "artifact_create", name="b", file_content_base64=more, **whole)
+        refused = ask("artifact_create", name="b", file_content_base64=more, **whole)
         assert (refused["success"], refused["error_code"]) == (False, "INVALID_PARAMETER")
 
 
@@ -405,37 +341,28 @@ MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = (
 @pytest.mark.parametrize("flags", [(), ("--exact-names",)])
 def test_mistakes_of_a_client_leave_standard_error_silent(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """The answer tells the client; the log is for faults of the server."""
-    with spoken_to(tmp_path, *flags) as (process, send, receive):
-        for number, (tool, arguments) in enumerate(MISTAKES):
-            call = {"name": tool, "arguments": arguments}
-            send(
-                json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode()
-            )
-            assert receive()["result"]["isError"] is True
+    with spoken_to(tmp_path, *flags) as server:
+        for tool, arguments in MISTAKES:
+            assert server.call(tool, **arguments)["isError"] is True
         for line in ("nonsense", '{"jsonrpc":"2.0","id":1,"method":"no/such"}', CALL % (2, r'"\ud800"')):
-            send(line.encode())
-            assert "error" in receive()
-        send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}')
-        assert receive()["error"]
-        send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}')
-        send(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":"x"}}')
-        send(b'{"jsonrpc":"2.0","id":77,"result":{}}')
-        send(b'{"jsonrpc":"2.0","id":3,"method":"ping"}')
-        assert receive()["id"] == 3
-        process.stdin.close()
-        assert process.wait(30) == 0
+            server.send(line.encode())
+            assert "error" in server.receive()
+        server.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}')
+        assert server.receive()["error"]
+        server.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}')
+        server.send(b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":"x"}}')
+        server.send(b'{"jsonrpc":"2.0","id":77,"result":{}}')
+        server.ask("ping")
+        assert server.end() == 0
     assert (tmp_path / "stderr.txt").read_text(encoding="utf-8") == ""
 
 
 def test_an_old_name_warns_once(tmp_path: Path) -> None:
     """Each name causes one warning per process, on standard error, at the default level."""
-    with spoken_to(tmp_path) as (process, send, receive):
+    with spoken_to(tmp_path) as server:
         for name in ("list_artifacts", "list_artifacts", "list_sessions", "list_artifacts", "artifact_list"):
-            call = {"name": name, "arguments": {}}
-            send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
-            assert not receive()["result"].get("isError")
-        process.stdin.close()
-        process.wait(30)
+            assert not server.call(name).get("isError")
+        server.end()
     lines = (tmp_path / "stderr.txt").read_text(encoding="utf-8").splitlines()
     assert [line.split(" WARNING ")[1].split(": ", 1)[1] for line in lines] == [
         "the tool name 'list_artifacts' is deprecated; call 'artifact_list'",
@@ -445,12 +372,10 @@ def test_an_old_name_warns_once(tmp_path: Path) -> None:
 
 def test_the_parser_keeps_its_rules_to_itself(tmp_path: Path) -> None:
     """At the level DEBUG the log has keywords and scores, not each rule of the parser."""
-    with spoken_to(tmp_path, "--log-level", "DEBUG") as (process, send, receive):
-        call = {"name": "npl_load_tailored", "arguments": {"context": "nested fences", "file": "npl.md"}}
-        send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
-        assert not receive()["result"].get("isError")
-        process.stdin.close()
-        process.wait(30)
+    with spoken_to(tmp_path, "--log-level", "DEBUG") as server:
+        result = server.call("npl_load_tailored", context="nested fences", file="npl.md")
+        assert not result.get("isError")
+        server.end()
     said = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
     assert "keywords" in said
     assert "ranked" in said
@@ -459,27 +384,21 @@ def test_the_parser_keeps_its_rules_to_itself(tmp_path: Path) -> None:
 
 def test_exact_names_are_not_called_deprecated(tmp_path: Path) -> None:
     """They are the listed ones; any other old name leads to the new one."""
-    with spoken_to(tmp_path, "--exact-names") as (process, send, receive):
+    with spoken_to(tmp_path, "--exact-names") as server:
         for name in ("directive/files.list", "get_artifact", "get_cr_full_content"):
-            call = {"name": name, "arguments": {"artifact_id": 9}}
-            send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode())
-            receive()
-        process.stdin.close()
-        process.wait(30)
+            server.call(name, artifact_id=9)
+        server.end()
     said = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
     assert [line.split("the tool name ")[1] for line in said.splitlines() if "deprecated" in line] == [
         "'get_cr_full_content' is deprecated; call 'get_cr'"
     ]
 
 
-GET = {
-    "jsonrpc": "2.0",
-    "method": "tools/call",
-    "params": {"name": "artifact_get", "arguments": {"artifact_id": 1}},
-}
 BEFORE_THE_END = {
-    "a large answer": json.dumps({**GET, "id": 2}).encode() + b"\n",
-    "several": b"".join(json.dumps({**GET, "id": number}).encode() + b"\n" for number in range(2, 8)),
+    "a large answer": json.dumps(calling(2, "artifact_get", artifact_id=1)).encode() + b"\n",
+    "several": b"".join(
+        json.dumps(calling(number, "artifact_get", artifact_id=1)).encode() + b"\n" for number in range(2, 8)
+    ),
     "half a line": b'{"jsonrpc":"2.0","id":2,"meth',
     "no messages": b"nonsense\n" * 2_000,
 }
@@ -499,14 +418,12 @@ def test_a_client_that_goes_away_leaves_no_traceback(tmp_path: Path, sent: str, 
     """The process ends, even if another program keeps standard input open."""
     content = base64.b64encode(bytes(2 * 1024 * 1024)).decode()
     whole = {"name": "a", "artifact_type": "data", "filename": "a", "file_content_base64": content}
-    create = {**GET, "id": 1, "params": {"name": "artifact_create", "arguments": whole}}
-    with spoken_to(tmp_path) as (process, send, receive):
-        send(json.dumps(create).encode())
-        assert receive()["id"] == 1
-        process.stdin.write(BEFORE_THE_END[sent])
-        process.stdin.flush()
-        process.stdout.close()
+    with spoken_to(tmp_path) as server:
+        server.call("artifact_create", **whole)
+        server.stdin.write(BEFORE_THE_END[sent])
+        server.stdin.flush()
+        server.stdout.close()
         if keeps == "nothing":
-            process.stdin.close()
-        assert process.wait(60) == 0
+            server.stdin.close()
+        assert server.process.wait(60) == 0
     assert (tmp_path / "stderr.txt").read_text(encoding="utf-8") == ""

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from fastmcp.client.transports import StdioTransport
 from npl_mcp.app.app import App
 from tests import engines
 from tests.conftest import envelope
+from tests.messages import calling
+from tests.npl_mcp.server.speaking import Speaker, spoken_to
 from tests.npl_mcp.stores.killing import Outcome, kill_writers
 from tests.npl_mcp.stores.writer import (
     SESSION,
@@ -171,55 +172,7 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-HELLO = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
-
-
-@contextmanager
-def talking(place: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A server that has been greeted and has a room and a worklog session."""
-    (place / "project").mkdir(parents=True)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp", "--data-dir", str(place / "data")],
-        cwd=place / "project",
-        env={**os.environ, **engines.environment(place / "data")},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with process:
-        try:
-            send(process, {"id": 0, "method": "initialize", "params": HELLO})
-            send(process, {"method": "notifications/initialized"})
-            call(process, 1, "worklog_init", session_id=SESSION)
-            answered(process, 1)
-            call(process, 2, "chat_create_room", name="room", members=["ann", "ben"])
-            answered(process, 2)
-            yield process
-        finally:
-            process.kill()
-
-
-def send(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
-    assert process.stdin is not None
-    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-    process.stdin.flush()
-
-
-def call(process: subprocess.Popen[bytes], number: int, tool: str, **arguments: Any) -> None:
-    params = {"name": tool, "arguments": arguments}
-    send(process, {"id": number, "method": "tools/call", "params": params})
-
-
-def answered(process: subprocess.Popen[bytes], number: int) -> None:
-    assert process.stdout is not None
-    while json.loads(process.stdout.readline()).get("id") != number:
-        pass
-
-
-def send_many(process: subprocess.Popen[bytes]) -> dict[int, Acknowledged]:
+def send_many(server: Speaker) -> dict[int, Acknowledged]:
     """Send calls without waiting for answers.
 
     :returns: by id of the call, what its answer acknowledges but for the ids in it.
@@ -227,10 +180,12 @@ def send_many(process: subprocess.Popen[bytes]) -> dict[int, Acknowledged]:
     sent = {}
     for number in range(10, 70, 3):
         text = f"@ben {number} " + "x" * 2_000
-        call(process, number, "chat_send_message", room_id=1, persona="ann", message=text)
-        call(process, number + 1, "worklog_log", agent_id="ann", action="did", summary=text)
         content = {"file_content_base64": encoded(text), "filename": "a.txt"}
-        call(process, number + 2, "artifact_create", name=f"a{number}", artifact_type="text", **content)
+        server.send(
+            calling(number, "chat_send_message", room_id=1, persona="ann", message=text),
+            calling(number + 1, "worklog_log", agent_id="ann", action="did", summary=text),
+            calling(number + 2, "artifact_create", name=f"a{number}", artifact_type="text", **content),
+        )
         for at, (kind, keys) in enumerate(ANSWERS):
             sent[number + at] = {"kind": kind, "digest": digest(text), "key": keys}
     return sent
@@ -272,14 +227,17 @@ ENDINGS: dict[str, Callable[[subprocess.Popen[bytes]], object]] = {
 def test_a_server_that_is_ended_while_it_writes_keeps_every_promise(tmp_path: Path, ending: str) -> None:
     """It ends soon, every acknowledged write is there, and no write is half done."""
     place = tmp_path / "place"
-    with talking(place) as process:
-        assert process.stdout is not None
-        sent = send_many(process)
-        first = process.stdout.readline()
+    place.mkdir()
+    with spoken_to(place, cwd="project", **engines.environment(place / "data")) as server:
+        server.call("worklog_init", session_id=SESSION)
+        server.call("chat_create_room", name="room", members=["ann", "ben"])
+        process = server.process
+        sent = send_many(server)
+        first = server.stdout.readline()
         ENDINGS[ending](process)
         late = threading.Timer(PATIENCE, process.kill)
         late.start()
-        output = first + process.stdout.read()
+        output = first + server.stdout.read()
         process.wait()
         late.cancel()
     assert process.returncode != -signal.SIGKILL

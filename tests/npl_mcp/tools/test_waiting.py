@@ -1,7 +1,6 @@
 """Calls that wait for news: what wakes them, what ends them, and the resources they use."""
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -19,8 +18,19 @@ from npl_mcp.server.server import create_server
 from npl_mcp.stores.chat.rooms import POSITIONS
 from npl_mcp.stores.commits import Topic
 from tests.conftest import cases, envelope
-from tests.npl_mcp.http.http_server import JSON, META, connected, in_flight, request, serving
-from tests.npl_mcp.server.test_stdio import HELLO
+from tests.messages import asking, calling
+from tests.npl_mcp.http.http_server import (
+    BOTH,
+    JSON,
+    META,
+    MODERN,
+    connected,
+    in_flight,
+    message,
+    request,
+    serving,
+)
+from tests.npl_mcp.server.speaking import spoken_to
 from tests.until import soon, until
 
 LONG = 60
@@ -207,43 +217,17 @@ def test_a_call_on_the_command_line_waits_where_it_is(settings: Settings) -> Non
     assert [entry.seq for entry in read[0].items] == [1]
 
 
-def call(tool: str, arguments: dict[str, Any], identity: int) -> dict[str, Any]:
-    params = {"name": tool, "arguments": arguments}
-    return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
-
-
 def test_calls_that_wait_leave_room_for_others_over_standard_streams(tmp_path: Path) -> None:
     """More calls wait than there are threads; a cancelled one is gone."""
-    command = [sys.executable, "-m", "npl_mcp", "--data-dir", str(tmp_path / "data")]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        def send(*messages: dict[str, Any]) -> None:
-            assert process.stdin is not None
-            process.stdin.writelines(json.dumps(message).encode() + b"\n" for message in messages)
-            process.stdin.flush()
-
-        def received() -> Any:
-            assert process.stdout is not None
-            return json.loads(process.stdout.readline())
-
-        try:
-            send(HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call(*ROOM, 1))
-            assert [received()["id"] for _ in range(2)] == [0, 1]
-            waiting = range(10, 40)
-            send(*(call("chat_get_feed", {"room_id": 1, "since": 2, "wait": LONG}, at) for at in waiting))
-            gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 10}}
-            say = {"room_id": 1, "persona": "ann", "message": "m"}
-            send(gone, call("chat_list_rooms", {}, 2))
-            assert received()["id"] == 2
-            send(call("chat_send_message", say, 3))
-            answered = {received()["id"] for _ in range(len(waiting))}
-            assert answered == {3, *waiting} - {10}
-        finally:
-            process.kill()
+    with spoken_to(tmp_path) as server:
+        server.call(ROOM[0], **ROOM[1])
+        waiting = range(10, 40)
+        server.send(*(calling(at, "chat_get_feed", room_id=1, since=2, wait=LONG) for at in waiting))
+        server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 10}})
+        server.call("chat_list_rooms")
+        server.send(calling(3, "chat_send_message", room_id=1, persona="ann", message="m"))
+        answered = {server.receive()["id"] for _ in range(len(waiting))}
+    assert answered == {3, *waiting} - {10}
 
 
 @pytest.mark.parametrize("path", ["/mcp/tools/worklog_read", "/mcp"])
@@ -260,23 +244,20 @@ def test_a_caller_over_http_who_goes_ends_the_wait(tmp_path: Path, path: str) ->
             return answer.data["data"]
 
         tool(*LOG)
-        body = json.dumps(arguments if plain else modern(arguments)).encode()
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
-            "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"
-            f"Mcp-Method: tools/call\r\nMcp-Name: worklog_read\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
+        named = asking(1, "tools/call", name="worklog_read", arguments=arguments, _meta=META)
+        head = {
+            **BOTH,
+            "MCP-Protocol-Version": MODERN,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": "worklog_read",
+        }
+        sent = message(server, "POST", path, arguments if plain else named, head)
         with ExitStack() as stack:
             for number in range(1, 6):
-                stack.enter_context(connected(server)).sendall(head.encode() + body)
+                stack.enter_context(connected(server)).sendall(sent)
                 until(lambda number=number: in_flight(server) == number)
                 # The only place is free for this call: waiting calls take none.
                 assert tool("worklog_status", {})["entry_count"] == 0
         until(lambda: in_flight(server) == 0)
         tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
         assert [entry["seq"] for entry in tool("worklog_read", {"agent_id": "reader"})["items"]] == [1]
-
-
-def modern(arguments: dict[str, Any]) -> dict[str, Any]:
-    params = {"name": "worklog_read", "arguments": arguments, "_meta": META}
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
