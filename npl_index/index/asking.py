@@ -79,8 +79,8 @@ def candidates(
 
 def holders(reader: ScopeReader, terms: Sequence[str]) -> list[int]:
     """Return the positions of the first documents with all of some terms."""
-    found: list[int] = reader.matching(" AND ".join(map(quoted, terms))).tolist()
-    return sorted(found)[:MAX_HOLDERS]
+    places: list[int] = reader.matching(" AND ".join(map(quoted, terms))).tolist()
+    return sorted(places)[:MAX_HOLDERS]
 
 
 def quoted(term: str) -> str:
@@ -120,7 +120,7 @@ class IndexVocabulary(Vocabulary):
             known.pop(row, None)
             known.pop(-row, None)
         if ((now == 0) != (now == added)).any():  # a term that came or went may be a variant of others
-            known = {key: one for key, one in known.items() if isinstance(key, int)}
+            known = {key: result for key, result in known.items() if isinstance(key, int)}
         self.known = known | self.known
 
     def row(self, term: str) -> int | None:
@@ -129,8 +129,8 @@ class IndexVocabulary(Vocabulary):
 
     def learn(self, terms: Iterable[str]) -> None:
         """Look up terms and their parts by one query."""
-        every = dict.fromkeys(one for term in terms for one in (term, *parts_of(term)))
-        self.remember(self._rows_of([one for one in every if one not in self.known]))
+        every = dict.fromkeys(text for term in terms for text in (term, *parts_of(term)))
+        self.remember(self._rows_of([text for text in every if text not in self.known]))
 
     def _rows_of(self, terms: Sequence[str]) -> dict[str, int | None]:
         select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
@@ -180,20 +180,20 @@ class IndexVocabulary(Vocabulary):
                 at = known.searchsorted(rows)
                 return Counts(*np.where(known[at] == rows, counts[:, at], 0))
             sums = {row: self.known.get(-row) for row in asked}  # for its idf, a row itself is the key
-            missing = [row for row, found in sums.items() if found is None]
+            missing = [row for row, known in sums.items() if known is None]
             if missing:
-                found = self._reader.rows(
+                read = self._reader.rows(
                     f"SELECT {_COUNTS}, {DAMAGED_TOTALS}, id, text, term.checksum"
                     f" FROM total JOIN term ON id = term WHERE root {self._scope.in_roots} AND term {AMONG}"
                     " GROUP BY term",
                     json.dumps(missing),
                 )
-                if any(one[_NUMBER] for one in found):
+                if any(values[_NUMBER] for values in read):
                     raise DamagedIndexError("the checksum of a sum is wrong")
-                terms = verified(one[_NUMBER + 1 :] for one in found)
+                terms = verified(values[_NUMBER + 1 :] for values in read)
                 self._keep_texts(terms)  # most callers ask for the texts of counted terms
                 made = dict.fromkeys(missing, _NO_COUNTS)
-                made |= {row: one[:_NUMBER] for (row, _), one in zip(terms, found, strict=True)}
+                made |= {row: values[:_NUMBER] for (row, _), values in zip(terms, read, strict=True)}
                 self.remember({-row: counts for row, counts in made.items()})
                 sums |= made
         columns = np.array([sums[row] for row in asked], np.int64)
@@ -282,11 +282,11 @@ class IndexNames:
 
     @cached_property
     def _spelt_by_word(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        headings: dict[str, list[str]] = {}
         for spelt in self._spelt:
             for word in dict.fromkeys(spelt.split(" ")):
-                found.setdefault(word, []).append(spelt)
-        return found
+                headings.setdefault(word, []).append(spelt)
+        return headings
 
     def spelt(self) -> Sequence[str]:
         """Return the different headings of the roots, each as its terms."""
@@ -303,14 +303,14 @@ class IndexNames:
             spelt,
         )
         places = self._scope.places
-        return sorted(((places[one], section), fold) for one, section, fold in rows if one in places)
+        return sorted(((places[number], section), fold) for number, section, fold in rows if number in places)
 
     def is_unique(self, level: int, label: str) -> bool:
         """Return whether exactly one section has a level and a label."""
-        found = self._nodes(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
-        return len(found) == 1
+        nodes = self._nodes(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
+        return len(nodes) == 1
 
     def _nodes(self, condition: str, *given: object) -> list[Place]:
         rows = self._rows(f"SELECT document, section FROM name WHERE {condition}", *given)
         places = self._scope.places
-        return sorted((places[one], section) for one, section in rows if one in places)
+        return sorted((places[number], section) for number, section in rows if number in places)

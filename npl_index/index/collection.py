@@ -66,7 +66,7 @@ class IndexRow(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return 1_000 + sum(one.nbytes for one in self.sections)
+        return 1_000 + sum(numbers.nbytes for numbers in self.sections)
 
 
 class Kept(Generic[T]):
@@ -120,7 +120,7 @@ class IndexedCollection(Collection):
     """Some documents of the index.
 
     :param scope: numbers of the documents.
-    :param founds: their files.
+    :param files: their files.
     :param states: observed states of the files.
     :param read: reader of a whole file.
     :param changed: called when other contents replaced some of them; the argument tells whether the index is
@@ -131,15 +131,15 @@ class IndexedCollection(Collection):
         self,
         database: IndexDatabase,
         scope: DocumentScope,
-        founds: Sequence[DocumentFile],
+        files: Sequence[DocumentFile],
         states: Sequence[Fingerprint],
         read: Read,
         kept: KeptDocuments,
         changed: Callable[[bool], None],
     ) -> None:
-        self.scope, self.founds, self.states = scope, founds, states
+        self.scope, self.files, self.states = scope, files, states
         self._read, self._kept = read, kept
-        self._reader = ScopeReader(database, scope, founds[0].path, changed)
+        self._reader = ScopeReader(database, scope, files[0].path, changed)
         self.names = IndexNames(self._reader)
 
     @property
@@ -159,7 +159,7 @@ class IndexedCollection(Collection):
         if len(rows_of) == len(gone) + len(new):
             counted = [(number, *counts_in(row.sections)) for number, row in rows_of.items()]
             signs = {number: 1 if number in new else -1 for number in rows_of}
-            rows, sums = summed([(rows, signs[number] * np.array(one)) for number, rows, one in counted])
+            rows, sums = summed([(rows, signs[number] * np.array(own)) for number, rows, own in counted])
             changed = sums.any(axis=0)
             self.vocabulary.resume(former.vocabulary, rows[changed], Counts(*sums[:, changed]).any)
 
@@ -177,7 +177,7 @@ class IndexedCollection(Collection):
     def documents(self) -> Sequence[ParsedDocument]:  # type: ignore[override]
         """The documents, each restored at its use."""
         # Not cached: a reference to the collection would delay its release.
-        return LazySequence(len(self.founds), self.restored)
+        return LazySequence(len(self.files), self.restored)
 
     def reading(self) -> AbstractContextManager[None]:
         """Read one state of the collection within the context.
@@ -196,7 +196,7 @@ class IndexedCollection(Collection):
             for term in terms:
                 number = self.vocabulary.row(term)
                 standing = self.vocabulary.variants(term) if number is None else ((number, 1.0),)
-                wanted.update((one, None) for one, _ in standing)
+                wanted.update((row, None) for row, _ in standing)
             pages = self.vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
             asked = zip(self.vocabulary.texts(list(wanted)), pages, strict=True)
             best = candidates(self._reader, list(asked), among)
@@ -207,7 +207,7 @@ class IndexedCollection(Collection):
             words = 0
             for place, number in zip(chosen, numbers, strict=True):
                 if number not in rows_of:
-                    raise self._reader.lost(self.founds[place].path)
+                    raise self._reader.lost(self.files[place].path)
                 row = rows_of[number]
                 words += len(row.sections.rows)
                 if taken and words > MAX_WORDS and place not in also:
@@ -220,10 +220,10 @@ class IndexedCollection(Collection):
 
     def _rows(self, numbers: Sequence[int]) -> dict[int, IndexRow]:
         """Return the rows of some documents, without lost ones."""
-        found = self._kept.rows.get(numbers)
-        if len(found) == len(numbers):
-            return found
-        missing = json.dumps([number for number in numbers if number not in found])
+        kept = self._kept.rows.get(numbers)
+        if len(kept) == len(numbers):
+            return kept
+        missing = json.dumps([number for number in numbers if number not in kept])
         select = f"SELECT document, name, value FROM field WHERE name {AMONG} AND document {AMONG}"
         with self.reading():
             fields: dict[int, list[tuple[str, str]]] = {}
@@ -238,7 +238,7 @@ class IndexedCollection(Collection):
                 for number, *data in packed
             }
         self._kept.rows.keep(read)
-        return found | read
+        return kept | read
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
         """Return documents with all of some terms."""
@@ -249,7 +249,7 @@ class IndexedCollection(Collection):
         number = int(self.scope.documents[document])
         rows = self._rows([number])
         if number not in rows:
-            raise self._reader.lost(self.founds[document].path)
+            raise self._reader.lost(self.files[document].path)
         return rows[number].sections
 
     def summaries(
@@ -268,7 +268,7 @@ class IndexedCollection(Collection):
                 }
             for place, number in enumerate(part, at):
                 if number not in packed:
-                    raise self._reader.lost(self.founds[place].path)
+                    raise self._reader.lost(self.files[place].path)
                 record, tokens = packed[number]
                 yield summarized(record, stored_total(array("I", tokens), counter), conditions)
 
@@ -293,7 +293,7 @@ class IndexedCollection(Collection):
         select = f"SELECT document, fold FROM name WHERE kind & {LEVEL} AND document {AMONG}"
         for number, name in self._reader.rows(select, json.dumps(numbers)):
             names[number].add(name)
-        return {one: frozenset(names[number]) for one, number in zip(documents, numbers, strict=True)}
+        return {place: frozenset(names[number]) for place, number in zip(documents, numbers, strict=True)}
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
@@ -315,7 +315,7 @@ class IndexedCollection(Collection):
             select = f"SELECT {column}, digest, language FROM document WHERE id = ?"
             rows = self._reader.rows(select, number)
             if not rows:
-                raise self._reader.lost(self.founds[document].path)
+                raise self._reader.lost(self.files[document].path)
             return unsealed(*rows[0]), rows[0][1]
 
     def restored(self, place: int) -> ParsedDocument:
@@ -328,19 +328,19 @@ class IndexedCollection(Collection):
         return kept[number]
 
     def _restored(self, place: int) -> ParsedDocument:
-        found, state, read = self.founds[place], self.states[place], self._read
+        file, state, read = self.files[place], self.states[place], self._read
         record, digest = self._column(place, "record")
 
         def current() -> Document:
             try:
-                document = read(found)
+                document = read(file)
             except DocumentNotFoundError:
-                raise DocumentChangedError(found.path) from None
+                raise DocumentChangedError(file.path) from None
             if document.digest != digest:
-                raise DocumentChangedError(found.path)
+                raise DocumentChangedError(file.path)
             return document
 
         def known(name: str) -> Document:
-            return Document(name, found.path, state, b"", digest, found.root.npl)
+            return Document(name, file.path, state, b"", digest, file.root.npl)
 
         return restore_sections(record, known, lambda: current().data)

@@ -112,8 +112,8 @@ class IndexDatabase:
         if not self.is_reading:
             with self.reading():
                 return self.rows(statement, *given)
-        found: list[Any] = self._mine.connection.execute(statement, given).fetchall()
-        return found
+        rows: list[Any] = self._mine.connection.execute(statement, given).fetchall()
+        return rows
 
     def rows_once(self, statement: str, *given: object) -> list[Any]:
         """Return the rows of a statement that the thread's transaction reads several times."""
@@ -289,18 +289,18 @@ def _make_tables(connection: Any) -> None:
 
 
 def _version(connection: Any) -> int:
-    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found not in (0, VERSION):
-        raise driver().DatabaseError(f"its version is {found}")
-    return found
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version not in (0, VERSION):
+        raise driver().DatabaseError(f"its version is {version}")
+    return version
 
 
 def _mark_of(path: Path) -> _Mark:
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _is_ours(path: Path) -> bool:

@@ -85,7 +85,7 @@ class ScopeReader:
         self.scope = scope
         self._database, self._path, self._changed = database, path, changed
         # Questions repeat words, and a document never changes.
-        self._matching: LRUCache[str, NDArray[Any]] = LRUCache(MAX_MATCHING, lambda one: 200 + one.nbytes)
+        self._matching: LRUCache[str, NDArray[Any]] = LRUCache(MAX_MATCHING, lambda at: 200 + at.nbytes)
         self._lock = threading.Lock()
 
     def reading(self) -> AbstractContextManager[None]:

@@ -209,8 +209,8 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
     """
     size = passages.postings.size
     scores, names, covered, headed = np.zeros((4, size))
-    asked = [(row, number, share) for number, one in enumerate(concepts) for row, share in one.variants]
-    rows, owners, parts = zip(*asked, strict=True) if asked else ((), (), ())
+    variants = [(row, at, share) for at, concept in enumerate(concepts) for row, share in concept.variants]
+    rows, owners, parts = zip(*variants, strict=True) if variants else ((), (), ())
     runs, at, name_masses, all_masses, headings = passages.weigh(rows)
     asking, shares = np.array(owners, np.intp)[runs], np.array(parts, float)[runs]
     in_headings = headings.nonzero()[0]
@@ -225,9 +225,9 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
         masses += (name_factor - body_factor) * np.bincount(cell, name_masses * shares, len(cells))
     named = np.zeros(len(cells), dtype=bool)
     named[cell[name_masses > 0]] = True
-    held = np.empty(len(cells))
-    held[cell[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
-    weight, page_of = np.array([one.weight for one in concepts])[numbers], passages.postings.pages
+    best_shares = np.empty(len(cells))
+    best_shares[cell[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
+    weight, page_of = np.array([concept.weight for concept in concepts])[numbers], passages.postings.pages
     on_pages = np.zeros(int(page_of[-1]) + 1)
     if passages.vocabulary.pages > 1 and len(cells):
         # For each concept, a page has the highest worth of its sections.
@@ -236,7 +236,7 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
         np.add.at(on_pages, pages[begins], weight[begins] * np.maximum.reduceat(worth, begins))
     np.add.at(scores, sections, weight * (masses / (masses + K1)))
     np.add.at(names, sections, weight * named)
-    np.add.at(covered, sections, weight * held)
+    np.add.at(covered, sections, weight * best_shares)
     whole = sum(concept.weight for concept in concepts) or 1.0
     return Matches(scores, np.minimum(headed, 1), names / whole, covered / whole, on_pages[page_of])
 

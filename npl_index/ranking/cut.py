@@ -105,7 +105,7 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
         if not hit.size:
             continue
         score = hit.score.total / kept[0].score.total if kept else 1.0
-        other = few and all(hit.document != one.document for one in kept)
+        other = few and all(hit.document != taken.document for taken in kept)
         other = other or opened.gain(shares) >= OTHER_SUBJECT
         if score >= (RELATED if other else FURTHER if few and size < ORDINARY else AS_GOOD):
             kept.append(hit)

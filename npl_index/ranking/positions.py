@@ -49,8 +49,8 @@ class QueryTerms(NamedTuple):
                     best[row] = number, share
         number_of = {row: number for number, row in enumerate(best)}
         numbered = [
-            (number_of.setdefault(one, len(number_of)), number_of.setdefault(other, len(number_of)))
-            for one, other in pairs
+            (number_of.setdefault(first, len(number_of)), number_of.setdefault(second, len(number_of)))
+            for first, second in pairs
         ]
         return cls(
             np.array(list(number_of), np.intp),
@@ -88,11 +88,11 @@ def read_positions(postings: Postings, numbers: NDArray[Any], sought: QueryTerms
     bodies, body_lengths = postings.terms(numbers, 2, MAX_READ)
     marks = np.zeros(max(postings.stop, int(sought.rows.max(initial=0)) + 1), np.int32)
     marks[sought.rows] = np.arange(1, len(sought.rows) + 1)
-    found = marks.take(np.concatenate((headings, bodies)))
-    places = found.nonzero()[0]
+    numbered = marks.take(np.concatenate((headings, bodies)))
+    places = numbered.nonzero()[0]
     ends = np.concatenate((heading_lengths, body_lengths)).cumsum()
     owners = ends.searchsorted(places, side="right")
-    return TermPositions(numbers, sought, found[places].astype(np.intp) - 1, owners, places)
+    return TermPositions(numbers, sought, numbered[places].astype(np.intp) - 1, owners, places)
 
 
 def counts_of(texts: TermPositions) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -85,7 +85,7 @@ class Sections(NamedTuple):
     def packed(self) -> bytes:
         """Return the arrays as bytes, for :meth:`unpacked`."""
         size = self.size.to_bytes(4, "little")
-        return b"".join([size, *(one.astype("<u4").tobytes() for one in self)])
+        return b"".join([size, *(numbers.astype("<u4").tobytes() for numbers in self)])
 
     @classmethod
     def unpacked(cls, data: bytes) -> Sections:
@@ -134,8 +134,9 @@ def sections_of(
         links = LISTS_LINKS if not blank and _lists_links(tree.source[begin:end]) else 0
         levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0) | links)
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
-    lengths = [list(map(len, one)) for one in fields]
-    columns = [*zip(*lengths, strict=True), parents, sizes, levels, [one & _LOW for one in copies], further]
+    lengths = [list(map(len, section)) for section in fields]
+    digests = [copy & _LOW for copy in copies]
+    columns = [*zip(*lengths, strict=True), parents, sizes, levels, digests, further]
     return Sections(
         np.array(columns, np.uint32).T.copy(), row_of[np.concatenate(list(chain.from_iterable(fields)))]
     )
@@ -156,16 +157,16 @@ def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
     cells = distinct(cells)
     fields, rows = cells & 0xFFFFFFFF, cells >> 32
     begins = begin_runs(rows)
-    found, rows = rows[begins], begins.cumsum() - 1
+    different, rows = rows[begins], begins.cumsum() - 1
     section, in_path = fields // FIELDS, fields % FIELDS == 1
     page = ((sections.levels & BEGINS_PAGE) > 0).cumsum()[section]
 
     def holders(rows: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
         first = begin_runs(rows << 32 | places)
-        return np.bincount(rows[first], minlength=len(found))
+        return np.bincount(rows[first], minlength=len(different))
 
     every = (rows[~in_path], section[~in_path]), (rows, section), (rows[in_path], section[in_path])
-    return found, Counts(*[holders(*one) for one in (*every, (rows, page))])
+    return different, Counts(*[holders(*occurrences) for occurrences in (*every, (rows, page))])
 
 
 def summed(parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -175,7 +176,7 @@ def summed(parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[
     """
     rows, places = np.unique(np.concatenate([rows for rows, _ in parts]), return_inverse=True)
     every = np.concatenate([counts for _, counts in parts], axis=1)
-    return rows, np.array([np.bincount(places, one, len(rows)) for one in every]).astype(np.int64)
+    return rows, np.array([np.bincount(places, column, len(rows)) for column in every]).astype(np.int64)
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -223,9 +224,10 @@ class Postings:
 
     def __init__(self, documents: Sequence[Sections]) -> None:
         shape, self.rows = (
-            one[0] if len(documents) == 1 else np.concatenate(one) for one in zip(*documents, strict=True)
+            parts[0] if len(documents) == 1 else np.concatenate(parts)
+            for parts in zip(*documents, strict=True)
         )
-        self.counts = np.array([one.size for one in documents])
+        self.counts = np.array([sections.size for sections in documents])
         self.firsts = self.counts.cumsum() - self.counts
         self.size = len(shape)
         *_, bodies, parents, self.sizes, self.kinds, self.copies, further = shape.T.astype(np.intp)
@@ -287,9 +289,9 @@ class Postings:
         marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
         marks[wanted] = np.arange(1, len(wanted) + 1)
         places = (marks > 0).take(self.rows).nonzero()[0]  # one byte per word, of possibly millions
-        found = marks[self.rows[places]]
+        numbers = marks[self.rows[places]]
         owners = self._ends.searchsorted(places, side="right")
-        cells = (found.astype(np.int64) - 1) * len(self._ends) + owners
+        cells = (numbers.astype(np.int64) - 1) * len(self._ends) + owners
         cells.sort()
         begins = begin_runs(cells).nonzero()[0]
         times = np.diff(begins, append=len(cells))

@@ -211,7 +211,7 @@ def rank(
     """
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
-    of_stage = {stage: [one for one in signals if one.stage is stage] for stage in Stage}
+    of_stage = {stage: [signal for signal in signals if signal.stage is stage] for stage in Stage}
     with collection.reading():
         concepts = concepts_in(collection, query)
         fitting = topic_fit(collection, topics, query.topics)
@@ -231,7 +231,7 @@ def rank(
             fits[number], gains[number] = fit
         # A condition on front matter names the documents that are wanted.
         standing = {} if among.fields else _behind(collection, query, passages)
-        costs = np.array([COSTS.get(standing.get(one, ""), 1.0) for one in passages.documents.tolist()])
+        costs = np.array([COSTS.get(standing.get(place, ""), 1.0) for place in passages.documents.tolist()])
         behind = costs.repeat(passages.postings.counts)
         allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
         scored = Scored(passages, concepts, weights, len(asked), headed, gains, behind, allowed)

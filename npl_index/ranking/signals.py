@@ -102,9 +102,9 @@ class Scored:
     def gains_by(self, signals: Iterable[Signal]) -> dict[str, NDArray[Any]]:
         """Return the gains by some signals at the present values."""
         return {
-            one.name: one.most * one.unit(self) * one.share(self)
-            for one in signals
-            if one.when is None or one.when(self)
+            signal.name: signal.most * signal.unit(self) * signal.share(self)
+            for signal in signals
+            if signal.when is None or signal.when(self)
         }
 
     def read(self, pairs: Iterable[tuple[int, int]], expected: Iterable[Signal]) -> None:
@@ -148,26 +148,28 @@ class Scored:
         below the title, or the next text after an empty one.
         """
         postings = self.passages.postings
-        found = np.zeros(postings.size)
-        worth = {row: (share, share * one.weight) for one in self.concepts for row, share in one.variants}
+        fitting = np.zeros(postings.size)
+        pairs = ((concept.weight, variant) for concept in self.concepts for variant in concept.variants)
+        worth = {row: (share, share * weight) for weight, (row, share) in pairs}
         holders = postings.find(list(worth))
         titled = distinct(
             holders.sections[(holders.in_heading > 0) & (postings.levels[holders.sections] <= 1)]
         )
         if not len(titled):
-            return found
+            return fitting
         rows, owners = postings.heading_terms(titled)
         shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
         rarity = idf(self.passages.vocabulary, rows)
-        said, whole, covered = (sums(one, owners, len(titled)) for one in (weights, rarity, rarity * shares))
+        columns = weights, rarity, rarity * shares
+        said, whole, covered = (sums(values, owners, len(titled)) for values in columns)
         query = self.asked * sum(concept.weight for concept in self.concepts) / (len(self.concepts) or 1)
         fits = covered / np.maximum(whole, _TINY) * np.minimum(1, said / (query or 1)) ** _COMPLETENESS_POWER
         for _ in range(_MAX_TITLES):
             after = np.minimum(titled + 1, postings.size - 1)
             blank = (postings.sizes[titled] == 0) & (postings.pages[after] == postings.pages[titled])
             titled = np.where(blank, after, titled)
-        np.maximum.at(found, titled, fits)
-        return found
+        np.maximum.at(fitting, titled, fits)
+        return fitting
 
 
 def top_positions(values: NDArray[Any], limit: int, copies: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -179,18 +181,18 @@ def top_positions(values: NDArray[Any], limit: int, copies: NDArray[Any] | None 
     every = (values > 0).nonzero()[0]
     # Sorting all of them would take longer; many of the best may have one text.
     for most in (4 * limit, len(every)):
-        found = every
+        best = every
         if most < len(every):
-            found = every[values[every] >= np.partition(values[every], -most)[-most]]
-        found = found[(-values[found]).argsort(kind="stable")]
+            best = every[values[every] >= np.partition(values[every], -most)[-most]]
+        best = best[(-values[best]).argsort(kind="stable")]
         if copies is not None:
-            numbers = copies[found]
+            numbers = copies[best]
             kept = numbers == 0
             kept[np.unique(numbers, return_index=True)[1]] = True
-            found = found[kept]
-        if len(found) >= limit:
+            best = best[kept]
+        if len(best) >= limit:
             break
-    return found[:limit]
+    return best[:limit]
 
 
 def parent_numbers(passages: Passages) -> NDArray[Any]:

@@ -98,7 +98,7 @@ def plain(text: str) -> str:
 def holds(text: str, phrase: str) -> bool:
     """Return whether a text contains a phrase, in the source or as a page shows it."""
     wanted = re.compile(pattern(plain(shown(phrase))))
-    return any(wanted.search(plain(one)) for one in (text, shown(text)))
+    return any(wanted.search(plain(form)) for form in (text, shown(text)))
 
 
 def pattern(text: str) -> str:

@@ -30,8 +30,8 @@ _MARKS = frozenset("._#+")
 
 def topic_terms(topics: Sequence[str]) -> list[list[str]]:
     """Return the terms of each topic with terms; a topic of stop words only ("How to") keeps them."""
-    found = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
-    return [words for words in found if words]
+    every = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
+    return [words for words in every if words]
 
 
 def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[str]) -> list[Place]:
@@ -43,14 +43,14 @@ def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[st
     :param asked: terms of the context.
     :param written: words of the context.
     """
-    found = collection.names.headed(" ".join(without_compounds(asked)))
-    if not found:
+    headed = collection.names.headed(" ".join(without_compounds(asked)))
+    if not headed:
         return []
     spelt = set(fold(" ".join(written)).split())
     identifiers = {word for word in asked if word.startswith("--") or not _MARKS.isdisjoint(word)}
     return [
         place
-        for place, heading in found
+        for place, heading in headed
         if spelt.issuperset(heading.split()) and identifiers.issubset(collection.heading_terms(*place))
     ]
 
@@ -102,9 +102,9 @@ def _headings_like(collection: Collection, words: list[str], parts: Set[str]) ->
     ):
         yield heading, TOPIC_SIMILAR * similarity / 100
     for heading in collection.names.spelt_with(wanted):
-        held = heading.split(" ")
-        common = wanted.intersection(held)
-        if len(common) == len(wanted) or (len(common) == len(held) and not parts >= common):
-            share = 2 * len(common) / (len(words) + len(held))  # Dice's coefficient
+        said = heading.split(" ")
+        common = wanted.intersection(said)
+        if len(common) == len(wanted) or (len(common) == len(said) and not parts >= common):
+            share = 2 * len(common) / (len(words) + len(said))  # Dice's coefficient
             part = TOPIC_IN_PART if len(common) == len(wanted) else TOPIC_SIMILAR
             yield heading, 1.0 if heading == topic else part + (0.9 - TOPIC_IN_PART) * share

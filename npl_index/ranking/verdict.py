@@ -172,10 +172,10 @@ def cover(
     runs, sections, *_ = passages.postings.find(rows)
     here = (places[sections] >= 0).nonzero()[0]
     there = np.array(asked, np.intp)[runs[here]], places[sections[here]]
-    held = np.zeros((len(terms), len(numbers)))
-    np.maximum.at(held, there, np.array(worths)[runs[here]])
+    worth_of = np.zeros((len(terms), len(numbers)))
+    np.maximum.at(worth_of, there, np.array(worths)[runs[here]])
     shares, owners = np.zeros((len(words), len(numbers))), [number for number, _ in terms]
-    np.add.at(shares, owners, held / np.bincount(owners)[owners].reshape(-1, 1) if owners else held)
+    np.add.at(shares, owners, worth_of / np.bincount(owners)[owners].reshape(-1, 1) if owners else worth_of)
     weight_of, weights = dict(keywords.weights), np.zeros((len(words), 2))
     rarities = _rarities(passages.vocabulary, [term for _, term in terms])
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
@@ -204,10 +204,10 @@ def _asked(keywords: Keywords, topics: Sequence[str]) -> dict[Word, list[str]]:
     """Return the different words of a question and its topics, each with its terms that are in a query."""
     words: dict[tuple[str, ...], Word] = {}
     kept: set[str] = set()
-    for one in (keywords, *map(extract_keywords, topics)):
-        own = dict(one.weights).keys()
+    for part in (keywords, *map(extract_keywords, topics)):
+        own = dict(part.weights).keys()
         kept |= own
-        words |= {word.terms: word for word in one.written if not own.isdisjoint(word.meant)}
+        words |= {word.terms: word for word in part.written if not own.isdisjoint(word.meant)}
     return {word: [term for term in dict.fromkeys(word.meant) if term in kept] for word in words.values()}
 
 

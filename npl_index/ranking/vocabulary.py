@@ -63,11 +63,11 @@ class Vocabulary(ABC):
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the result of some work, kept by a key."""
-        found = self.known.get(key, self)
-        if found is self:
-            found = make()
-            self.remember({key: found})
-        return cast("T", found)
+        result = self.known.get(key, self)
+        if result is self:
+            result = make()
+            self.remember({key: result})
+        return cast("T", result)
 
     @abstractmethod
     def row(self, term: str) -> int | None:
@@ -114,9 +114,9 @@ class KnownVocabulary(Vocabulary):
         super().__init__()
         self._terms, self._documents = terms, documents
         self._row_of = {term: row for row, term in enumerate(terms)}
-        self.sections = sum(one.size for one in documents)
-        self.pages = sum(one.page_count for one in documents)
-        self.words = sum(one.words for one in documents)
+        self.sections = sum(sections.size for sections in documents)
+        self.pages = sum(sections.page_count for sections in documents)
+        self.words = sum(sections.words for sections in documents)
 
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
@@ -137,13 +137,13 @@ class KnownVocabulary(Vocabulary):
 
     def counts(self, rows: NDArray[Any]) -> Counts:
         """Return the numbers of sections with the terms of some rows."""
-        return Counts(*(one[rows] for one in self._counts))
+        return Counts(*(column[rows] for column in self._counts))
 
     @cached_property
     def _counts(self) -> Counts:
         totals = Counts(*np.zeros((len(Counts._fields), len(self._terms)), np.int64))
-        for one in self._documents:
-            rows, counts = counts_in(one)
+        for sections in self._documents:
+            rows, counts = counts_in(sections)
             for total, more in zip(totals, counts, strict=True):
                 total[rows] += more
         return totals
@@ -158,16 +158,16 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
     digits has no variants: ``zyxw3`` is not ``zyxw1``.
     """
     row = vocabulary.row(term)
-    found = [] if row is None else [(row, 1.0)]
+    variants = [] if row is None else [(row, 1.0)]
     if row is not None and not term.isalpha():
-        return tuple(found)
+        return tuple(variants)
     if len(term) >= MIN_PART and term[0].isalpha():
         others = dict(_affixes(term, vocabulary))
         others.update(_extensions(term, vocabulary))
         if row is None:
             others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
-        found += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
-    return tuple(found)
+        variants += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
+    return tuple(variants)
 
 
 def parts_of(term: str) -> list[str]:
