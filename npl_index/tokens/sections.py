@@ -8,15 +8,19 @@ answer are the sum of the sections' tokens, each counted with the following blan
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from array import array
 
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.tokens.counting import TokenCounter, starts_token
+from npl_index.tokens.counting import TokenCounter
 
 _MAX_TAIL = 4_096
 """Maximum characters at the end of a text that are counted twice; a token has at most 128."""
+
+_LAST_TOKEN = re.compile(r"(?s:.*)(?:(?<=\n)(?=[^\s/])|(?<=\S)(?= \S))")
+"""Text up to the last place where a token certainly begins (:mod:`~npl_index.tokens.counting`)."""
 
 NOTHING = array("I")
 """Counts of a document without stored counts."""
@@ -140,13 +144,11 @@ def _number_of(counter: TokenCounter) -> int:
 
 
 def _tail(text: str) -> str:
-    """Return the end of a text, from a place where a token certainly begins.
+    """Return the end of a text, from the last place where a token certainly begins.
 
     The cost of a blank line after the text depends only on this tail, so only the tail is counted again. If
     no such place is near enough, the tail is the last :data:`_MAX_TAIL` characters.
     """
-    first, at = max(0, len(text) - _MAX_TAIL), len(text)
-    while (at := text.rfind("\n", first, at)) > 0:
-        if at + 1 < len(text) and starts_token(text[at + 1 : at + 2]):
-            return text[at + 1 :]
-    return text[first:]
+    first = max(0, len(text) - _MAX_TAIL)
+    begin = _LAST_TOKEN.match(text, first)
+    return text[begin.end() if begin else first :]
