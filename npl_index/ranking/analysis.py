@@ -54,6 +54,7 @@ _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-
 _IDENTIFIER = re.compile(
     r"^--|^\.[^\W_0-9]|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z]-?[0-9]|[0-9][-._+][0-9]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}"
 )
+_MARKS = "-._#+'"
 _FLAG = re.compile(r"[._#+']*--")
 _LANGUAGE = re.compile(r"[-._#+']*([^\W_]{1,2}(?:\+\+|#))(?:'s)?[-._']*")  # C++
 _LANGUAGE_INSIDE = re.compile(r"(?<![^\W_])[^\W_]{1,2}(?:\+\+|#)(?![^\W_])")
@@ -92,7 +93,7 @@ def all_terms(text: str) -> tuple[list[str], list[str]]:
     chunks = _chunks(text)
     own = list(chain.from_iterable(map(_asked.__getitem__, chunks)))
     # A plain word has no further terms.
-    marked = [raw for raw in set(chunks) if not _PLAIN.fullmatch(raw)]
+    marked = [raw for raw in set(chunks) if not (raw.isalnum() and raw.isascii())]
     further = set[str]().union(*map(_stored.__getitem__, marked), *(more for _, more in _shown_words(text)))
     return own, sorted(further.difference(own))
 
@@ -197,9 +198,7 @@ class _TermCache(dict[str, tuple[str, ...]]):
         self._former: dict[str, tuple[str, ...]] = {}
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        parts = self._former.get(raw)
-        if parts is None:
-            parts = self._terms_of(raw)
+        parts = self._former.get(raw) or self._terms_of(raw)
         if len(raw) <= _MAX_CACHED_LENGTH:  # longer ones are rarely repeated
             if len(self) >= _MAX_CACHED_WORDS:
                 self._former = dict(self)  # common words come back from there
@@ -210,10 +209,10 @@ class _TermCache(dict[str, tuple[str, ...]]):
     def _terms_of(self, raw: str) -> tuple[str, ...]:
         if self._inner and _PLAIN.fullmatch(raw):
             return _asked[raw]
-        if raw.isascii():
-            found = _word_terms(raw, inner=self._inner)
-        else:
+        if not raw.isascii():
             found = [term for _, term in _unicode_terms(raw, inner=self._inner)]
+        else:
+            found = [*_asked[raw], *_inner_terms(raw)] if self._inner else _word_terms(raw)
         return tuple([intern(term[:_MAX_TERM]) for term in found])
 
 
@@ -222,45 +221,52 @@ _stored = _TermCache(inner=True)
 
 
 def _stopped(raw: str) -> tuple[str, ...]:
-    word = folded(raw).strip("-._#+'").lower()
+    word = folded(raw).strip(_MARKS).lower()
     return (intern(word),) if word in stop_words() else ()
 
 
-def _word_terms(raw: str, *, inner: bool) -> list[str]:
-    """Return the terms of a word: its parts, itself, and as a flag with its hyphens."""
-    language = _LANGUAGE.fullmatch(raw)
-    if language:
-        lower = language[1].lower()
-        plain = lower.rstrip("+#")
-        return [lower, stem(plain)] if inner and len(plain) > 1 else [lower]
-    word = raw.strip("-._#+'")
+def _bare(raw: str) -> str:
+    """Return a word without marks around it and a possessive "s"; empty for a stop word."""
+    word = raw.strip(_MARKS)
     lower = word.casefold()
-    if not word or lower in stop_words():
+    if lower in stop_words():
+        return ""
+    return word[:-2].rstrip(_MARKS) if lower.endswith("'s") else word
+
+
+def _word_terms(raw: str) -> list[str]:
+    """Return the terms of a word: its parts, itself, and as a flag with its hyphens."""
+    if language := _LANGUAGE.fullmatch(raw):
+        return [language[1].lower()]
+    word = _bare(raw)
+    if not word:
         return []
-    if lower.endswith("'s"):
-        word, lower = (one[:-2].rstrip("-._#+'") for one in (word, lower))
+    lower = word.casefold()
     flag = [f"--{lower}"] if _FLAG.match(raw) else []
     if _SPLITS.search(word) is None:
         return [stem(lower), *flag]
     bits = [bit for part in _JOINT.split(word) for bit in (_PART.findall(part) if part.isascii() else [part])]
     parts = [bit.casefold() for bit in bits if len(bit) > 1]
     found = [stem(part) for part in parts if part not in stop_words()]
-    if inner:
-        found += dict.fromkeys(_inner_terms(word))
-        found += map(str.lower, _LANGUAGE_INSIDE.findall(raw))
     if lower not in parts:
         found.append(_whole(lower))
     return found + flag
 
 
-def _inner_terms(word: str) -> Iterator[str]:
-    """Yield the terms of the runs of parts within an identifier, up to :data:`_MAX_INNER` parts."""
+def _inner_terms(raw: str) -> list[str]:
+    """Return the further terms of a word: those of the runs of its parts, up to :data:`_MAX_INNER` parts."""
+    if language := _LANGUAGE.fullmatch(raw):
+        plain = language[1].lower().rstrip("+#")
+        return [stem(plain)] if len(plain) > 1 else []
+    word = _bare(raw)
+    if _SPLITS.search(word) is None:
+        return []
     spans = [segment.span() for segment in _SEGMENT.finditer(word)]
-    for first, (begin, _) in enumerate(spans):
-        for last in range(first, min(first + _MAX_INNER, len(spans))):
-            run = word[begin : spans[last][1]]
-            if len(run) < len(word) and _SPLITS.search(run):
-                yield _whole(run.casefold())
+    runs = (
+        word[begin:end] for first, (begin, _) in enumerate(spans) for _, end in spans[first:][:_MAX_INNER]
+    )
+    inner = (_whole(run.casefold()) for run in runs if len(run) < len(word) and _SPLITS.search(run))
+    return [*dict.fromkeys(inner), *map(str.lower, _LANGUAGE_INSIDE.findall(raw))]
 
 
 def _whole(lower: str) -> str:
@@ -280,7 +286,8 @@ def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
         if kind and plain != chars and set(map(kind_of, plain)) != {kind}:  # of characters like ½ and ™
             found += ((begin, term) for _, term in _unicode_terms(plain, inner=inner))
         elif kind == "word":
-            found += ((begin, term) for term in _word_terms(plain, inner=inner))
+            further = _inner_terms(plain) if inner else []
+            found += ((begin, term) for term in (*_word_terms(plain), *further))
         elif kind == "pair":
             found += enumerate(plain, begin)
             found += enumerate(map("".join, pairwise(plain)), begin)
@@ -391,7 +398,7 @@ class Word(NamedTuple):
     def is_certain(self) -> bool:
         """Whether each text with the word has its terms, unlike single letters and ``isn`` of ``isn't``."""
         language = _LANGUAGE.fullmatch(self.text)
-        text = language[1] if language else folded(self.text).strip("-._#+'")
+        text = language[1] if language else folded(self.text).strip(_MARKS)
         least = {"word": 2, "triple": 3}.get(kind_of(text[:1] or "-"), 1)
         few = len(text) > MAX_SHOWN or len(_SEGMENT.findall(text)) <= _MAX_INNER
         return few and len(text) >= least and text.lower() not in stop_word_parts()
@@ -475,7 +482,7 @@ def _spelling(word: Word) -> str:
     """Return a word as a keyword: in lower case unless it is camel case, without surrounding marks."""
     if word.terms[-1][-1] in "+#":
         return word.terms[-1]
-    text = word.text.strip("-._#+'") or word.text
+    text = word.text.strip(_MARKS) or word.text
     if text.endswith("'s"):
         text = text[:-2]
     return text if _CAMEL.search(text) else text.lower()
