@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
-from itertools import chain
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -38,9 +37,10 @@ Where the question asks for a history, the page of the subject fits better than 
 about each of many subjects. A translation fits as well as its page.
 """
 
+# A plain word, the commonest, is no code, which is known sooner.
 _CODE = re.compile(
-    r"^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1|\Z)|`[^`\n]*`|<[^<>\n]*>|\bhttps?:\S+"
-    r"|(?a:\b\w+(?:[._/]\w+)+|\b\w*[a-z][A-Z]\w*)",
+    r"^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1|\Z)|`[^`\n]*`|<[^<>\n]*>|h(?<=\bh)ttps?:\S+"
+    r"|(?a:\b(?![A-Za-z][a-z]*(?:[^\w./]|[./]\W|\Z))(?:\w+(?:[._/]\w+)+|\w*[a-z][A-Z]\w*))",
     re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -100,10 +100,19 @@ class Standing(NamedTuple):
 
 
 @cache
-def _languages() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-    """Return the letters and the commonest words of languages."""
-    lines = (line.split() for line in data_lines("languages.txt"))
-    return {code: (frozenset(letters), frozenset(words)) for code, letters, *words in lines}
+def _letters() -> Mapping[str, frozenset[str]]:
+    """Return the letters of languages, by code."""
+    return {code: frozenset(letters) for code, letters, *_ in map(str.split, data_lines("languages.txt"))}
+
+
+@cache
+def _common() -> Mapping[str, Sequence[str]]:
+    """Return the languages of which a word is one of the commonest."""
+    codes: dict[str, list[str]] = {}
+    for code, _, *words in map(str.split, data_lines("languages.txt")):
+        for word in dict.fromkeys(words):
+            codes.setdefault(word, []).append(code)
+    return codes
 
 
 def language_of(text: str) -> str:
@@ -111,11 +120,14 @@ def language_of(text: str) -> str:
     text = normalize("NFC", _CODE.sub(" ", text[:SAMPLE]))
     words = [word.lower() for word in _WORD.findall(text)]
     counts = Counter(words)
-    marked = [word for word in counts if not word.isascii()]
-    points: dict[str, float] = {}
-    for code, (letters, own) in _languages().items():
-        special = (word for word in marked if word not in own and not letters.isdisjoint(word))
-        points[code] = sum(map(counts.__getitem__, chain(own.intersection(counts), special)))
+    points: dict[str, float] = dict.fromkeys(_letters(), 0)
+    for word in counts.keys() & _common().keys():
+        for code in _common()[word]:
+            points[code] += counts[word]
+    for word in (word for word in counts if not word.isascii()):
+        for code, letters in _letters().items():
+            if not letters.isdisjoint(word) and code not in _common().get(word, ()):
+                points[code] += counts[word]
     characters = sum(map(len, words)) or 1
     for codes, script in () if text.isascii() else _SCRIPTS:
         if len(script.findall(text)) >= _SCRIPT_SHARE * characters:
