@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
@@ -20,6 +20,7 @@ from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.ranking.scoring import Ranking
 from npl_index.ranking.standing import status_in
 from npl_index.selectors.grammar import spell
+from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import heading_label, label
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
@@ -36,6 +37,7 @@ MAX_DEFINITION = 300
 MAX_NOTED = 24
 """Maximum hits whose copies are named."""
 
+_ORDINAL = re.compile(r" \[[0-9]+\]\Z")
 _INDENTED = 3
 """Maximum indentation removed from the first line of a text; with more, the line would be code."""
 
@@ -305,20 +307,34 @@ class DocumentSet:
 
     def _selector(self, place: Place, above: bool, by_path: bool) -> str:
         document, index = place
-        tree, parsed = self.tree(document), self.document(document)
-        steps = parsed.full_steps if above else parsed.steps
-        anchors = [index, *reversed(tree.ancestors(index))]
+        tree, steps = self.tree(document), self.document(document).steps
+        path = steps[index]
+        starts = [(anchor, steps[anchor]) for anchor in (index, *reversed(tree.ancestors(index)))]
         if above:
-            anchors = [anchor for anchor in anchors if anchor and steps[index].startswith(steps[anchor])][-1:]
-        for anchor in anchors if self.complete and not by_path else ():
-            below = steps[index].removeprefix(steps[anchor])
+            path, top = self._full_steps(place)
+            starts = [(top, f" > {_step(tree.sections[top])}")] if top else []
+        for anchor, start in starts if self.complete and not by_path else ():
+            below = path.removeprefix(start)
             # No part of a file is named by the file's heading.
             if (not below or below.startswith(" > #")) and self._is_unique(document, anchor):
                 return _step(tree.sections[anchor]) + below
-        path = steps[index]
-        if above and anchors and (heading := self._sole_step(document, anchors[-1])):
-            path = f" {heading}{path.removeprefix(steps[anchors[-1]])}"
+        for anchor, start in starts if above else ():
+            if heading := self._sole_step(document, anchor):
+                path = f" {heading}{path.removeprefix(start)}"
         return self.name(document, by_path=by_path) + path
+
+    def _full_steps(self, place: Place) -> tuple[str, int]:
+        """Return the steps of a section's selector with all headings above it, and the first of these."""
+        document, index = place
+        hierarchy = self.once(("hierarchy", document), lambda: Hierarchy(self.tree(document)))
+        steps, path, top = self.document(document).steps, "", 0
+        while (above := hierarchy.parent(index)) is not None:
+            step = steps[index]
+            path = (
+                step[len(steps[above]) :] if step.startswith(f"{steps[above]} > ") else f" >{step}"
+            ) + path
+            index, top = above, index
+        return path, top
 
     def end_of_range(self, document: int, end: int) -> str:
         """Return the end of a range within one document."""
@@ -327,10 +343,10 @@ class DocumentSet:
 
     def _sole_step(self, document: int, index: int) -> str | None:
         """Return the heading of a section as a step, if it is unique in its document."""
-        sections = self.tree(document).sections
-        equals = self.once(("headings", document), lambda: Counter(map(_step, sections)))
-        step = _step(sections[index])
-        return step if sections[index].level and equals[step] == 1 else None
+        section, steps = self.tree(document).sections[index], self.document(document).steps
+        step = _step(section)
+        equal = [other for other in steps if _ORDINAL.sub("", other).endswith(f" {step}")]
+        return step if section.level and len(equal) == 1 else None
 
     def _is_unique(self, document: int, section: int) -> bool:
         """Return whether a section is a heading without an equal in the collection."""

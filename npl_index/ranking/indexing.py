@@ -85,11 +85,6 @@ class ParsedDocument:
         """The part of each section's selector after the document's name."""
         return self.known_steps or steps_of(self.tree)
 
-    @cached_property
-    def full_steps(self) -> tuple[str, ...]:
-        """The same with all headings above each section."""
-        return steps_of(self.tree, short=False)
-
     def step(self, section: int) -> str:
         """Return the part of a section's selector after the document's name; ``""`` for the document."""
         return self.steps[section] if section else ""
