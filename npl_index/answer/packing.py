@@ -11,7 +11,7 @@ is kept.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice
 
@@ -19,8 +19,8 @@ from npl_index.answer.cutting import PIECE, WHOLE, rest_of, windows
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
-from npl_index.answer.units import Further, Known, joined, left_out, pointer, selector, split
-from npl_index.answer.values import Pointer, Tailored
+from npl_index.answer.units import Known, joined, left_out, pointer, selector, split
+from npl_index.answer.values import Pointer, Suggestion, Tailored
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.markdown.sections import Span
 from npl_index.ranking.scoring import Ranking
@@ -134,7 +134,7 @@ class Packing:
     """Choice of the parts of an answer, which use up the remaining tokens in order.
 
     :param frame: the answer without its parts.
-    :param further: keywords and suggestions.
+    :param further: keywords and suggestions, made as far as they may fit.
     :param shows_lines: whether pointers show their matching lines.
     :ivar kept: units of the answer, best first.
     :ivar dropped: units without room, best first.
@@ -144,7 +144,13 @@ class Packing:
     """
 
     def __init__(
-        self, findings: Findings, ledger: Ledger, frame: Tailored, further: Further, *, shows_lines: bool
+        self,
+        findings: Findings,
+        ledger: Ledger,
+        frame: Tailored,
+        further: Iterable[str | Suggestion],
+        *,
+        shows_lines: bool,
     ) -> None:
         self._findings, self._ledger, self._frame, self._shows_lines = findings, ledger, frame, shows_lines
         self._documents, self._form, self._whole = findings.documents, ledger.form, findings.whole
@@ -152,7 +158,8 @@ class Packing:
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
         self.pointers: tuple[Pointer, ...] = ()
-        self.further = further
+        self.further: list[str | Suggestion] = []
+        self._waiting, self._further_costs = iter(further), [0]
         self._traces = self._least_names = self._names = 0
 
     @property
@@ -164,12 +171,12 @@ class Packing:
         """Choose the parts."""
         findings, ledger = self._findings, self._ledger
         ledger.reserve_frame(self._frame)
-        costs = [ledger.cost(self._form.named, part) for part in self.further]
-        if self._fits(sum(costs)):
+        if self._fits():
             self._whole = None
         else:
             self._least_names, self._names = self._reserved()
-            self._names += min(max(0, ledger.left) // FURTHER_DIVISOR, sum(costs))
+            most = max(0, ledger.left) // FURTHER_DIVISOR
+            self._names += min(most, self._further_cost(most))
         if findings.reading:
             self._read()
         else:
@@ -180,22 +187,29 @@ class Packing:
             self.kept, self.dropped, self.rests = [], list(findings.units), []
             ledger.reserve_frame(self._frame)
             self.pointers = self._pointers()
-        self.further = self.further[: sum(total <= ledger.left for total in accumulate(costs))]
+        self._further_cost(ledger.left)
+        del self.further[sum(total <= ledger.left for total in self._further_costs[1:]) :]
         self.kept.sort(key=lambda unit: -unit.score)
         return self
 
-    def _fits(self, further_cost: int) -> bool:
-        """Return whether all parts fit, so that nothing is cut and no tokens need to be reserved.
+    def _further_cost(self, most: int) -> int:
+        """Return the tokens of keywords and suggestions; of more than a number, only of the first ones."""
+        totals = self._further_costs
+        while totals[-1] <= most and (part := next(self._waiting, None)) is not None:
+            self.further.append(part)
+            totals.append(totals[-1] + self._ledger.cost(self._form.named, part))
+        return totals[-1]
 
-        :param further_cost: tokens of keywords and suggestions.
-        """
+    def _fits(self) -> bool:
+        """Return whether all parts fit, so that nothing is cut and no tokens need to be reserved."""
         ledger, findings = self._ledger, self._findings
         is_large = findings.chosen or ledger.budget > DEFAULT_BUDGET
         totals = accumulate(unit.tokens for unit in findings.units)  # counted until they do not fit
         if not is_large or any(total > ledger.left for total in totals):
             return False
-        costs = sum(ledger.row(unit) + ledger.text(unit) for unit in findings.units)
-        return costs + sum(map(ledger.trace, findings.others)) + further_cost <= ledger.left
+        room = ledger.left - sum(ledger.row(unit) + ledger.text(unit) for unit in findings.units)
+        room -= sum(map(ledger.trace, findings.others))
+        return self._further_cost(room) <= room
 
     def _reserved(self) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all.

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, permutations
+from itertools import chain, islice, permutations
 
 from cachetools import LRUCache
 
 from npl_index.answer.packing import Findings
-from npl_index.answer.units import Further
 from npl_index.answer.values import Suggestion
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.names import Place
@@ -70,30 +69,31 @@ def _key(collection: Collection, place: Place) -> _Key:
     return indexed.document.fingerprint.path, place[1], indexed.steps[place[1]]
 
 
-def further_parts(findings: Findings, companions: Companions) -> Further:
-    """Return keywords and suggestions, which depend on the wanted sections, not on the budget.
+def further_parts(findings: Findings, companions: Companions) -> Iterator[str | Suggestion]:
+    """Yield keywords, best first, then suggestions; they depend on the wanted sections, not on the budget.
 
     :param companions: sections that earlier calls requested together.
     """
+    yield from findings.ranking.query.keywords.words[:MAX_KEYWORDS]
     documents, collection = findings.documents, findings.documents.collection
     wanted = [place for unit in findings.units for place in unit.places]
     taken = {*wanted, *findings.known, *(place for unit in findings.others for place in unit.places)}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    alike = _adding_words(findings, wanted, taken)
-    ideas = _new(chain(_loaded_together(collection, wanted, companions), alike), taken, MAX_SUGGESTIONS)
-    if not ideas and not findings.used:
-        ideas = _new(_neighbours(collection, wanted), taken, MAX_NEIGHBOURS)
-    suggestions = (Suggestion(documents.selector(place), reason) for place, reason in ideas.items())
-    return [*findings.ranking.query.keywords.words[:MAX_KEYWORDS], *suggestions]
+    ideas = chain(_loaded_together(collection, wanted, companions), _adding_words(findings, wanted, taken))
+    others = islice(_new(ideas, taken), MAX_SUGGESTIONS)
+    first = list(islice(others, 1))
+    neighbours = () if first or findings.used else _new(_neighbours(collection, wanted), taken)
+    for place, reason in chain(first, others, islice(neighbours, MAX_NEIGHBOURS)):
+        yield Suggestion(documents.selector(place), reason)
 
 
-def _new(ideas: Iterable[Idea], taken: set[Place], most: int) -> dict[Place, str]:
-    """Return the first ideas: suggested sections, each with the reason."""
-    chosen: dict[Place, str] = {}
+def _new(ideas: Iterable[Idea], taken: set[Place]) -> Iterator[Idea]:
+    """Yield the suggested sections, each once with its first reason."""
+    seen = set(taken)
     for place, reason in ideas:
-        if place not in taken and len(chosen) < most:
-            chosen.setdefault(place, reason)
-    return chosen
+        if place not in seen:
+            seen.add(place)
+            yield place, reason
 
 
 def _adding_words(findings: Findings, wanted: Sequence[Place], taken: set[Place]) -> Iterator[Idea]:

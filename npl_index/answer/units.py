@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
-from npl_index.answer.values import Pointer, Suggestion, TailoredSection
+from npl_index.answer.values import Pointer, TailoredSection
 from npl_index.markdown.sections import Span, section_digest
 from npl_index.ranking.scoring import Hit
 from npl_index.selectors.names import Place
@@ -20,9 +20,6 @@ MAX_TITLE = 80
 
 Known = Mapping[Place, Sequence[Span]]
 """Excluded lines, by section."""
-
-Further = Sequence[str | Suggestion]
-"""Further parts of an answer: keywords, best first, then suggestions."""
 
 
 def choose(
