@@ -11,6 +11,7 @@ from npl_index.answer.cleaning import cleaned
 from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
+from npl_index.library.documents import DocumentFile
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.links import definitions_for
@@ -128,6 +129,7 @@ class DocumentSet:
     :param file: name of all documents in the answer.
     :param counts: returns the token counts of a document by its index in the collection.
     :param count_with: returns the counter of other texts.
+    :param locations: the file of each document, if it is known.
     :param unreadable: reasons for requested files that are not in the collection.
     :param missing: number of requested files that are not in the collection yet.
     :param files: name of each document in answers; by default its path below its root.
@@ -147,6 +149,7 @@ class DocumentSet:
     file: str
     counts: Callable[[int], TokenCounts]
     count_with: Callable[[], TokenCounter]
+    locations: Sequence[DocumentFile] = ()
     unreadable: tuple[str, ...] = ()
     missing: int = 0
     files: Sequence[str] = ()

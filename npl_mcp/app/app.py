@@ -6,10 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Collection as Collection_
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -67,18 +66,6 @@ FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
 """Whether the answer is for a program of ours or a plain HTTP call, and not for a model."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered(DocumentSet):
-    """The documents of a request, indexed.
-
-    :param locations: locations of the documents.
-    :param exclude: sections of these documents that the caller already has.
-    """
-
-    locations: tuple[DocumentFile, ...]
-    exclude: tuple[Selector, ...] = ()
 
 
 class App(Files):
@@ -214,13 +201,13 @@ class App(Files):
                 self._when_delivered.clear()
         return await answer()
 
-    def gather(self, ref: DocumentRef) -> Gathered:
+    def gather(self, ref: DocumentRef) -> DocumentSet:
         """Return the result of :meth:`gathered`; this thread waits for it."""
         return waited(self.gathered(ref), self.settings.patience)
 
     async def gathered(
         self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
-    ) -> Gathered:
+    ) -> DocumentSet:
         """Return the documents of a request, indexed in their current state.
 
         Without a file or an item these are the documents that the selectors name. If a selector names none,
@@ -262,8 +249,8 @@ class App(Files):
         if named:
             pairs = zip(kept.locations, aliases, strict=True)
             aliases = [(*own, *named.get(document, ())) for document, own in pairs]
-        gathered = filled(
-            Gathered,
+        return filled(
+            DocumentSet,
             kept,
             several=several,
             file=name,
@@ -275,26 +262,26 @@ class App(Files):
             digests=self.may_edit(ref, kept.locations),
             clock=clock,
         )
-        if not exclude:
-            return gathered
-        called = {name for file in files for name in (document_name(file), file)}.union(*aliases)
-        excluded = (selector for selector in exclude if self._may_be_in(gathered, called, selector))
-        return replace(gathered, exclude=tuple(excluded))
 
     def _name_of(self, ref: DocumentRef, files: Sequence[str]) -> str:
         """Return the name of several documents in an answer: the requested one, else their roots."""
         named = ref.file or ref.item
         return named or ", ".join(root.label for root in self.library.searched) or ", ".join(files)
 
-    def _may_be_in(self, gathered: Gathered, called: Collection_[str], selector: Selector) -> bool:
-        """Return whether a selector may select a section of these documents: it names no other document.
+    def possible(self, selectors: Sequence[Selector], documents: DocumentSet) -> tuple[Selector, ...]:
+        """Return the selectors that may select a section of some documents: they name no other document."""
+        if not selectors:
+            return ()
+        names = {name for file in documents.files for name in (document_name(file), file)}
+        names.update(*documents.aliases)
 
-        :param called: names of these documents.
-        """
-        if selector.document is None or selector.document in called:
-            return True
-        elsewhere = self.documents.find_called(selector.document)
-        return not elsewhere or not set(elsewhere).isdisjoint(gathered.locations)
+        def is_possible(selector: Selector) -> bool:
+            if selector.document is None or selector.document in names:
+                return True
+            named = self.documents.find_called(selector.document)
+            return not named or not set(named).isdisjoint(documents.locations)
+
+        return tuple(filter(is_possible, selectors))
 
     def may_edit(self, ref: DocumentRef, locations: Sequence[DocumentFile]) -> bool:
         """Return whether the settings allow edits of a file, or of some of several."""

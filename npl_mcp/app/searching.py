@@ -21,7 +21,7 @@ from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
 from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.spelling import holds
 from npl_index.ranking.verdict import Coverage, judge
-from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, words_of
@@ -178,7 +178,7 @@ def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
                 del left[kind]
 
 
-async def _set_of(result: SearchResult, kind: str) -> Gathered | None:
+async def _set_of(result: SearchResult, kind: str) -> DocumentSet | None:
     """Return the documents of a kind of hit; ``None`` if they cannot be read."""
     end_if_abandoned()
     seconds = result.conditions.seconds if kind == "document" else 1.0
@@ -228,7 +228,7 @@ class _Section(NamedTuple):
 
 
 def _section_hits(
-    result: SearchResult, kind: str, gathered: Gathered, left_out: Collection[str] = ()
+    result: SearchResult, kind: str, gathered: DocumentSet, left_out: Collection[str] = ()
 ) -> Iterator[SearchHit]:
     """Return the matching sections of a set of documents, best first.
 

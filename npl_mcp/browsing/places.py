@@ -6,13 +6,14 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.estimated import estimator
-from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import HURRY, limit_wait
 from npl_mcp.browsing.relations import folder_name
@@ -66,7 +67,7 @@ def title_of(tree: SectionTree) -> str | None:
     return tree.sections[0].heading or (None if first is None else tree.sections[first].name) or None
 
 
-def measured(app: App, gathered: Gathered) -> list[FolderEntry]:
+def measured(app: App, gathered: DocumentSet) -> list[FolderEntry]:
     """Return an entry for each document."""
     collection = gathered.collection
     sizes: Iterable[tuple[int, int | None, str | None]]
@@ -127,7 +128,7 @@ async def tops(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
         except NPLError:  # the root has no Markdown
             continue
 
-        async def parts(gathered: Gathered = gathered) -> Sequence[FolderEntry]:
+        async def parts(gathered: DocumentSet = gathered) -> Sequence[FolderEntry]:
             return measured(app, gathered)
 
         files = await app.unchanging(parts)
@@ -167,7 +168,7 @@ def above(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
     return tuple(crumbs)
 
 
-def entries(file: str, gathered: Gathered, files: Sequence[FolderEntry]) -> Iterator[FolderEntry]:
+def entries(file: str, gathered: DocumentSet, files: Sequence[FolderEntry]) -> Iterator[FolderEntry]:
     """Yield the entries of a folder: folders, then files.
 
     :param files: entries of the documents below it.

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
+from npl_index.answer.document_set import DocumentSet
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.front_matter import MAX_YAML
@@ -23,7 +24,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
-from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import is_writable
 from npl_mcp.app.waiting import HURRY, limit_wait, waits
@@ -199,7 +200,7 @@ async def documents_look(
     return await app.unchanging(look)
 
 
-def _file_view(app: App, gathered: Gathered, selector: str | None, offset: int, limit: int) -> FileView:
+def _file_view(app: App, gathered: DocumentSet, selector: str | None, offset: int, limit: int) -> FileView:
     name = gathered.files[0]
     parsed = gathered.collection.documents[0]
     tree = parsed.tree

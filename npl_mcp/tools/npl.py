@@ -293,8 +293,8 @@ async def npl_load_tailored(
     async def answer() -> Written[Tailored]:
         documents = await app.gathered(ref, request.selectors, request.exclude)
         documents = replace(documents, changed=report_changes(app, request.token_budget))
-        wanted, weights = replace(request, exclude=documents.exclude), app.settings.weights
-        made = write(wanted, documents, form, weights=weights, companions=companions(app))
+        wanted = replace(request, exclude=app.possible(request.exclude, documents))
+        made = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
         if app.reader is not None:
             read = sections_of(documents.locations, made.documents, made.packed.kept)
             app.when_delivered(partial(app.reader.remember, read))

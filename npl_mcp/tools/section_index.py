@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
 from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, Shown, fitted, outline
@@ -19,7 +20,7 @@ from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator
-from npl_mcp.app.app import App, Gathered
+from npl_mcp.app.app import App
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
 DEFAULT_BUDGET = 1_000
@@ -99,7 +100,7 @@ class IndexRequest:
 
 
 def section_index(
-    app: App, ref: DocumentRef, gathered: Gathered, request: IndexRequest
+    app: App, ref: DocumentRef, gathered: DocumentSet, request: IndexRequest
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
     outlined, is_editable = _Outlined(app, gathered, request), gathered.digests and not gathered.several
@@ -151,7 +152,7 @@ class _Outlined:
     ``document`` is the node of a single one.
     """
 
-    def __init__(self, app: App, gathered: Gathered, request: IndexRequest) -> None:
+    def __init__(self, app: App, gathered: DocumentSet, request: IndexRequest) -> None:
         self._gathered, self._conditions, self._depth = gathered, request.conditions.traits, request.depth
         self._counts, self.counter = gathered.counts, gathered.counter
         every = request.conditions.traits == NO_TRAITS
