@@ -5,7 +5,7 @@ are marked with its name: ``@pytest.mark.engine("sqlite")``.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER
 from npl_mcp.stores.base.opening import database_of
@@ -77,6 +78,20 @@ def database(folder: Path) -> Database:
 def stores(folder: Path) -> Stores:
     """Return the stores of a data folder."""
     return Stores(folder, address(folder))
+
+
+def tokens(folder: Path, callers: Iterable[str], *, readers: Collection[str] = ()) -> dict[str, str]:
+    """Make tokens in a data folder's database; return them by the names of their callers.
+
+    :param callers: names, or permissions by name.
+    :param readers: callers that may only read.
+    """
+    sights = callers if isinstance(callers, Mapping) else dict.fromkeys(callers, Permissions())
+    with closing(stores(folder)) as opened:
+        return {
+            name: opened.database.writing(add_token, name, sight, read_only=name in readers)
+            for name, sight in sights.items()
+        }
 
 
 def files(folder: Path) -> Path:

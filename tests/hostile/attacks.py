@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.messages import hello
+
 MiB = 1024 * 1024
 
 
@@ -299,18 +301,7 @@ def message(arguments: bytes, request: bytes = b"7", tool: bytes = b"npl_section
     return b'{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":%s}' % (request, params)
 
 
-HELLO = json.dumps(
-    {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "storm", "version": "1"},
-        },
-    }
-).encode()
+HELLO = json.dumps(hello()).encode()
 
 QUADRATIC = each(
     single("manage_cr_sections", project="X", key="X-1", operation="get", section="1" * 20_000),

@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npl_mcp.stores.access import add_token
 from tests import engines
 from tests.conftest import GUIDE
 from tests.hostile.attacks import ATTACKS, Attack, lay_out
+from tests.messages import READY, asking, hello
 from tests.npl_mcp.http.http_server import environment, serving
 
 MOST_MEGABYTES = 600
@@ -134,8 +134,7 @@ class Pipe:
             self._count += 1
             number = self._count
         answers = self._waiting[number] = queue.SimpleQueue()
-        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        self.write(json.dumps(message).encode())
+        self.write(json.dumps(asking(number, method, **params)).encode())
         try:
             return json.loads(answers.get(timeout=ANSWER_SECONDS))
         finally:
@@ -183,13 +182,8 @@ def speaking(folder: Path, *flags: str) -> Iterator[tuple[Pipe, subprocess.Popen
         )
     try:
         pipe = Pipe(process)
-        client = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "q", "version": "1"},
-        }
-        pipe.ask("initialize", client)
-        pipe.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        pipe.ask("initialize", hello()["params"])
+        pipe.write(json.dumps(READY).encode())
         yield pipe, process
     finally:
         process.kill()
@@ -333,9 +327,7 @@ def day_of_port(
     spawning = multiprocessing.get_context("spawn")
     quiet_token = token = None
     if not tokenless:
-        stores = engines.stores(folder / "data")
-        quiet_token, token = (stores.database.writing(add_token, name) for name in ("quiet", "attackers"))
-        stores.close()
+        quiet_token, token = engines.tokens(folder / "data", ("quiet", "attackers")).values()
     with serving(folder, "--root", str(root), "--write") as server:
         quiet = QuietClient(Kept(server.port, quiet_token))
         first = {

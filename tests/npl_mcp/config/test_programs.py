@@ -15,6 +15,7 @@ import pytest
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.child_processes import child_environment
 from tests.conftest import cases
+from tests.messages import calling, hello
 
 pytestmark = pytest.mark.thorough
 
@@ -27,18 +28,8 @@ import npl_mcp.__main__, npl_mcp.cli.commands.load, npl_mcp.cli.commands.worklog
 import npl_index.index.building, npl_mcp.http.listening, npl_mcp.server.server
 print(json.dumps([sorted(before), sorted({name.split(".")[0] for name in sys.modules})]))
 """
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "a", "version": "1"},
-    },
-}
-TREE = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "git_tree", "arguments": {}}}
-SPOKEN = json.dumps(HELLO) + "\n"
+TREE = calling(2, "git_tree")
+SPOKEN = json.dumps(hello()) + "\n"
 
 STARTS: dict[str, list[str]] = cases("npl_mcp/config/programs")
 

@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from npl_mcp.config.server_state import ServerState, read_state
+from tests.folders import fill
 from tests.messages import asking, hello
 from tests.until import PATIENCE
 
@@ -70,8 +71,16 @@ def command(*flags: str) -> list[str]:
 
 
 @contextmanager
-def serving(folder: Path, *flags: str, **variables: str) -> Iterator[Running]:
-    """Run a server on a port that the system chooses; it always ends."""
+def serving(
+    folder: Path, *flags: str, files: Mapping[str, str | bytes] | None = None, **variables: str
+) -> Iterator[Running]:
+    """Run a server on a port that the system chooses; it always ends.
+
+    :param files: of its roots, which are the first folders of their paths.
+    """
+    if files is not None:
+        roots = dict.fromkeys(name.partition("/")[0] for name in files)
+        flags = (*(f"--root={fill(folder, files) / root}" for root in roots), *flags)
     work = folder / "work"
     work.mkdir(exist_ok=True)
     variables = {"NPL_MCP_PORT": "0", **variables}

@@ -55,12 +55,11 @@ BODY = {"file": "guide.md"}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that needs a token on its port and none on its socket."""
     folder = tmp_path_factory.mktemp("guard")
-    root = folder / "docs"
-    root.mkdir()
-    (root / "guide.md").write_text("# Guide\n\n## One\n\nText.\n", encoding="utf-8")
-    flags = ("--root", str(root), "--socket", str(folder / "s"), "--port", "0")
-    extra = {"NPL_MCP_HOSTS": "tools.example", "NPL_MCP_ORIGINS": "https://app.example"}
-    with serving(folder, *flags, NPL_MCP_TOKEN=TOKEN, NPL_MCP_MAX_BODY_BYTES="100000", **extra) as running:
+    files = {"docs/guide.md": "# Guide\n\n## One\n\nText.\n"}
+    flags = ("--socket", str(folder / "s"), "--port", "0")
+    variables = {"NPL_MCP_HOSTS": "tools.example", "NPL_MCP_ORIGINS": "https://app.example"}
+    variables |= {"NPL_MCP_TOKEN": TOKEN, "NPL_MCP_MAX_BODY_BYTES": "100000"}
+    with serving(folder, *flags, files=files, **variables) as running:
         yield running
 
 

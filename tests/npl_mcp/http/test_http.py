@@ -39,11 +39,8 @@ from tests.npl_mcp.server.speaking import started
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with one document that logs calls."""
-    folder = tmp_path_factory.mktemp("http")
-    root = folder / "docs"
-    root.mkdir()
-    (root / "guide.md").write_text(GUIDE, encoding="utf-8")
-    with serving(folder, "--root", str(root), "--log-level", "INFO") as running:
+    folder, files = tmp_path_factory.mktemp("http"), {"docs/guide.md": GUIDE}
+    with serving(folder, "--log-level", "INFO", files=files) as running:
         yield running
 
 

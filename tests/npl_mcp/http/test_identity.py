@@ -24,10 +24,10 @@ from npl_mcp.tools.domains import domain_of, tool_named
 from tests import engines
 from tests.conftest import cases
 from tests.folders import fill
-from tests.npl_mcp.http.http_server import JSON, Answer, Running, call, mcp, request, serving
+from tests.messages import READY, asking, hello
+from tests.npl_mcp.http.http_server import BOTH, JSON, Answer, Running, call, mcp, request, serving
 from tests.until import until
 
-BOTH = "application/json, text/event-stream"
 PLAN = "# Plan\n\n## Siphon\n\nA siphon lifts water over the edge.\n"
 CONFIG = '[project]\ncode = "{0}"\nname = "{0}"\nticketsPath = "crs"\n'
 HEAD = "---\ncode: {0}-001\ntitle: Siphon\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n"
@@ -606,25 +606,16 @@ def test_nobody_reads_the_notifications_of_others(site: Site) -> None:
 @pytest.mark.engine("sqlite")  # a replica keeps none
 def test_a_session_belongs_to_who_began_it(site: Site) -> None:
     """Another caller's protocol session does not exist, for any message."""
-    info = {"name": "old", "version": "1"}
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
 
     def send(who: str, body: Any, **headers: str) -> Answer:
-        return request(
-            site.server,
-            "POST",
-            "/mcp",
-            body,
-            {**JSON, "Accept": BOTH, **site.headers(who), **headers},
-        )
+        return request(site.server, "POST", "/mcp", body, {**BOTH, **site.headers(who), **headers})
 
-    begun = send("no-npl", hello)
+    begun = send("no-npl", hello())
     assert b"npl_load_tailored" not in begun.body
-    assert b"npl_load_tailored" in send("alice", hello).body
+    assert b"npl_load_tailored" in send("alice", hello()).body
     session = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
-    send("no-npl", {"jsonrpc": "2.0", "method": "notifications/initialized"}, **session)
-    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    send("no-npl", READY, **session)
+    listing = asking(2, "tools/list")
     mine = send("no-npl", listing, **session)
     assert b"session_list" in mine.body
     assert b"npl_section_index" not in mine.body
@@ -648,9 +639,7 @@ def test_a_server_whose_database_does_not_answer_lets_nobody_in(
     tmp_path: Path, serve: Callable[[], Running]
 ) -> None:
     """It is not ready, gives a reason without contents of the database, and recovers by itself."""
-    stores = engines.stores(tmp_path / "data")
-    token = {"Authorization": f"Bearer {stores.database.writing(add_token, 'alice')}"}
-    stores.close()
+    token = {"Authorization": f"Bearer {engines.tokens(tmp_path / 'data', ['alice'])['alice']}"}
     server = serve()
     assert server.state.guarded
     assert call(server, "session_list", {}, **token).status == 200
@@ -683,8 +672,6 @@ def test_without_tokens_all_is_as_ever_until_the_first_is_made(
     assert not (tmp_path / "data" / "npl.db").exists()
     missing = call(server, "chat_send_message", {"room_id": 1, "message": "x"})
     assert missing.data["error_code"] == "MISSING_REQUIRED"
-    stores = engines.stores(tmp_path / "data")
-    token = {"Authorization": f"Bearer {stores.database.writing(add_token, 'alice')}"}
-    stores.close()
+    token = {"Authorization": f"Bearer {engines.tokens(tmp_path / 'data', ['alice'])['alice']}"}
     until(lambda: call(server, "session_list", {}).status == 401)
     assert call(server, "session_list", {}, **token).status == 200

@@ -51,6 +51,11 @@ from tests.until import until
 TOKEN = "a-token-of-this-test-alone"
 
 
+def big() -> dict[str, str]:
+    """Return a file that takes long to read."""
+    return {"docs/big.md": "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000}
+
+
 def described(url: str | None, socket: str | None) -> ServerState:
     """Return the state of this process as a server."""
     pid = os.getpid()
@@ -225,12 +230,8 @@ def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
     """A long uninterruptible call ends with the server, which still removes its files."""
-    root = tmp_path / "docs"
-    root.mkdir()
-    text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
-    (root / "big.md").write_text(text, encoding="utf-8")
-    flags = ("--root", str(root), "--socket", str(tmp_path / "s"), "--port", "0")
-    with serving(tmp_path, *flags, NPL_TIME_LIMIT="600") as server, connected(server) as line:
+    flags = ("--socket", str(tmp_path / "s"), "--port", "0")
+    with serving(tmp_path, *flags, files=big(), NPL_TIME_LIMIT="600") as server, connected(server) as line:
         line.sendall(message(server, *ENDING["a call that runs"]))
         until(lambda: in_flight(server) == 1)
         server.process.send_signal(signal.SIGTERM)
@@ -451,11 +452,7 @@ OF_SESSIONS = {
 @pytest.mark.thorough
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     """The envelope or the last event of the stream says so, for any tool; the log has it once."""
-    root = tmp_path / "docs"
-    root.mkdir()
-    text = "Some *words* of [text](x) in a paragraph, and some more of them.\n\n" * 220_000
-    (root / "big.md").write_text(text, encoding="utf-8")
-    with serving(tmp_path, "--root", str(root), NPL_TIME_LIMIT="600") as server:
+    with serving(tmp_path, files=big(), NPL_TIME_LIMIT="600") as server:
         assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
         accept = {**BOTH, "Mcp-Session-Id": session_of(server)}
         with ThreadPoolExecutor(len(ENDING) + len(OF_SESSIONS)) as callers:

@@ -1,6 +1,5 @@
 """Promises of the worklog tools, as an MCP client sees them."""
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import add_token
 from tests import engines
 from tests.conftest import Connect, calls, cases, envelope, with_client
 from tests.npl_mcp.http.http_server import call, serving
@@ -255,8 +253,7 @@ def test_tokens_have_worklogs_of_their_own(tmp_path: Path) -> None:
     """Each token goes on in its own worklog; one without a worklog uses the newest open one."""
     place = tmp_path / "served"
     place.mkdir()
-    with closing(engines.stores(place / "data")) as stores:
-        tokens = {name: stores.database.writing(add_token, name) for name in ("ann", "bo", "cy")}
+    tokens = engines.tokens(place / "data", ("ann", "bo", "cy"))
     with serving(place, **engines.environment(place / "data")) as server:
 
         def log(who: str, tool: str = "worklog_log", **given: Any) -> Any:

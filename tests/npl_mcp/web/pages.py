@@ -8,9 +8,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.stores.access import Permissions, add_token
+from npl_mcp.stores.access import Permissions
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE, as_cookie, form_token
 from tests import engines
+from tests.folders import fill
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 
 CONFIG = '[project]\ncode = "QUAY"\nname = "Quay"\nticketsPath = "crs"\n'
@@ -73,23 +74,9 @@ def visited(folder: Path, *flags: str) -> Iterator[Pages]:
 
     One persona is blind for each domain, and has its name.
     """
-    who = {
-        "ann": (Permissions(), False),
-        "ben": (Permissions(), False),
-        "reader": (Permissions(), True),
-        **{f"no-{domain}": (Permissions(frozenset(LISTED) - {domain}), False) for domain in LISTED},
-    }
-    crs = folder / "work" / "crs"
-    crs.mkdir(parents=True)
-    (folder / "work" / ".mdt-config.toml").write_text(CONFIG, encoding="utf-8")
-    (crs / "QUAY-003-buoy.md").write_text(CR, encoding="utf-8")
-    stores = engines.stores(folder / "data")
-    try:
-        tokens = {
-            name: stores.database.writing(add_token, name, sight, read_only=only)
-            for name, (sight, only) in who.items()
-        }
-        with serving(folder, *flags, **engines.environment(folder / "data")) as running:
-            yield Pages(running, tokens)
-    finally:
-        stores.close()
+    who = {name: Permissions() for name in ("ann", "ben", "reader")}
+    who |= {f"no-{domain}": Permissions(frozenset(LISTED) - {domain}) for domain in LISTED}
+    fill(folder / "work", {".mdt-config.toml": CONFIG, "crs/QUAY-003-buoy.md": CR})
+    tokens = engines.tokens(folder / "data", who, readers=["reader"])
+    with serving(folder, *flags, **engines.environment(folder / "data")) as running:
+        yield Pages(running, tokens)

@@ -10,10 +10,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from npl_mcp.stores.access import Permissions, add_token
-from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.access import Permissions
 from npl_mcp.web.pages.ask import SCALE, ruler
-from tests.folders import fill
+from tests import engines
 from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 from tests.npl_mcp.web.browsing import Shown
 
@@ -29,8 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "open/plums.md": "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n",
         "shut/secret.md": "# Secret\n\n## Pruning plums\n\nThe secret of plums.\n",
     }
-    folder = fill(tmp_path_factory.mktemp("ask"), files)
-    with serving(folder, "--root", str(folder / "open"), "--root", str(folder / "shut")) as running:
+    with serving(tmp_path_factory.mktemp("ask"), files=files) as running:
         yield running
 
 
@@ -221,32 +219,25 @@ def test_the_ruler_adds_up_to_the_tokens(server: Running) -> None:
 
 
 def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
-    for name in ("open", "shut"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.md").write_text(f"# {name}\n\nPlums of {name}.\n", encoding="utf-8")
-    stores = Stores(tmp_path / "data")
-    token = stores.database.writing(
-        add_token, "ann", Permissions(roots=(str(tmp_path / "open"),)), read_only=True
-    )
-    other = stores.database.writing(add_token, "ben", Permissions(domains=frozenset({"chat"})))
-    stores.close()
-    roots = [word for name in ("open", "shut") for word in ("--root", str(tmp_path / name))]
-    with serving(tmp_path, *roots) as running:
-        bearer = {"Authorization": f"Bearer {token}"}
+    files = {f"{name}/{name}.md": f"# {name}\n\nPlums of {name}.\n" for name in ("open", "shut")}
+    sights = {
+        "ann": Permissions(roots=(str(tmp_path / "open"),)),
+        "ben": Permissions(domains=frozenset({"chat"})),
+    }
+    tokens = engines.tokens(tmp_path / "data", sights, readers=["ann"])
+    with serving(tmp_path, files=files, **engines.environment(tmp_path / "data")) as running:
+        bearer, other = ({"Authorization": f"Bearer {tokens[name]}"} for name in ("ann", "ben"))
         shown = page(running, "/ask.json", {"context": "plums"}, **bearer).data["data"]
         assert shown["audit"]["documents"] == 1
         assert "shut" not in json.dumps(shown)
-        assert page(running, "/ask.json", {"context": "a"}, Authorization=f"Bearer {other}").status == 404
+        assert page(running, "/ask.json", {"context": "a"}, **other).status == 404
 
 
 @pytest.mark.thorough
 def test_a_large_folder_is_answered_from_what_is_ready(tmp_path: Path) -> None:
     """Until all of it is indexed the page says so and reloads; its form is always there."""
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for number in range(3_000):
-        (docs / f"n{number}.md").write_text(f"# Plum {number}\n\nPlums of {number}.\n", encoding="utf-8")
-    with serving(tmp_path, "--root", str(docs)) as running:
+    files = {f"docs/n{number}.md": f"# Plum {number}\n\nPlums of {number}.\n" for number in range(3_000)}
+    with serving(tmp_path, files=files) as running:
         for _ in range(600):
             answer = page(running, "/ask", {"context": "plums"})
             shown = Shown(answer)

@@ -14,10 +14,8 @@ PACKED = {"Accept-Encoding": "gzip"}
     "path", ["/ask?context=plums&budget=900", "/ask.json?context=plums", "/static/npl.css"]
 )
 def test_what_is_long_is_sent_short(tmp_path: Path, path: str) -> None:
-    (tmp_path / "docs").mkdir()
     plums = "".join(f"## Plum {number}\n\nA plum.\n\n" for number in range(99))
-    (tmp_path / "docs" / "plums.md").write_text(f"# Plums\n\n{plums}", encoding="utf-8")
-    with serving(tmp_path, "--root", str(tmp_path / "docs")) as server:
+    with serving(tmp_path, files={"docs/plums.md": f"# Plums\n\n{plums}"}) as server:
         plain, packed = request(server, "GET", path), request(server, "GET", path, headers=PACKED)
         assert "content-encoding" not in plain.headers
         assert packed.headers["content-encoding"] == "gzip"

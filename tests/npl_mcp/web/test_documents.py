@@ -6,37 +6,33 @@ from urllib.parse import urldefrag, urljoin
 
 import pytest
 
-from npl_mcp.stores.access import Permissions, add_token
-from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.access import Permissions
+from tests import engines
 from tests.npl_mcp.http.http_server import request, serving
 from tests.npl_mcp.web.browsing import Shown
-from tests.npl_mcp.web.test_search import Site
+from tests.npl_mcp.web.pages import Pages
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     folder = tmp_path_factory.mktemp("site")
-    for name, other in (("docs", "more"), ("more", "docs")):
-        (folder / name).mkdir()
-        text = f"# {name}\n\nTo [the other](../{other}/{other}.md).\n\n## End\n\n[Back](#{name})\n"
-        (folder / name / f"{name}.md").write_text(text, encoding="utf-8")
+    text = "# {0}\n\nTo [the other](../{1}/{1}.md).\n\n## End\n\n[Back](#{0})\n"
+    files = {
+        f"{own}/{own}.md": text.format(own, other) for own, other in (("docs", "more"), ("more", "docs"))
+    }
     sights = {
         "all": Permissions(),
         "docs": Permissions(roots=(str(folder / "docs"),)),
         "none": Permissions(frozenset({"chat"})),
     }
-    stores = Stores(folder / "data")
-    try:
-        tokens = {name: stores.database.writing(add_token, name, sight) for name, sight in sights.items()}
-        with serving(folder, "--root", str(folder / "docs"), "--root", str(folder / "more")) as server:
-            yield Site(server, tokens)
-    finally:
-        stores.close()
+    tokens = engines.tokens(folder / "data", sights)
+    with serving(folder, files=files, **engines.environment(folder / "data")) as server:
+        yield Pages(server, tokens)
 
 
-def test_roots_are_those_of_the_caller(site: Site) -> None:
+def test_roots_are_those_of_the_caller(site: Pages) -> None:
     def tops(who: str) -> dict[str, int]:
-        items = site.data(who, "/documents.json")["folder"]["items"]
+        items = site.data(who, "/documents")["folder"]["items"]
         return {row["address"]: row["files"] for row in items if row["address"] != "bundled:"}
 
     assert tops("all") == {"docs:": 1, "more:": 1}
@@ -46,9 +42,9 @@ def test_roots_are_those_of_the_caller(site: Site) -> None:
         assert site.get("docs", f"/documents/{path}").status in (404, 403), path
 
 
-def test_a_filter_sees_all_folders_of_the_caller(site: Site) -> None:
+def test_a_filter_sees_all_folders_of_the_caller(site: Pages) -> None:
     def files(who: str, path: str) -> list[str]:
-        folder = site.data(who, f"{path}.json?filter=.md&sort=name")["folder"]
+        folder = site.data(who, f"{path}?filter=.md&sort=name")["folder"]
         return [row["address"] for row in folder["items"] if row["kind"] == "file"]
 
     assert {"docs.md", "more.md"} <= {
@@ -58,27 +54,27 @@ def test_a_filter_sees_all_folders_of_the_caller(site: Site) -> None:
     assert "more.md" not in files("docs", "/documents")
 
 
-def test_links_lead_only_to_what_the_caller_sees(site: Site) -> None:
-    path = "/documents/health.json?file=docs.md&check=broken"
+def test_links_lead_only_to_what_the_caller_sees(site: Pages) -> None:
+    path = "/documents/health?file=docs.md&check=broken"
     assert [site.data(who, path)["total"] for who in ("all", "docs")] == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("query", "target"), [("", "#s-docs"), ("?selector=%23%23+End", "/documents/docs.md#s-docs")]
 )
-def test_a_link_within_a_document_leads_to_its_section(site: Site, query: str, target: str) -> None:
+def test_a_link_within_a_document_leads_to_its_section(site: Pages, query: str, target: str) -> None:
     """A page that begins with a later section leads to the page of the whole document."""
     links = Shown(site.get("all", f"/documents/docs.md{query}")).all("a")
     assert [link.get("href") for link in links if link.text == "Back"] == [target]
 
 
 @pytest.mark.parametrize("view", ["both", "links", "none"])
-def test_a_view_that_is_not_there_shows_the_text(site: Site, view: str) -> None:
-    assert site.data("all", f"/documents/docs.md.json?view={view}")["view"] == "text"
+def test_a_view_that_is_not_there_shows_the_text(site: Pages, view: str) -> None:
+    assert site.data("all", f"/documents/docs.md?view={view}")["view"] == "text"
 
 
 @pytest.mark.parametrize("path", ["lib:guides", "lib%3Aguides/frost.md", "lib:guides@2/frost.md"])
-def test_a_page_of_a_library_says_what_became_of_it(site: Site, path: str) -> None:
+def test_a_page_of_a_library_says_what_became_of_it(site: Pages, path: str) -> None:
     """Bookmarks and links in old texts lead to it."""
     answer = site.get("all", f"/documents/{path}")
     assert (answer.status, b"npl-mcp library export DIR" in answer.body) == (404, True)
@@ -86,12 +82,10 @@ def test_a_page_of_a_library_says_what_became_of_it(site: Site, path: str) -> No
 
 def test_links_lead_to_names_with_any_mark(tmp_path: Path) -> None:
     """The first page, folders and files link to them, and the links work."""
-    folder = tmp_path / "a: 50% #1?"
-    folder.mkdir()
-    (folder / "b: 5% #2?.md").write_text("# One\n\n[it](b:%205%25%20%232%3F.md)\n", encoding="utf-8")
+    files = {"a: 50% #1?/b: 5% #2?.md": "# One\n\n[it](b:%205%25%20%232%3F.md)\n"}
     seen: dict[str, int] = {}
     waiting = ["/"]
-    with serving(tmp_path, "--root", str(folder)) as server:
+    with serving(tmp_path, files=files) as server:
         while waiting:
             path = waiting.pop()
             answer = request(server, "GET", path)

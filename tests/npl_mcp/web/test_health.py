@@ -10,7 +10,6 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.browsing import health
 from npl_mcp.config.settings import Settings
-from tests.folders import fill
 from tests.npl_mcp.http.http_server import Running, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
@@ -46,9 +45,8 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("health")
-    docs = fill(folder / "docs", FILES)
-    with serving(folder, "--root", str(docs), "--write") as running:
+    files = {f"docs/{name}": text for name, text in FILES.items()}
+    with serving(tmp_path_factory.mktemp("health"), "--write", files=files) as running:
         yield running
 
 
@@ -144,9 +142,6 @@ def test_bundled_prompts_offer_no_edits(server: Running) -> None:
 
 
 def test_pages_of_a_server_that_only_reads_offer_no_edits(tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "a.md").write_text("# A\n\nText.\n", encoding="utf-8")
-    with serving(tmp_path, "--root", str(docs)) as running:
+    with serving(tmp_path, files={"docs/a.md": "# A\n\nText.\n"}) as running:
         assert b"Edit" not in request(running, "GET", "/documents/a.md").body
         assert request(running, "GET", "/documents/edit?file=a.md&selector=a").status == 403

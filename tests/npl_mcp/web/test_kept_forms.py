@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Permissions, add_token
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
@@ -20,9 +19,7 @@ HTML = {"Accept": "text/html"}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
     """A server with one room, and ann's token."""
     folder = tmp_path_factory.mktemp("kept")
-    stores = engines.stores(folder / "data")
-    token = stores.database.writing(add_token, "ann", Permissions())
-    stores.close()
+    token = engines.tokens(folder / "data", ["ann"])["ann"]
     with serving(folder, **engines.environment(folder / "data")) as running:
         named = {"Authorization": f"Bearer {token}"}
         assert call(running, "chat_create_room", {"name": "den", "members": ["ann"]}, **named).status == 200

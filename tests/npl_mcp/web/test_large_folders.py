@@ -12,12 +12,9 @@ FILES = 1_500
 
 @pytest.mark.thorough
 def test_a_folder_is_shown_while_it_is_read(tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    docs.mkdir()
     words = " ".join(f"word{number % 977}" for number in range(400))
-    for number in range(FILES):
-        (docs / f"p{number:04}.md").write_text(f"# Page {number}\n\n{words} {number}\n", encoding="utf-8")
-    with serving(tmp_path, "--root", str(docs), "--patience", "60") as running:
+    files = {f"docs/p{at:04}.md": f"# Page {at}\n\n{words} {at}\n" for at in range(FILES)}
+    with serving(tmp_path, "--patience", "60", files=files) as running:
         visitor = Visitor(running)
         first = visitor.open("/documents/docs:")
         assert first.status == 200

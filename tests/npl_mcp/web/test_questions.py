@@ -6,28 +6,27 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Permissions, add_token
-from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.access import Permissions
+from tests import engines
 from tests.conftest import case_text
-from tests.npl_mcp.http.http_server import Running, connected, serving
+from tests.npl_mcp.http.http_server import Running, connected, message, serving
 from tests.npl_mcp.web.browsing import Visitor
 
 PLUMS = "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n\n## Picking\n\nPlums are picked in August.\n"
 LIST = case_text("npl_mcp/web/questions/list.md")
 
 
+FILES = {"docs/plums.md": PLUMS, "docs/questions.md": LIST}
+
+
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
-    made = tmp_path / "docs"
-    made.mkdir()
-    (made / "plums.md").write_text(PLUMS, encoding="utf-8")
-    (made / "questions.md").write_text(LIST, encoding="utf-8")
-    return made
+    return tmp_path / "docs"
 
 
 @pytest.fixture
-def server(tmp_path: Path, docs: Path) -> Iterator[Running]:
-    with serving(tmp_path, "--root", str(docs), "--write") as running:
+def server(tmp_path: Path) -> Iterator[Running]:
+    with serving(tmp_path, "--write", files=FILES) as running:
         yield running
 
 
@@ -81,8 +80,7 @@ def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) 
 def test_each_outcome_is_sent_as_it_comes(server: Running) -> None:
     """The page comes in parts: its beginning, a part for each question, and its end with the sum."""
     with connected(server) as line:
-        head = f"Host: 127.0.0.1:{server.port}\r\nConnection: close\r\n"
-        line.sendall(f"GET /questions/run HTTP/1.1\r\n{head}\r\n".encode())
+        line.sendall(message(server, "GET", "/questions/run", None, {"Connection": "close"}))
         data = b""
         while part := line.recv(65536):
             data += part
@@ -166,27 +164,21 @@ def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path)
 
 def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) -> None:
     """A token that only reads tests them, and changes none."""
-    shut = tmp_path / "shut"
-    shut.mkdir()
-    (shut / "questions.md").write_text("## Secret?\n\n- nowhere\n", encoding="utf-8")
-    stores = Stores(tmp_path / "data")
-    whole = stores.database.writing(add_token, "all", Permissions())
-    token = stores.database.writing(add_token, "some", Permissions(roots=(str(docs),)), read_only=True)
-    stores.close()
-    with serving(tmp_path, "--root", str(docs), "--root", str(shut)) as running:
-        assert "Secret?" in rows(Visitor(running, whole), "/questions/run")
-        visitor = Visitor(running, token)
+    sights = {"all": Permissions(), "part": Permissions(roots=(str(docs),))}
+    tokens = engines.tokens(tmp_path / "data", sights, readers=["part"])
+    files = {**FILES, "shut/questions.md": "## Secret?\n\n- nowhere\n"}
+    with serving(tmp_path, files=files, **engines.environment(tmp_path / "data")) as running:
+        assert "Secret?" in rows(Visitor(running, tokens["all"]), "/questions/run")
+        visitor = Visitor(running, tokens["part"])
         assert rows(visitor).keys() == rows(visitor, "/questions/run").keys()
         assert len(rows(visitor)) == 3
         assert "New question" not in visitor.open("/questions").text
 
 
 def test_a_token_for_other_domains_changes_no_question(tmp_path: Path, docs: Path) -> None:
-    stores = Stores(tmp_path / "data")
-    token = stores.database.writing(add_token, "ann", Permissions(domains=frozenset({"chat"})))
-    stores.close()
-    with serving(tmp_path, "--root", str(docs), "--write") as running:
-        visitor = Visitor(running, token)
+    tokens = engines.tokens(tmp_path / "data", {"ann": Permissions(domains=frozenset({"chat"}))})
+    with serving(tmp_path, "--write", files=FILES, **engines.environment(tmp_path / "data")) as running:
+        visitor = Visitor(running, tokens["ann"])
         form = visitor.open("/rooms").fields("/sign-out")
         for fields in ({"line": "3", "delete": "1"}, {"text": "Mine?", "nowhere": "1"}):
             sent = {**form, "file": "questions.md", **fields}

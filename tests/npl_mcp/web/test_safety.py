@@ -9,14 +9,13 @@ from urllib.parse import quote
 import pytest
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.stores.access import Permissions, add_token
-from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.access import Permissions
 from npl_mcp.tools.access import NEEDS
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
 from npl_mcp.web.routing import TEAM, Action, Download, Stream, WebPage
 from tests import engines
 from tests.conftest import cases, every
-from tests.npl_mcp.http.http_server import Answer, Running, call, connected, request, serving
+from tests.npl_mcp.http.http_server import Answer, Running, call, connected, message, request, serving
 from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
 from tests.npl_mcp.web.elements import strange
 from tests.npl_mcp.web.examples import DECLARED, PARAMETERS, filled, names, twin, with_query
@@ -51,12 +50,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
     sights = {"all": Permissions(), "reader": Permissions()}
     sights |= {f"no-{domain}": Permissions(frozenset(LISTED) - {domain}) for domain in LISTED}
     sights |= {f"only-{domain}": Permissions(frozenset({domain})) for domain in LISTED}
-    stores = Stores(folder / "data", engines.address(folder / "data"))
-    tokens = {
-        name: stores.database.writing(add_token, name, sight, read_only=name == "reader")
-        for name, sight in sights.items()
-    }
-    stores.close()
+    tokens = engines.tokens(folder / "data", sights, readers=["reader"])
     variables = engines.environment(folder / "data")
     with serving(folder, "--root", str(docs), **variables) as running:
         for tool, given in (
@@ -107,9 +101,7 @@ def ask(server: Running, method: str, address: str, **headers: str) -> Answer:
         named = {**FORM, **named}
         return request(server, method, address, b"", named, host=host)
     with connected(server) as line:
-        head = {"Host": host or f"127.0.0.1:{server.port}", "Connection": "close", **named}
-        text = "".join(f"{name}: {value}\r\n" for name, value in head.items())
-        line.sendall(f"{method} {address} HTTP/1.1\r\n{text}\r\n".encode())
+        line.sendall(message(server, method, address, None, {"Connection": "close", **named}, host))
         return begin_of(line)
 
 

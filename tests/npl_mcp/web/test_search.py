@@ -1,17 +1,15 @@
 """Pages of search: what a caller may not see is neither shown nor counted."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.stores.access import Permissions, add_token
-from npl_mcp.stores.artifact.artifacts import create
-from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.access import Permissions
 from npl_mcp.web.pages.search import TITLES
 from tests import engines
-from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
+from tests.npl_mcp.http.http_server import serving
+from tests.npl_mcp.web.pages import Pages
 
 DOMAINS = {"document": "npl", "message": "chat", "worklog": "worklog", "artifact": "artifact", "cr": "cr"}
 CR = (
@@ -19,59 +17,32 @@ CR = (
 )
 
 
-class Site:
-    """A running server, and the tokens of its callers."""
-
-    def __init__(self, server: Running, tokens: dict[str, str]) -> None:
-        self.server, self.tokens = server, tokens
-
-    def headers(self, who: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.tokens[who]}"}
-
-    def get(self, who: str, path: str) -> Answer:
-        return request(self.server, "GET", path, headers=self.headers(who))
-
-    def data(self, who: str, path: str) -> Any:
-        answer = self.get(who, path)
-        assert answer.status == 200, answer.body
-        return answer.data["data"]
-
-
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     folder = tmp_path_factory.mktemp("site")
+    files = {}
     for name, code in (("docs", "DOC"), ("more", "MOR")):
-        (folder / name / "crs").mkdir(parents=True)
-        (folder / name / f"{name}.md").write_text(f"# {name}\n\nThe capstan of {name}.\n", encoding="utf-8")
         config = f'[project]\ncode = "{code}"\nname = "{name}"\nticketsPath = "crs"\n'
-        (folder / name / ".mdt-config.toml").write_text(config, encoding="utf-8")
-        (folder / name / "crs" / f"{code}-001-one.md").write_text(CR.format(code), encoding="utf-8")
+        files[f"{name}/{name}.md"] = f"# {name}\n\nThe capstan of {name}.\n"
+        files |= {f"{name}/.mdt-config.toml": config, f"{name}/crs/{code}-001-one.md": CR.format(code)}
     sights = {
         "all": Permissions(),
         "docs": Permissions(roots=(str(folder / "docs"),)),
         **{f"no-{kind}": Permissions(frozenset(LISTED) - {domain}) for kind, domain in DOMAINS.items()},
         "no-search": Permissions(frozenset(LISTED) - {"search"}),
     }
-    stores = Stores(folder / "data")
-    try:
-        tokens = {name: stores.database.writing(add_token, name, sight) for name, sight in sights.items()}
-        roots = ("--root", str(folder / "docs"), "--root", str(folder / "more"))
-        with serving(folder, *roots) as server:
-            made = Site(server, tokens)
-            text = {"filename": "a.md", "content": "# A\n\nA capstan.\n"}
-            for tool, arguments in (
-                ("chat_create_room", {"name": "r", "members": ["all"]}),
-                ("chat_send_message", {"room_id": 1, "message": "The <b>capstan</b> \u202e sticks."}),
-                ("worklog_init", {"session_id": "w"}),
-                ("worklog_log", {"action": "done", "summary": "Oiled the capstan."}),
-                ("artifact_create", {"name": "a", "artifact_type": "document", **text}),
-            ):
-                assert call(server, tool, arguments, **made.headers("all")).status == 200
-            stores.database.writing(create, "b", "document", b"# B\n", {"filename": "b.md"})
-            engines.execute(folder / "data", "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
-            yield made
-    finally:
-        stores.close()
+    tokens = engines.tokens(folder / "data", sights)
+    with serving(folder, files=files, **engines.environment(folder / "data")) as server:
+        made = Pages(server, tokens)
+        text = {"filename": "a.md", "content": "# A\n\nA capstan.\n"}
+        made.call("all", "chat_create_room", name="r", members=["all"])
+        made.call("all", "chat_send_message", room_id=1, message="The <b>capstan</b> \u202e sticks.")
+        made.call("all", "worklog_init", session_id="w")
+        made.call("all", "worklog_log", action="done", summary="Oiled the capstan.")
+        for name in ("a", "b"):
+            made.call("all", "artifact_create", name=name, artifact_type="document", **text)
+        engines.execute(folder / "data", "UPDATE revision SET digest = '00' WHERE artifact_id = 2")
+        yield made
 
 
 def test_every_kind_has_a_title() -> None:
@@ -79,62 +50,62 @@ def test_every_kind_has_a_title() -> None:
 
 
 @pytest.mark.parametrize("kind", DOMAINS)
-def test_a_hidden_kind_is_not_counted(site: Site, kind: str) -> None:
-    every = site.data("all", "/search.json?q=capstan")
-    seen = site.data(f"no-{kind}", "/search.json?q=capstan")
+def test_a_hidden_kind_is_not_counted(site: Pages, kind: str) -> None:
+    every = site.data("all", "/search?q=capstan")
+    seen = site.data(f"no-{kind}", "/search?q=capstan")
     expected = {name: number for name, number in every["counts"].items() if name != kind}
     if kind == "cr":  # whose files lie in folders that the caller sees
         expected["document"] += every["counts"]["cr"]
     assert seen["counts"] == expected
     assert seen["total"] == sum(expected.values())
     assert {hit["kind"] for hit in seen["items"]} == DOMAINS.keys() - {kind}
-    assert site.data(f"no-{kind}", f"/search.json?q=capstan&kind={kind}")["total"] == 0
-    assert kind not in {act["kind"] for act in site.data(f"no-{kind}", "/index.json")["at_work"]}
+    assert site.data(f"no-{kind}", f"/search?q=capstan&kind={kind}")["total"] == 0
+    assert kind not in {act["kind"] for act in site.data(f"no-{kind}", "/index")["at_work"]}
 
 
-def test_hidden_folders_are_not_counted(site: Site) -> None:
+def test_hidden_folders_are_not_counted(site: Pages) -> None:
     def files(who: str) -> tuple[int, set[str]]:
-        answer = site.data(who, "/search.json?q=capstan&kind=document&kind=cr")
+        answer = site.data(who, "/search?q=capstan&kind=document&kind=cr")
         return answer["total"], {hit["file"] for hit in answer["items"]}
 
     every, seen = files("all"), files("docs")
     assert every[0] == 2 * seen[0]
     assert seen[1] == {"docs.md", "cr:DOC-001"}
-    start = site.data("docs", "/index.json")
+    start = site.data("docs", "/index")
     assert "docs:" in {place["address"] for place in start["places"]}
     assert "more:" not in {place["address"] for place in start["places"]}
 
 
-def test_who_may_not_search_still_has_a_first_page(site: Site) -> None:
+def test_who_may_not_search_still_has_a_first_page(site: Pages) -> None:
     page = site.get("no-search", "/")
     assert page.status == 200
     assert b'action="/search"' not in page.body
     assert site.get("no-search", "/search?q=capstan").status == 404
 
 
-def test_what_was_found_is_text(site: Site) -> None:
+def test_what_was_found_is_text(site: Pages) -> None:
     page = site.get("all", "/search?q=%3Cb%3Ecapstan&kind=message").body.decode()
     assert "The &lt;b&gt;<mark>capstan</mark>&lt;/b&gt;" in page
     assert "\u202e" not in page
     assert 'href="/rooms/1?event=2#event-2"' in page
 
 
-def test_what_was_not_searched_is_said(site: Site) -> None:
+def test_what_was_not_searched_is_said(site: Pages) -> None:
     said = b"Not searched: 1 of artifact:*, such as artifact:2@0"
     assert said in site.get("all", "/search?q=capstan").body
     assert b"Not searched" not in site.get("no-artifact", "/search?q=capstan").body
 
 
-def test_the_last_word_may_be_a_beginning(site: Site) -> None:
-    whole, begun = (site.data("all", f"/search.json?q=the+{word}") for word in ("capstan", "capst"))
+def test_the_last_word_may_be_a_beginning(site: Pages) -> None:
+    whole, begun = (site.data("all", f"/search?q=the+{word}") for word in ("capstan", "capst"))
     assert begun["items"] == whole["items"]
     assert begun["completed"].lower() == "capstan"
 
 
-def test_hits_lead_to_pages(site: Site) -> None:
+def test_hits_lead_to_pages(site: Pages) -> None:
     page = site.get("all", "/search?q=capstan").body.decode()
     hits = page.partition('<ul class="list hits"')[2]
     links = [part.partition('"')[0] for part in hits.split('href="')[1:]]
-    assert len(links) == site.data("all", "/search.json?q=capstan")["total"]
+    assert len(links) == site.data("all", "/search?q=capstan")["total"]
     for link in links:
         assert site.get("all", link.partition("#")[0]).status == 200, link

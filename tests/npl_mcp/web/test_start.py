@@ -8,10 +8,8 @@ from tests.npl_mcp.web.browsing import Visitor
 
 def test_a_new_visitor_is_told_what_to_do(tmp_path: Path) -> None:
     """Once a name is chosen the page is an inbox."""
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "plums.md").write_text("# Plums\n\n## Size\n\n## Pruning plums in July\n\nCut.\n", "utf-8")
-    with serving(tmp_path, "--root", str(docs)) as running:
+    files = {"docs/plums.md": "# Plums\n\n## Size\n\n## Pruning plums in July\n\nCut.\n"}
+    with serving(tmp_path, files=files) as running:
         visitor = Visitor(running)
         shown = visitor.open("/")
         assert "exactly these passages" in shown.text

@@ -12,14 +12,9 @@ from tests.npl_mcp.web.browsing import Visitor
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("tables")
-    docs = folder / "docs"
-    docs.mkdir()
-    for number in range(1, 251):
-        text = f"# Page {number}\n\n{'word ' * number}\n"
-        (docs / f"p{number:03}.md").write_text(text, encoding="utf-8")
-    (docs / "=evil.md").write_text("# =1+1\n", encoding="utf-8")
-    with serving(folder, "--root", str(docs)) as running:
+    files = {f"docs/p{at:03}.md": f"# Page {at}\n\n{'word ' * at}\n" for at in range(1, 251)}
+    files["docs/=evil.md"] = "# =1+1\n"
+    with serving(tmp_path_factory.mktemp("tables"), files=files) as running:
         yield running
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.stores.access import Permissions, add_token
-from npl_mcp.stores.data_folder import Stores
+from npl_mcp.stores.access import Permissions
 from tests import engines
 from tests.conftest import cases
+from tests.folders import fill
 from tests.npl_mcp.http.http_server import Running, call, serving
 from tests.npl_mcp.web.browsing import Visitor
 from tests.until import until
@@ -25,23 +25,16 @@ WHO = {
 }
 
 
-def docs(folder: Path) -> Path:
-    made = folder / "docs"
-    made.mkdir()
-    (made / "siphons.md").write_text(f"# Siphons\n\n{PARTS}", encoding="utf-8")
-    return made
+DOCS = {"docs/siphons.md": f"# Siphons\n\n{PARTS}"}
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
     folder = tmp_path_factory.mktemp("calls")
-    root = docs(folder)
-    stores = Stores(folder / "data", engines.address(folder / "data"))
-    sights = {**WHO, "docs": Permissions(roots=(str(root),))}
-    tokens = {name: stores.database.writing(add_token, name, sight) for name, sight in sights.items()}
-    stores.close()
+    sights = {**WHO, "docs": Permissions(roots=(str(folder / "docs"),))}
+    tokens = engines.tokens(folder / "data", sights)
     variables = engines.environment(folder / "data")
-    with serving(folder, "--root", str(root), "--log-calls", "contexts", **variables) as running:
+    with serving(folder, "--log-calls", "contexts", files=DOCS, **variables) as running:
         yield running, tokens
 
 
@@ -97,8 +90,7 @@ Two of the good ones share one word of two.
 
 
 def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
-    root = docs(tmp_path)
-    with serving(tmp_path, "--root", str(root), "--log-calls", "contexts") as running:
+    with serving(tmp_path, "--log-calls", "contexts", files=DOCS) as running:
         visitor = Visitor(running)
         assert visitor.json("/usage")["items"] == []
         for who, context in QUESTIONS:
@@ -113,13 +105,13 @@ def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
         assert "siphon that lifts water" in again["wordings"]
         page = visitor.open("/usage")
         assert "/ask?context=the+valve+of+the+bilge+pumps" in [link.get("href") for link in page.all("a")]
-        (root / "questions.md").write_text("## the valve of the bilge pumps\n\n- nowhere\n", encoding="utf-8")
+        fill(tmp_path, {"docs/questions.md": "## the valve of the bilge pumps\n\n- nowhere\n"})
         assert "In the questions" in visitor.open("/usage").text
 
 
 @pytest.mark.parametrize(("log", "flag"), [("off", "--log-calls contexts"), ("on", "--log-calls contexts")])
 def test_a_log_without_questions_says_how_to_keep_them(tmp_path: Path, log: str, flag: str) -> None:
-    with serving(tmp_path, "--root", str(docs(tmp_path)), "--log-calls", log) as running:
+    with serving(tmp_path, "--log-calls", log, files=DOCS) as running:
         visitor = Visitor(running)
         assert call(running, "npl_load_tailored", SIPHON).status == 200
         until(lambda: len(visitor.json("/usage?show=all")["items"]) == int(log == "on"))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from npl_index import estimator
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.access import add_token
 from tests import engines
 from tests.conftest import Call, Connect
 from tests.npl_mcp.http.http_server import Running, call, serving
@@ -147,10 +145,7 @@ def test_the_setting_ends_it(settings: Settings, docs: Path, connect: Connect) -
 def served(tmp_path: Path, docs: Path) -> Iterator[tuple[Running, dict[str, str]]]:
     place = tmp_path / "served"
     place.mkdir()
-    with closing(engines.stores(place / "data")) as stores:
-        tokens = {
-            f"agent{number}": stores.database.writing(add_token, f"agent{number}") for number in range(6)
-        }
+    tokens = engines.tokens(place / "data", [f"agent{number}" for number in range(6)])
     with serving(place, "--root", str(docs), **engines.environment(place / "data")) as server:
         yield server, tokens
 
