@@ -351,35 +351,7 @@ def test_fingerprint_follows_the_file(tmp_path: Path) -> None:
 
 FOREST = cases("npl_index/library/documents")
 
-FORMS = [
-    ("readme.md", ["readme.md"]),
-    ("readme", ["readme.md"]),
-    ("./docs//a.md", ["docs/a.md"]),
-    ("docs/../readme.md", ["readme.md"]),
-    ("UPPER.MD", ["UPPER.MD"]),
-    ("guide.markdown", ["guide.markdown"]),
-    (".git/x.md", [".git/x.md"]),
-    ("docs", ["docs/[odd].md", "docs/a.md", "docs/b.md", "docs/deep/a.md", "docs/deep/er/c.md"]),
-    ("docs/deep/", ["docs/deep/a.md", "docs/deep/er/c.md"]),
-    ("docs/*.md", ["docs/[odd].md", "docs/a.md", "docs/b.md"]),
-    ("docs/*", ["docs/[odd].md", "docs/a.md", "docs/b.md"]),
-    ("docs/?.md", ["docs/a.md", "docs/b.md"]),
-    ("docs/[ab].md", ["docs/a.md", "docs/b.md"]),
-    ("docs/[!a]", ["docs/b.md"]),
-    ("docs/[odd].md", ["docs/[odd].md"]),
-    ("docs/**/a.md", ["docs/a.md", "docs/deep/a.md"]),
-    ("docs/**", ["docs/[odd].md", "docs/a.md", "docs/b.md", "docs/deep/a.md", "docs/deep/er/c.md"]),
-    ("**/er/*.md", ["docs/deep/er/c.md"]),
-    ("*/deep/*.md", ["docs/deep/a.md"]),
-    ("*.[Mm]*", ["UPPER.MD", "guide.markdown", "readme.md"]),
-    ("*.m*", ["guide.markdown", "readme.md"]),
-    (".", sorted(set(FOREST) - {"skip.txt", ".git/x.md", ".venv/x.md", "node_modules/x/readme.md"})),
-    ("syntax", [".npl/npl/syntax.md"]),
-    ("syntax.fill-in", [".npl/npl/syntax/fill-in.md"]),
-    ("syntax/fill-in", [".npl/npl/syntax/fill-in.md"]),
-    ("mine", [".claude/agents/mine.md"]),
-    ("core/agents/nb.md", [".npl/core/agents/nb.md"]),
-]
+FORMS = cases("npl_index/library/documents_forms")
 
 
 @pytest.mark.parametrize(("file", "expected"), FORMS, ids=[file for file, _ in FORMS])

@@ -8,6 +8,7 @@ import pytest
 
 import npl_index
 import npl_mcp
+from tests.conftest import cases
 
 PACKAGES = [Path(package.__file__).parent for package in (npl_index, npl_mcp)]
 
@@ -25,55 +26,7 @@ PRIVATE = "in the data folder, into which nobody else can put anything"
 
 DATABASE = "the database; its driver opens what it has"
 
-ALLOWED = {
-    "npl_index/ranking/wordlists.py": {
-        "resources.files('npl_index').joinpath('data').joinpath(name).read_text": OWN
-    },
-    "npl_index/tokens/estimated.py": {"(_DATA / f'tokens.{name}.gz').read_bytes": OWN},
-    "npl_index/index/building.py": {"os.fdopen": "a pipe to a worker"},
-    "npl_mcp/documents/creating.py": {
-        """(_TEMPLATES / f"{kind.lower().replace(' ', '_')}.md").read_text""": OWN
-    },
-    "npl_mcp/projects/directive.py": {"source.read_bytes": OWN},
-    "npl_mcp/questions/testing.py": {"Path(path).open": "the user named it on the command line"},
-    "npl_mcp/questions/trial.py": {"path.write_bytes": "in a folder of its own that it just made"},
-    "npl_mcp/tools/contract/aliases.py": {"FILE.read_text": OWN},
-    "npl_mcp/tools/contract/spec.py": {"EXAMPLES.read_text": OWN},
-    "npl_mcp/cli/terminal/arguments.py": {"EXAMPLES.read_text": OWN},
-    "npl_mcp/server/server.py": {"_ICON.read_bytes": OWN},
-    "npl_mcp/cli/commands/raw_files.py": {
-        "Path(given.file).read_text": "the user named it on the command line, and it may be a pipe"
-    },
-    "npl_mcp/cli/commands/checks.py": {
-        "Path(given.junit).write_text": "the user named it on the command line, and it may be a pipe"
-    },
-    "npl_mcp/cli/terminal/display.py": {"os.open": DEVICE},
-    "npl_mcp/server/stdio.py": {
-        "open": DEVICE,
-        "io.FileIO": "a copy of standard input",
-        "os.fdopen": "a copy of standard output",
-    },
-    "npl_mcp/config/server_state.py": {
-        "open": f"{PRIVATE}; importing the one way takes as long as the call",
-        "os.open": f"{PRIVATE}; importing the one way takes as long as the call",
-    },
-    "npl_mcp/http/service.py": {"os.open": PRIVATE},
-    "npl_mcp/cli/commands/serving.py": {
-        "os.open": PRIVATE,
-        "os.fdopen": PRIVATE,
-        "log.read_bytes": PRIVATE,
-        "webbrowser.open": "an address",
-    },
-    "npl_mcp/projects/git.py": {
-        "tempfile.TemporaryFile": "it has no name",
-        "open": "the system's file on a process of our own",
-    },
-    "npl_mcp/stores/base/database.py": {"self.open": DATABASE},
-    "npl_mcp/stores/copying.py": {"source.database.open": DATABASE, "target.database.open": DATABASE},
-    "npl_mcp/app/document_sets.py": {"os.open": "a folder, to lock it"},
-    "npl_mcp/stores/worklog/transfer.py": {"folder.open": FOLDER, "os.fdopen": FOLDER},
-    "npl_mcp/stores/base/migrating.py": {"file.read_text": "of the program's own"},
-}
+ALLOWED = cases("npl_index/library/opening")["allowed"]
 
 
 def opened(source: str) -> Iterator[str]:

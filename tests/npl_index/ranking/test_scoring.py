@@ -340,44 +340,7 @@ def test_scoring_is_logged_for_debugging(caplog: pytest.LogCaptureFixture) -> No
     }
 
 
-IDENTIFIERS = {
-    "near variants": (
-        "zyxw3vut",
-        [f"# zyxw{n}vut\n\nzyxw{n}vut and again zyxw{n}vut.\n" for n in (1, 2, 4, 5, 6)],
-        "# Notes\n\nA word about weather.\n\n## Signs\n\nClouds, and once zyxw3vut among much else.\n",
-        "Signs",
-    ),
-    "parts": (
-        "how do I use py_modules",
-        ["# RL Modules\n\nModules of RL. Py modules are modules.\n\n## Set modules\n\nPy, and modules.\n"],
-        "# Environments\n\nWhat a job needs.\n\n## Fields\n\nAmong them py_modules, a list of folders.\n",
-        "Fields",
-    ),
-    "dots": (
-        "server.port",
-        ["# Server\n\nThe server has a port.\n\n## Port\n\nA server port.\n\n## server.host\n\nOne.\n"],
-        "# Options\n\nAll of them.\n\n## Network\n\nBeside others there is server.port with a number.\n",
-        "Network",
-    ),
-    "the same stem": (
-        "server.port",
-        ["# server.portal\n\nserver.portal is server.portal.\n\n## About server.portal\n\nserver.portal\n"],
-        "# Notes\n\nWhat was seen.\n\n## Deep\n\nIn all that follows there is server.port once.\n",
-        "Deep",
-    ),
-    "capitals": (
-        "what does maxRetries do",
-        ["# Max\n\nMax retries, the max of retries.\n\n## maxRetriesPerHost\n\nRetries of a host, max.\n"],
-        "# Client\n\nHow to call.\n\n## Fields\n\nBeside others there is maxRetries, a number.\n",
-        "Fields",
-    ),
-    "a flag": (
-        "--force",
-        ["# Force\n\nForce is mass times acceleration; force.\n\n## Forces\n\nA force, --forced or not.\n"],
-        "# Commands\n\nWhat can be typed.\n\n## Cleaning\n\nTo remove changes, give `--force` as well.\n",
-        "Cleaning",
-    ),
-}
+IDENTIFIERS = cases("npl_index/ranking/scoring")["identifiers"]
 
 
 @pytest.mark.parametrize(("context", "others", "right", "expected"), IDENTIFIERS.values(), ids=IDENTIFIERS)

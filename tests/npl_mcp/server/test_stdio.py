@@ -21,6 +21,7 @@ from npl_mcp.projects.directive import scaffold
 from npl_mcp.server import stdio
 from npl_mcp.server.stdio import Headers, Lines
 from npl_mcp.tools.domains import listed_tools
+from tests.conftest import cases
 from tests.messages import READY, asking, calling, hello
 from tests.npl_mcp.server.speaking import spoken_to
 
@@ -204,9 +205,8 @@ CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"x","arg
 LAST = '{"method":"tools/call","params":{"name":"x","arguments":{"id":1,"a":%s}},"jsonrpc":"2.0","id":%s}'
 
 UNREADABLE: dict[str, tuple[str | bytes, int, object]] = {
-    "half a surrogate pair": (CALL % (7, r'"\ud800"'), -32700, 7),
+    **cases("npl_mcp/server/stdio")["unreadable"],
     "half a surrogate pair in bytes": (CALL.encode() % (b"7", b'"\xed\xa0\x80"'), -32700, 7),
-    "the id comes last": (LAST % (r'"\ud800"', 7), -32700, 7),
     "not UTF-8": (CALL.encode() % (b"7", b'"\xff"'), -32700, 7),
     "300 levels": (CALL % (7, "[" * 300 + "]" * 300), -32600, 7),
     "100,000 levels": (CALL % (7, "[" * 100_000 + "]" * 100_000), -32600, 7),
@@ -216,23 +216,6 @@ UNREADABLE: dict[str, tuple[str | bytes, int, object]] = {
     "100,000 values": (CALL % (7, "[" + "1," * 100_000 + "1]"), -32600, 7),
     "100,000 texts": (CALL % (7, "[" + '"a,",' * 100_000 + "1]"), -32600, 7),
     "100,000 keys": (CALL % (7, "{" + '"a":1,' * 100_000 + '"b":1}'), -32600, 7),
-    "cut off": ('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x', -32700, 7),
-    "two values": ('{"jsonrpc":"2.0","id":7,"method":"ping"}{}', -32700, 7),
-    "a text as id": (CALL % ('"a-7"', "["), -32700, "a-7"),
-    "an escape in the id": (CALL % (r'"a\"7"', "["), -32700, None),
-    "an id inside only": ('{"params":{"id":7},"method":"x"', -32700, None),
-    "an id in a text": (r'{"a":"\"id\":7}"', -32700, None),
-    "no JSON": ("hello", -32700, None),
-    "NUL": ("\0", -32700, None),
-    "a list": ('[{"jsonrpc":"2.0","id":7,"method":"ping"}]', -32600, None),
-    "a number": ("7", -32600, None),
-    "no method": ('{"jsonrpc":"2.0","id":7}', -32600, 7),
-    "another version": ('{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600, 7),
-    "params that are a list": ('{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}', -32600, 7),
-    "a fraction as id": ('{"jsonrpc":"2.0","id":7.5,"method":"ping"}', -32600, None),
-    "no id": ('{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
-    "a truth value as id": ('{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, None),
-    "an object as id": ('{"jsonrpc":"2.0","id":{"id":7},"method":"ping"}', -32600, None),
 }
 
 

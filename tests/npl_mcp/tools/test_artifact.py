@@ -11,7 +11,7 @@ import yaml
 
 from npl_mcp.config.settings import Settings
 from tests import engines
-from tests.conftest import Call, calls
+from tests.conftest import Call, calls, cases
 
 Request = tuple[str, dict[str, Any]]
 
@@ -108,19 +108,7 @@ def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
 
 @pytest.mark.parametrize(
     ("change", "code", "said"),
-    [
-        ({"session_id": "nowhere"}, "SESSION_NOT_FOUND", "nowhere"),
-        ({"file_content_base64": "@@@"}, "INVALID_PARAMETER", "not base64"),
-        ({"file_content_base64": ""}, "MISSING_REQUIRED", "file_content_base64"),
-        ({"filename": "../plan.md"}, "INVALID_PARAMETER", "without folders"),
-        ({"filename": ""}, "MISSING_REQUIRED", "filename"),
-        ({"name": " "}, "MISSING_REQUIRED", "name"),
-        ({"name": "a\nb"}, "INVALID_PARAMETER", "name"),
-        ({"name": "x" * 201}, "INVALID_PARAMETER", "name"),
-        ({"artifact_type": ""}, "MISSING_REQUIRED", "artifact_type"),
-        ({"created_by": ""}, "INVALID_PARAMETER", "created_by"),
-        ({"purpose": "two\nlines"}, "INVALID_PARAMETER", "purpose"),
-    ],
+    cases("npl_mcp/tools/artifact")["what_is_refused_leaves_nothing_behind"],
 )
 def test_what_is_refused_leaves_nothing_behind(
     settings: Settings, change: dict[str, Any], code: str, said: str

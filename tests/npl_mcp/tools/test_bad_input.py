@@ -13,7 +13,7 @@ from fastmcp import Client
 
 from npl_index.tokens.estimated import estimator
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, Connect, with_client
+from tests.conftest import Call, Connect, cases, with_client
 
 MiB = 1 << 20
 
@@ -137,29 +137,10 @@ def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Setting
 
 
 ARGUMENTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    **cases("npl_mcp/tools/bad_input")["arguments"],
     "selector of 1 MB": ({"selectors": ["## " + "x" * MiB]}, "INVALID_PARAMETER", "4096 characters"),
-    "selector with NUL": ({"selectors": ["## a\0b"]}, "INVALID_PARAMETER", "U+0000"),
     "many selectors": ({"selectors": ["## A"] * 100}, "INVALID_PARAMETER", "at most 64"),
     "many topics": ({"topics": ["a"] * 100}, "INVALID_PARAMETER", "at most 64"),
-    "long topic": ({"topics": ["a" * 300]}, "INVALID_PARAMETER", "at most 200"),
-    "no such section": ({"selectors": ["## Prunning"]}, "NOT_FOUND", "guide > ## Pruning"),
-    "negative budget": (
-        {"context": "a", "token_budget": -1},
-        "INVALID_PARAMETER",
-        "token_budget: input should be greater than or equal to 0",
-    ),
-    "fractional budget": ({"context": "a", "token_budget": 1.5}, "INVALID_PARAMETER", "token_budget=400"),
-    "budget in words": ({"context": "a", "token_budget": "many"}, "INVALID_PARAMETER", "token_budget=400"),
-    "negative depth": (
-        {"selectors": ["## Pruning"], "depth": -2},
-        "INVALID_PARAMETER",
-        "depth: input should be greater than or equal to 0",
-    ),
-    "nothing asked": ({}, "MISSING_REQUIRED", "there is no context, topic or selector"),
-    "blank context": ({"context": " \n"}, "MISSING_REQUIRED", "there is no context, topic or selector"),
-    "file and item": ({"context": "a", "resource_type": "agent", "item": "x"}, "INVALID_PARAMETER", "'file'"),
-    "unknown argument": ({"context": "a", "tokens": 5}, "INVALID_PARAMETER", "token"),
-    "wrong type": ({"context": ["a"]}, "INVALID_PARAMETER", "context"),
 }
 
 

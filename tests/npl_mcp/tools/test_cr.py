@@ -274,19 +274,7 @@ def test_a_part_of_a_name_is_read_but_not_replaced(workspace: Workspace) -> None
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ({"operation": "get"}, ["section is required"]),
-        ({"operation": "get", "section": "  "}, ["section is empty"]),
-        ({"operation": "zip"}, ["operation", "list", "get", "update", "replace", "append", "prepend"]),
-        ({}, ["operation is required"]),
-        ({"operation": "replace", "section": "Rationale"}, ["content is required"]),
-        ({"operation": "replace", "section": "Rationale", "content": ""}, ["content is empty"]),
-        ({"operation": "append", "section": "Rationale", "content": " \n"}, ["content is empty"]),
-        ({"operation": "update", "section": "Rationale", "content": "x", "updateMode": "zip"}, ["append"]),
-        ({"operation": "update", "section": "Nope", "content": "x"}, ["not found", "## 2. Rationale"]),
-        ({"operation": "update", "section": "Rationale", "content": "## A\n\n## B"}, ["line 3", "level 2"]),
-        ({"operation": "append", "section": "Rationale", "content": "```\nx"}, ["code fence"]),
-        ({"operation": "read", "section": "Rationale", "content": "x"}, ["'list', 'get'"]),
-        ({"operation": "append", "section": "Rationale", "content": "x\0"}, ["NUL"]),
+        *cases("npl_mcp/tools/cr")["an_operation_that_cannot_be_done_changes_nothing"],
         ({"operation": "append", "section": "Rationale", "content": "x" * 500_001}, ["500,001"]),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import calls
+from tests.conftest import calls, cases
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -53,19 +53,7 @@ def test_an_id_is_plain(settings: Settings, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "code", "said"),
-    [
-        ("session_get", {"session_id": "s11"}, "SESSION_NOT_FOUND", "near: s1"),
-        ("session_update", {"session_id": "s11", "title": "x"}, "SESSION_NOT_FOUND", "near: s1"),
-        ("session_update", {"session_id": "s1"}, "MISSING_REQUIRED", "title or status"),
-        ("session_update", {"session_id": "s1", "status": "done"}, "INVALID_PARAMETER", "completed"),
-        ("session_update", {"session_id": "s1", "title": " "}, "MISSING_REQUIRED", "title"),
-        ("session_list", {"status": "activ"}, "INVALID_PARAMETER", "'active'"),
-        ("session_list", {"limit": 0}, "INVALID_PARAMETER", "limit"),
-        ("session_list", {"offset": -1}, "INVALID_PARAMETER", "offset"),
-        ("session_create", {"title": "a\nb"}, "INVALID_PARAMETER", "title"),
-        ("session_create", {"title": "x" * 201}, "INVALID_PARAMETER", "title"),
-        ("session_get", {}, "MISSING_REQUIRED", "session_id"),
-    ],
+    cases("npl_mcp/tools/session")["errors_say_what_to_write"],
 )
 def test_errors_say_what_to_write(
     settings: Settings, tool: str, arguments: dict[str, Any], code: str, said: str

@@ -4,50 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import cases
+
 RUN = "window.pwned=1;alert(1)"
 
-STRINGS = (
-    f"<script>{RUN}</script>",
-    f"</script><script>{RUN}</script>",
-    f'"><script>{RUN}</script>',
-    f"<img src=x onerror={RUN}>",
-    f'<svg onload="{RUN}"></svg>',
-    f"<svg><script>{RUN}</script></svg>",
-    f'<a href="javascript:{RUN}">go</a>',
-    f"javascript:{RUN}",
-    f"[go](javascript:{RUN})",
-    f"[go](JaVaScRiPt&#58;{RUN})",
-    f"[go](java\tscript:{RUN})",
-    f"[go](data:text/html,<script>{RUN}</script>)",
-    f"![x](https://elsewhere.invalid/x.png)<https://elsewhere.invalid/> vbscript:{RUN}",
-    f'" onmouseover="{RUN}" data-pwned="1',
-    f"' onfocus='{RUN}' autofocus='",
-    f"` onclick={RUN} x=`",
-    '"><base href="https://elsewhere.invalid/"><b data-pwned="1">',
-    '<meta http-equiv="refresh" content="0;url=https://elsewhere.invalid/">',
-    '<link rel="stylesheet" href="https://elsewhere.invalid/x.css">',
-    "<style>body{background:url(https://elsewhere.invalid/x)}</style>",
-    '<iframe src="https://elsewhere.invalid/"></iframe>',
-    f'<iframe srcdoc="<script>parent.{RUN}</script>">',
-    '<form action="https://elsewhere.invalid/"><button>Send</button></form>',
-    '<object data="https://elsewhere.invalid/x"></object><embed src="https://elsewhere.invalid/x">',
-    f'<details open ontoggle="{RUN}"><summary>x</summary></details>',
-    f"<math><mi xlink:href='javascript:{RUN}'>x</mi></math>",
-    f"<textarea></textarea></textarea><script>{RUN}</script>",
-    f"</title></style></select></template><img src=x onerror={RUN}>",
-    f"<!--><img src=x onerror={RUN}>-->",
-    f"<![CDATA[<script>{RUN}</script>]]>",
-    "{{ 7 * 191 }}{% raw %}${7*191}<%= 7*191 %>#{7*191}",
-    "{{ visit.settings.token }}{{ ''.__class__.__mro__ }}",
-    "&lt;script&gt;&amp;&quot;&#60;b data-pwned=1&#62;",
-    "line\r\nSet-Cookie: pwned=1\r\n\r\n<b data-pwned=1>",
-    "tfel ot thgir \u202e\u2066\u200f and back\u202c\u2069",
-    "bell \x07 escape \x1b[31m back \x08 delete \x7f next \x85 \u2028 \u2029",
-    "nul \0 <b data-pwned=1>\0",
+STRINGS = [
+    *cases("npl_mcp/web/hostile")["strings"],
     "surrogate \ud800 \udfff alone",
     "x" * 900,
-    "😀́" * 60 + " ﷽ İıſ ＜script＞" + RUN,
-)
+]
 
 Ask = Callable[..., Any]
 """Calls a tool; returns its data, or ``None`` if the text is refused."""

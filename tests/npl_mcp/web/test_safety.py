@@ -288,29 +288,11 @@ def test_without_a_token_only_signing_in_is_there(guarded: tuple[Running, dict[s
         assert (status in (303, 401)) != open_to_all, (method, address, status)
 
 
-PATHS = (
-    "..",
-    "../../../../etc/passwd",
-    "..%2f..%2f..%2f..%2fetc%2fpasswd",
-    "%2e%2e/%2e%2e/%2e%2e/etc/passwd",
-    "..%252f..%252fetc%252fpasswd",
-    "....//....//etc/passwd",
-    "..%5c..%5cetc%5cpasswd",
-    "%2fetc%2fpasswd",
-    "/etc/passwd",
-    "file:%2f%2f%2fetc%2fpasswd",
-    "hostile.md%00.png",
-    "%00",
-    "%ff%fe",
-    "%ed%a0%80",
-    "-1",
-    "0",
-    "99999999999999999999999999",
+PATHS = [
+    *cases("npl_mcp/web/safety")["paths"],
     "9" * 5_000,
-    "1e3",
     "x" * 2_000,
-    "%0d%0aSet-Cookie:%20x=1",
-)
+]
 
 
 def test_no_path_leads_out(server: Running) -> None:

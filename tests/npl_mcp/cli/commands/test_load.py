@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.cli.commands.load import main
-from tests.conftest import case_text
+from tests.conftest import case_text, cases
 from tests.folders import fill
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "load.json").read_text(encoding="utf-8"))
@@ -150,31 +150,7 @@ BEDS = {".npl/npl/beds.md": DOCUMENT}
 
 @pytest.mark.parametrize(
     ("words", "out"),
-    [
-        (
-            ["--index"],
-            "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n|   |   +-- ### Edge\n"
-            "|   +-- ## South [code] [example]\n",
-        ),
-        (["--index", "--filter", "[has-table]"], "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n"),
-        (
-            ["--index", "--filter", "has_code=true"],
-            "beds (v0.0.0)\n+-- # Beds\n|   +-- ## South [code] [example]\n",
-        ),
-        (
-            ["--index", "--depth", "1"],
-            "beds (v0.0.0)\n+-- # Beds\n|   +-- ## North [table]\n|   +-- ## South [code] [example]\n",
-        ),
-        (["--select", "### Edge"], "### Edge\n\nStones.\n"),
-        (["--select", "## North", "--depth", "0"], NORTH),
-        (["--filter", "[has-example]"], "## South\n\n```example\nsow --deep\n```\n"),
-        (["--select", "// *", "--filter", "[has-code]"], "## South\n\n```example\nsow --deep\n```\n"),
-        (
-            ["--select", "### Edge", "--select", "## South"],
-            "### Edge\n\nStones.\n\n## South\n\n```example\nsow --deep\n```\n",
-        ),
-        (["--select", "## North", "--depth", "-1"], NORTH + "\n### Edge\n\nStones.\n"),
-    ],
+    cases("npl_mcp/cli/commands/load")["sections_of_an_item"],
     ids=lambda part: " ".join(part) if isinstance(part, list) else None,
 )
 def test_sections_of_an_item(words: list[str], out: str, run: Run) -> None:
