@@ -308,13 +308,18 @@ async def chat_get_notifications(
     :raises RecordNotFoundError: the persona is not in any room.
     """
     part = Slice.parse(limit, offset)
+
+    def notify_expired_claims() -> None:
+        if not CALLER.get().read_only and app.database.reading(todos.has_expired_claims, persona):
+            app.database.writing(todos.notify_expired_claims, persona)
+
     return await when_new(
         app,
         lambda _: Topic(inbox.POSITIONS, persona),
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
-        before=lambda: None if CALLER.get().read_only else todos.notify_expired_claims(app.database, persona),
+        before=notify_expired_claims,
         due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
 

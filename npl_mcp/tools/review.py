@@ -6,18 +6,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
+from npl_index.selectors.grammar import Selector
 from npl_mcp.app.app import App
+from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review import reviews as store
-from npl_mcp.stores.review.annotation import MAX_PIXEL, Place, parse_place
 from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
 from npl_mcp.tools.contract.spec import ToolSpec
 
 RevisionId = Annotated[RowId, "Not its number"]
-Pixels = Annotated[int, Check(checks.whole, MAX_PIXEL)]
+Pixels = Annotated[int, Check(checks.whole, annotation.MAX_PIXEL)]
 Verdict = Annotated[str | None, "approved or changes_needed", Check(checks.choice, store.VERDICTS)]
 Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, store.STATUSES)]
 
@@ -55,8 +58,7 @@ def review_add_comment(
     :raises InvalidRequestError: the location lies outside the file.
     :raises ClosedError: the review is complete.
     """
-    place = parse_place(location)
-    return store.comment(app.database, review_id, place, comment, persona, reply_to)
+    return _comment(app, review_id, annotation.parse_place(location), comment, persona, reply_to)
 
 
 def review_add_annotation(
@@ -70,7 +72,21 @@ def review_add_annotation(
     :raises ReviewNotFoundError: there is no such review.
     :raises ClosedError: the review is complete.
     """
-    return store.comment(app.database, review_id, Place(x=x, y=y), comment, persona)
+    return _comment(app, review_id, annotation.Place(x=x, y=y), comment, persona)
+
+
+def _comment(
+    app: App,
+    review_id: int,
+    target: annotation.Place | Selector,
+    comment: str,
+    persona: str,
+    reply_to: int | None = None,
+) -> store.NewComment:
+    """Add a comment; other calls may write while its place is looked up."""
+    revision, content = app.database.reading(store.reviewed, review_id)
+    place = annotation.located(target, content, revision["filename"])
+    return app.database.writing(store.comment, review_id, place, comment, persona, reply_to)
 
 
 def review_list(
@@ -152,7 +168,12 @@ def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> store.Pla
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
-    return store.placed(app.database, artifact_id, revision_id)
+    places, content = app.database.reading(store.placed, artifact_id, revision_id)
+
+    def content_of(number: int) -> bytes:
+        return app.database.reading(artifacts.content, artifact_id, number)[1]
+
+    return replace(places, carried=tuple(store.carried(places.carried, content, content_of)))
 
 
 TOOLS = (

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Database, Row, Transaction
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import Page, Slice, later, moment_of
 from npl_mcp.stores.base.values import conditions, filled
@@ -191,20 +191,18 @@ def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
     return None if end is None else (moment_of(end) - moment_of(tx.now)).total_seconds()
 
 
-def notify_expired_claims(database: Database, persona: str) -> None:
+def has_expired_claims(tx: Transaction, persona: str) -> bool:
+    """Return whether a persona has expired claims that it was not notified about."""
+    sql = f"SELECT 1 FROM todo WHERE {_NOT_TOLD} LIMIT 1"
+    return tx.value(sql, persona=persona, moment=tx.now) is not None
+
+
+def notify_expired_claims(tx: Transaction, persona: str) -> None:
     """Notify a persona once about each of its expired claims."""
-    where = (
-        f"assigned_to = :persona AND lease_until <= :moment AND status IN {_OPEN}"
-        " AND (lease_told IS NULL OR lease_told <> lease_until)"
-    )
-    with database.read() as tx:
-        if tx.value(f"SELECT 1 FROM todo WHERE {where} LIMIT 1", persona=persona, moment=tx.now) is None:
-            return
-    with database.write() as tx:
-        sql = f"UPDATE todo SET lease_told = lease_until WHERE {where} RETURNING event_id"
-        for row in tx.all(sql, persona=persona, moment=tx.now):
-            event = Posted(row["event_id"], rooms.room_of(tx, row["event_id"]), tx.now, None)
-            inbox.deliver(tx, event, "lease_end", [persona])
+    sql = f"UPDATE todo SET lease_told = lease_until WHERE {_NOT_TOLD} RETURNING event_id"
+    for row in tx.all(sql, persona=persona, moment=tx.now):
+        event = Posted(row["event_id"], rooms.room_of(tx, row["event_id"]), tx.now, None)
+        inbox.deliver(tx, event, "lease_end", [persona])
 
 
 def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice) -> Page[Todo]:
@@ -239,6 +237,11 @@ _MINE = f"(todo.assigned_to = :persona AND NOT {RELEASED})"
 _IN_ROOMS_OF = (
     "IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
     " WHERE member.persona = :persona AND room.archived_at IS NULL)"
+)
+
+_NOT_TOLD = (
+    f"assigned_to = :persona AND lease_until <= :moment AND status IN {_OPEN}"
+    " AND (lease_told IS NULL OR lease_told <> lease_until)"
 )
 
 _FROM = "FROM event JOIN todo ON todo.event_id = event.id"

@@ -15,6 +15,7 @@ from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import select
+from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
@@ -133,7 +134,25 @@ def parse_place(text: str) -> Place | Selector:
     return compile_selector(checks.line(text, "location"))
 
 
-def section_lines(content: bytes, filename: str, selector: Selector) -> Place:
+def located(target: Place | Selector, content: bytes, filename: str) -> tuple[Place, str | None]:
+    """Return the place of a target in a file, and its selector if it has one.
+
+    :raises InvalidRequestError: the file has no such lines, or several sections match.
+    :raises SectionNotFoundError: the selector selects nothing.
+    """
+    text = as_text(content)
+    if text is None and (isinstance(target, Selector) or target.x is None):
+        problem = "the file is not text and has no lines"
+        raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
+    if isinstance(target, Selector):
+        return _section_lines(content, filename, target), target.text
+    if target.last is not None and target.last > (count := count_lines(text or "")):
+        problem = f"location is {target}, and the file has {count} lines"
+        raise InvalidRequestError(problem, parameter="location", hint=FORMS)
+    return target, None
+
+
+def _section_lines(content: bytes, filename: str, selector: Selector) -> Place:
     """Return the lines of the selected section, without trailing blank lines.
 
     :raises SectionNotFoundError: no section matches; the message suggests selectors.

@@ -5,19 +5,18 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
-from npl_index.selectors.grammar import Selector
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.artifact.artifacts import RevisionName, require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
 from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks, errors
-from npl_mcp.stores.base.database import Database, Row, Transaction, damaged
+from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import columns, conditions, filled, values_of
 from npl_mcp.stores.review import annotation
@@ -195,44 +194,38 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
     return NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
 
 
+def reviewed(tx: Transaction, review_id: int) -> tuple[Row, bytes]:
+    """Return the revision of a review in progress, and its content.
+
+    :raises ClosedError: the review is complete.
+    """
+    review = _in_progress(tx, review_id)
+    return artifacts.content(tx, review["artifact_id"], review["revision_num"])
+
+
 def comment(
-    database: Database,
+    tx: Transaction,
     review_id: int,
-    target: annotation.Place | Selector,
+    place: tuple[annotation.Place, str | None],
     comment: str,
     persona: str,
     reply_to: int | None = None,
 ) -> NewComment:
     """Add a comment to a place.
 
-    :param target: lines, a pixel, or the selector of a section; its lines are resolved once.
+    :param place: lines or a pixel, and the selector of a section with these lines.
     :param reply_to: the id of the answered comment, on the same artifact.
     :raises RecordNotFoundError: the answered comment does not exist.
-    :raises SectionNotFoundError: the selector selects nothing.
-    :raises ClosedError: the review is complete.
+    :raises ClosedError: the review is complete or full.
     """
-    with database.read() as tx:
-        review = _open(tx, review_id)
-        revision, content = artifacts.content(tx, review["artifact_id"], review["revision_num"])
-    text = as_text(content)
-    if text is None and (isinstance(target, Selector) or target.x is None):
-        problem = "the file is not text and has no lines"
-        raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
-    selector, place = None, target
-    if isinstance(target, Selector):
-        selector, place = target.text, annotation.section_lines(content, revision["filename"], target)
-    elif target.last is not None and target.last > (count := annotation.count_lines(text or "")):
-        problem = f"location is {target}, and the file has {count} lines"
-        raise InvalidRequestError(problem, parameter="location", hint=annotation.FORMS)
-    values: dict[str, Any] = {"review_id": review_id, "location": str(place), "selector": selector}
+    review = _in_progress(tx, review_id)
+    if reply_to is not None:
+        reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
+    if review["comment_count"] >= MAX_COMMENTS:
+        raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
+    values: dict[str, Any] = {"review_id": review_id, "location": str(place[0]), "selector": place[1]}
     values |= {"comment": comment, "persona": persona}
-    with database.write() as tx:
-        open_review = _open(tx, review_id)
-        if reply_to is not None:
-            reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
-        if open_review["comment_count"] >= MAX_COMMENTS:
-            raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
-        row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **values)
+    row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **values)
     return NewComment(row["id"], **values)
 
 
@@ -345,30 +338,30 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedR
     )
 
 
-def placed(database: Database, artifact_id: int, revision_id: int) -> Places:
-    """Return the comments on a revision, each with its place."""
-    with database.read() as tx:
-        revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
-        total = tx.value(_PLACED_COUNT, revision=revision_id)
-        items = tuple(map(_placed_comment, tx.first_rows(_PLACED, revision=revision_id, most=MAX_PAGE)))
-        earlier = tx.all(_EARLIER, artifact=artifact_id, number=revision["revision_num"], most=MAX_PAGE)
-    carried = tuple(_carried(database, artifact_id, content, list(map(_placed_comment, earlier))))
-    return Places(items, total, carried)
+def placed(tx: Transaction, artifact_id: int, revision_id: int) -> tuple[Places, bytes]:
+    """Return the comments on a revision, each with its place, and the revision's content.
+
+    The places of comments on earlier revisions are those in these; see :func:`carried`.
+    """
+    revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
+    total = tx.value(_PLACED_COUNT, revision=revision_id)
+    items = map(_placed_comment, tx.first_rows(_PLACED, revision=revision_id, most=MAX_PAGE))
+    earlier = tx.all(_EARLIER, artifact=artifact_id, number=revision["revision_num"], most=MAX_PAGE)
+    return Places(tuple(items), total, tuple(map(_placed_comment, earlier))), content
 
 
-def _carried(
-    database: Database, artifact_id: int, content: bytes, comments: Sequence[PlacedComment]
+def carried(
+    comments: Sequence[PlacedComment], content: bytes, content_of: Callable[[int], bytes]
 ) -> Iterator[PlacedComment]:
-    """Yield comments of earlier revisions at their places in a later content.
+    """Yield comments on earlier revisions at their places in a later content.
 
-    :param comments: the comments, those of the latest revision first.
+    :param comments: the comments, those on the latest revision first.
+    :param content_of: returns the content of a revision.
     """
     new = list(_lines(content))
-    revisions = groupby(comments, lambda comment: comment.revision_num)
+    revisions = groupby(comments, lambda comment: comment.revision_num or 0)
     for at, (number, of_revision) in enumerate(revisions):
-        followed = at < MAX_FOLLOWED
-        old = database.reading(artifacts.content, artifact_id, number)[1] if followed else b""
-        kept = kept_lines(list(_lines(old)), new)
+        kept = kept_lines(list(_lines(content_of(number) if at < MAX_FOLLOWED else b"")), new)
         for comment in of_revision:
             if comment.first is None or comment.last is None:
                 yield comment
@@ -460,7 +453,7 @@ def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
     return tx.require(missing, sql, comment=comment_id, artifact=artifact_id)
 
 
-def _open(tx: Transaction, review_id: int) -> Row:
+def _in_progress(tx: Transaction, review_id: int) -> Row:
     review = _review(tx, review_id)
     if review["status"] != "in_progress":
         raise errors.ClosedError(f"review {review_id} is complete", hint="begin a new review to say more")
