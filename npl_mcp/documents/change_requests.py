@@ -62,51 +62,41 @@ class ChangeRequests:
         body = with_line_feeds(form.divide(data)[1].decode("utf-8"))
         return answers.ChangeRequest.of(ticket, digest=digest, path=path, content=body.strip("\n"))
 
-    def sections(
-        self,
-        project: str | None,
-        key: str,
-        operation: str,
-        section: str | None = None,
-        content: str | None = None,
-        update_mode: str | None = None,
-        expect: str | None = None,
-    ) -> answers.ChangeSections:
-        """List, read or change sections.
+    def sections(self, project: str | None, key: str) -> answers.ChangeSections:
+        """List the sections of a change request."""
+        _, ticket, data = self._load_request(project, key)
+        outline = Outline(editor.read_sections(data, ticket.key))
+        rows = tuple(
+            answers.SectionRow(outline.shown(index), len(outline.content(index)))
+            for index in outline.addresses
+        )
+        return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
 
-        :param operation: one of :data:`Operation`.
-        :param section: path of the section; required except for ``list``.
-        :param content: new text; required to change a section.
-        :param update_mode: kind of ``update``, one of :data:`UpdateMode`; by default ``replace``.
+    def section(self, project: str | None, key: str, path: str) -> answers.ChangeSections:
+        """Return the content of a section."""
+        _, ticket, data = self._load_request(project, key)
+        outline = Outline(editor.read_sections(data, ticket.key))
+        index = outline.find(path, ticket.key)
+        digest = digest_of(editor.bytes_of(outline.tree, index, data))
+        address, text = outline.addresses[index], outline.content(index)
+        return answers.ChangeSections(ticket.key, section=address, content=text, digest=digest)
+
+    def edit_section(
+        self, project: str | None, key: str, path: str, how: str, content: str, expect: str | None = None
+    ) -> answers.ChangeSections:
+        """Change a section.
+
+        :param how: one of :data:`UpdateMode`.
         :param expect: digest of the section or of the file; only this state is changed.
         """
-        if operation in ("list", "get"):
-            _, ticket, data = self._load_request(project, key)
-            outline = Outline(editor.read_sections(data, ticket.key))
-            if operation == "list":
-                rows = tuple(
-                    answers.SectionRow(outline.shown(index), len(outline.content(index)))
-                    for index in outline.addresses
-                )
-                return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
-            index = outline.find(_given(section, "section"), ticket.key)
-            digest = digest_of(editor.bytes_of(outline.tree, index, data))
-            address, text = outline.addresses[index], outline.content(index)
-            return answers.ChangeSections(ticket.key, section=address, content=text, digest=digest)
-        wanted = _given(section, "section")
-        text = checks.text(_given(content, "content"), "content", editor.MAX_SECTION_TEXT)
-        how = update_mode or "replace" if operation == "update" else operation
-        checks.choice(how, "operation", get_args(editor.Edit))
-        return self._edit_section(project, key, wanted, how, text, editor.given_digest(expect))
-
-    def _edit_section(
-        self, project: str | None, key: str, wanted: str, how: str, text: str, digest: str | None
-    ) -> answers.ChangeSections:
+        text = checks.text(content, "content", editor.MAX_SECTION_TEXT)
+        checks.choice(how, "operation", get_args(UpdateMode))
+        digest = editor.given_digest(expect)
         place, ticket = self.find(project, key)
         edit = editor.SectionEdit(
             ticket.key,
             lambda data: editor.read_sections(data, ticket.key),
-            lambda tree: Outline(tree).find(wanted, ticket.key, whole=how == "replace"),
+            lambda tree: Outline(tree).find(path, ticket.key, whole=how == "replace"),
             how,
             text,
             digest,
@@ -223,10 +213,10 @@ class ChangeRequests:
         return answers.WrittenRequest(before.key, before.title, before.status, type=before.type, path=path)
 
     def list(
-        self, project: str | None, filters: Mapping[str, object] | None, limit: int | None, offset: int | None
+        self, project: str | None, filters: Mapping[str, object] | None, part: Slice
     ) -> Page[answers.ChangeRow]:
         """List a project's change requests, highest number first."""
-        wanted, place = Slice.parse(limit, offset), self.projects.find(project)
+        place = self.projects.find(project)
         files = self._listing(place)
         same = Counter(ticket.number for ticket in files.tickets)
         chosen = matching(files.tickets, filters or {})
@@ -236,7 +226,7 @@ class ChangeRequests:
             title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(place, name)
             known = (form.key_in(title), title, _UNREADABLE, "", "")
             rows.append(answers.ChangeRow(*known, path=path, problem=problem))
-        return wanted.cut(rows)
+        return part.cut(rows)
 
     def suggest(self, project: str | None, key: str) -> answers.Suggestions:
         """Return suggestions for a change request."""
@@ -364,9 +354,3 @@ def _same(ticket: Ticket, data: bytes) -> Ticket:
 
 def _answer_path(project: Project, name: str) -> str:
     return project.folder.file(printable(name)).path
-
-
-def _given(value: str | None, parameter: str) -> str:
-    if value is None:
-        raise checks.missing(parameter, "is required")
-    return value

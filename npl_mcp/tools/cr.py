@@ -11,6 +11,7 @@ from npl_mcp.app.app import App
 from npl_mcp.documents import answers
 from npl_mcp.documents.change_requests import Mode, Operation, UpdateMode
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, Status, Type
+from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -72,7 +73,20 @@ def manage_cr_sections(
     :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
-    return app.change_requests.sections(project, key, operation, section, content, updateMode, expect)
+    requests = app.change_requests
+    if operation == "list":
+        return requests.sections(project, key)
+    path = _given(section, "section")
+    if operation == "get":
+        return requests.section(project, key, path)
+    how = updateMode if operation == "update" else operation
+    return requests.edit_section(project, key, path, how, _given(content, "content"), expect)
+
+
+def _given(value: str | None, parameter: str) -> str:
+    if value is None:
+        raise checks.missing(parameter, "is required")
+    return value
 
 
 def create_cr(
@@ -170,7 +184,7 @@ def list_crs(
     :returns: a page; each item is a row of a list of change requests.
     :raises ProjectNotFoundError: there is no such project.
     """
-    return app.change_requests.list(project, filters, limit, offset)
+    return app.change_requests.list(project, filters, Slice.parse(limit, offset))
 
 
 def suggest_cr_improvements(app: App, key: str, project: Project = None) -> answers.Suggestions:

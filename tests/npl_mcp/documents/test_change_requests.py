@@ -17,6 +17,7 @@ from npl_mcp.documents import editor
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.base.errors import StorageError
+from npl_mcp.stores.base.paging import Slice
 from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,7 +35,7 @@ who, count = sys.argv[2], int(sys.argv[3])
 """
 APPENDING = """
 for number in range(count):
-    changes.sections(None, "2", "append", "Rationale", f"line {who}-{number}")
+    changes.edit_section(None, "2", "Rationale", "append", f"line {who}-{number}")
 """
 CREATING = """
 for number in range(count):
@@ -43,7 +44,7 @@ for number in range(count):
 REPLACING = """
 number = 0
 while True:
-    changes.sections(None, "2", "replace", "Rationale", "AB"[number % 2] * 200_000)
+    changes.edit_section(None, "2", "Rationale", "replace", "AB"[number % 2] * 200_000)
     print(number, flush=True)
     number += 1
 """
@@ -113,7 +114,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
         ]
     for left_over in file.parent.glob(".npl-*.tmp"):
         os.utime(left_over, (1, 1))
-    changes_in(tmp_path).sections(None, "2", "replace", "Rationale", "end")
+    changes_in(tmp_path).edit_section(None, "2", "Rationale", "replace", "end")
     assert os.listdir(file.parent) == [NAME]  # noqa: PTH208
 
 
@@ -129,7 +130,7 @@ def edited_meanwhile(
         return read(data, name)
 
     monkeypatch.setattr(editor, "read_sections", read_later)
-    changes_in(file.parents[2]).sections(None, "2", operation, "Rationale", text)
+    changes_in(file.parents[2]).edit_section(None, "2", "Rationale", operation, text)
 
 
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
@@ -198,9 +199,9 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     changes = changes_in(tmp_path / "proj")
     with pytest.raises(NPLError, match="TST-009"):
         changes.get(None, "9", "full")
-    assert changes.list(None, None, None, None).total == 1
+    assert changes.list(None, None, Slice(50, 0)).total == 1
     (file.parent / f".{NAME}.tmp").symlink_to(secret)
-    changes.sections(None, "2", "append", "Rationale", "x")
+    changes.edit_section(None, "2", "Rationale", "append", "x")
     assert "TST-009" in secret.read_text(encoding="utf-8")
     assert (file.parent / f".{NAME}.tmp").is_symlink()
     assert file.read_text(encoding="utf-8").count("\nx\n") == 1
@@ -208,7 +209,7 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     shutil.rmtree(make_project(other).parent)
     (other / "docs" / "CRs").symlink_to(file.parent)
     with pytest.raises(NPLError, match="a link leads outside"):
-        changes_in(other).list(None, None, None, None)
+        changes_in(other).list(None, None, Slice(50, 0))
 
 
 def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -245,7 +246,7 @@ def test_nothing_is_written_into_a_hidden_folder(tmp_path: Path, key: str, place
         lambda: changes.create(None, "Bug Fix", {"title": "Hidden"}),
         lambda: changes.update_status(None, "2", "In Progress"),
         lambda: changes.update_attributes(None, "2", {"priority": "High"}),
-        lambda: changes.sections(None, "2", "append", "Rationale", "x"),
+        lambda: changes.edit_section(None, "2", "Rationale", "append", "x"),
         lambda: changes.delete(None, "2"),
     ]
     for call in calls:

@@ -11,6 +11,7 @@ from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.format import ChangeKey
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.base.errors import ConflictError, ProjectNotFoundError
+from npl_mcp.stores.base.paging import Slice
 from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project
 from tests.npl_mcp.opened_files import opened
 
@@ -125,7 +126,7 @@ def test_what_is_no_change_request_is_left_out(tmp_path: Path, data: bytes) -> N
     file = make_project(tmp_path)
     file.with_name("TST-001-x.md").write_bytes(data)
     (file.parent / "TST-004-folder.md").mkdir()
-    assert [row.key for row in changes(tmp_path).list(None, None, None, None).items] == ["TST-002"]
+    assert [row.key for row in changes(tmp_path).list(None, None, Slice(50, 0)).items] == ["TST-002"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_the_title_is_the_first_heading(tmp_path: Path, head: str, title: str) -
     file = make_project(tmp_path)
     front = SECOND.partition("---\n\n")[0] + "---\n"
     file.write_text(front + head, encoding="utf-8")
-    assert changes(tmp_path).list(None, None, None, None).items[0].title == title
+    assert changes(tmp_path).list(None, None, Slice(50, 0)).items[0].title == title
 
 
 def fill(folder: Path, count: int) -> None:
@@ -164,15 +165,15 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
 
     def read() -> list[str]:
         with opened() as names:
-            assert requests.list(None, {"status": "Proposed"}, 10, 0).total == 1_001
+            assert requests.list(None, {"status": "Proposed"}, Slice(10, 0)).total == 1_001
         return names
 
     assert len(set(read())) == 1_001
     assert read() == []
     file.write_text(SECOND.replace("# Second", "# Changed"), encoding="utf-8")
-    assert requests.list(None, None, 1, 1_000).items[0].title == "Changed"
+    assert requests.list(None, None, Slice(1, 1_000)).items[0].title == "Changed"
     file.unlink()
-    assert requests.list(None, None, 1, 0).total == 1_000
+    assert requests.list(None, None, Slice(1, 0)).total == 1_000
 
 
 def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
         with file.open("r+b") as opened:
             opened.write(SECOND.replace("Proposed", status).encode())
         os.utime(file, ns=(stamp, stamp))
-        assert requests.list(None, None, None, None).items[0].status == status
+        assert requests.list(None, None, Slice(50, 0)).items[0].status == status
 
 
 @pytest.mark.parametrize("text", ["x", "TST", "TST-", "-5", "TST-123456", "T-1", "TST-1/..", "TST 1"])
