@@ -34,7 +34,7 @@ from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.app.state import SharedState
-from npl_mcp.app.waiting import Long, Waiting, waited
+from npl_mcp.app.waiting import LongLane, Waiting, waited
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
@@ -105,7 +105,7 @@ class App(Files):
         self._warm_up: threading.Thread | None = None
         self._closing = threading.Event()
 
-    def at(self, cwd: Path) -> App:
+    def in_folder(self, cwd: Path) -> App:
         """Return the same application for another working directory: other roots, another project.
 
         Without explicit roots, that directory is searched by default.
@@ -117,7 +117,7 @@ class App(Files):
             return self
         return self._view(cwd, settings, self.permissions)
 
-    def seen_by(self, permissions: Permissions) -> App:
+    def with_permissions(self, permissions: Permissions) -> App:
         """Return the same application with restricted permissions."""
         if permissions == self.permissions:
             return self
@@ -182,7 +182,7 @@ class App(Files):
         for then in self._when_delivered:
             then()
 
-    def finished(self, call: Waiting[T]) -> Waiting[T] | T:
+    def result_or_call(self, call: Waiting[T]) -> Waiting[T] | T:
         """Wait for a call and return its result; in a call of the server, return the call itself."""
         return call if self._in_call else waited(call, self.settings.patience)
 
@@ -220,46 +220,38 @@ class App(Files):
         :raises NotIndexedError: no document of a set is indexed, and the wait is over.
         """
         if ref.file is None or self.documents.is_set(ref):
-            await Long()
-        named, all_named = self._documents_named(selectors) if ref == DocumentRef() else ({}, False)
-        others: tuple[DocumentFile, ...] = ()
-        # Selectors without a document are resolved in all documents, both included and excluded ones.
-        if not (all_named and all(map(self._document_of, exclude))):
-            try:
-                others = self.documents.find(ref)
-            except DocumentNotFoundError:
-                if not named:
-                    raise
+            await LongLane()
+        named, others = self._located(ref, selectors, exclude)
         locations = tuple(dict.fromkeys((*named, *others))) if named else others
         several = len(locations) > 1 or (bool(others) and self.documents.is_set(ref))
         if several:
-            kept = await self._gather_set(None if named else ref, locations)
+            indexed = await self._indexed_set(None if named else ref, locations)
             until = time.monotonic() + self.settings.time_limit
         else:
             state = locations[0].stat()
             if state.size > SMALL_BYTES:
-                await Long()
+                await LongLane()
             until = time.monotonic() + self.settings.time_limit
-            left_out = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
-            kept = IndexedSet(locations, self.indexed_document(locations[0], state).collection, left_out)
-        files = self.documents.names(kept.locations)
+            remarks = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
+            indexed = IndexedSet(locations, self.indexed_document(locations[0], state).collection, remarks)
+        files = self.documents.names(indexed.locations)
         name = self._name_of(ref, files) if several else files[0]
         clock = Deadline(name, until)
-        aliases = self.documents.aliases(ref, kept.locations)
+        aliases = self.documents.aliases(ref, indexed.locations)
         if named:
-            pairs = zip(kept.locations, aliases, strict=True)
+            pairs = zip(indexed.locations, aliases, strict=True)
             aliases = [(*own, *named.get(document, ())) for document, own in pairs]
         return filled(
             DocumentSet,
-            kept,
+            indexed,
             several=several,
             file=name,
-            counts=self.counting(kept.collection, clock),
+            counts=self.counting(indexed.collection, clock),
             count_with=lambda: self.counter,
             files=files,
             aliases=aliases,
-            complete=several and not kept.missing and self._searches_all(ref, selectors),
-            digests=self.may_edit(ref, kept.locations),
+            complete=several and not indexed.missing and self._searches_all(ref, selectors),
+            digests=self.may_edit(ref, indexed.locations),
             clock=clock,
         )
 
@@ -293,6 +285,23 @@ class App(Files):
         """Return the documents with the name in a selector."""
         return () if selector.document is None else self.documents.find_called(selector.document)
 
+    def _located(
+        self, ref: DocumentRef, selectors: Sequence[Selector], exclude: Sequence[Selector]
+    ) -> tuple[dict[DocumentFile, list[str]], tuple[DocumentFile, ...]]:
+        """Return the documents that selectors name, with those names, and the documents of a reference.
+
+        Selectors without a document are resolved in all documents, both included and excluded ones.
+        """
+        named, all_named = self._documents_named(selectors) if ref == DocumentRef() else ({}, False)
+        if all_named and all(map(self._document_of, exclude)):
+            return named, ()
+        try:
+            return named, self.documents.find(ref)
+        except DocumentNotFoundError:
+            if not named:
+                raise
+            return named, ()
+
     def _documents_named(self, selectors: Sequence[Selector]) -> tuple[dict[DocumentFile, list[str]], bool]:
         """Return the documents that selectors name, with those names, and whether each selector names one."""
         named: dict[DocumentFile, list[str]] = {}
@@ -304,7 +313,7 @@ class App(Files):
             complete = complete and bool(documents)
         return named, complete
 
-    async def _gather_set(self, ref: DocumentRef | None, locations: Sequence[DocumentFile]) -> IndexedSet:
+    async def _indexed_set(self, ref: DocumentRef | None, locations: Sequence[DocumentFile]) -> IndexedSet:
         """Return a set in its indexed state.
 
         :param ref: cache key of the set; ``None`` if it is not cached.
@@ -316,9 +325,9 @@ class App(Files):
         # The states of a list of names are not cached: each list is requested only once or a few times.
         name = (asked, tuple(locations) if ref is None else listed.roots)
         whole = asked is not None and self.documents.is_whole(asked)
-        files = SetFiles(states, self.documents.read, self.documents.apart(listed), whole)
-        kept = await self.state.sets.gather(name, files)
-        return replace(kept, unreadable=(*kept.unreadable, *gone)) if gone else kept
+        files = SetFiles(states, self.documents.read, self.documents.process_reader(listed), whole)
+        indexed = await self.state.sets.gather(name, files)
+        return replace(indexed, unreadable=(*indexed.unreadable, *gone)) if gone else indexed
 
     def _searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request covers all documents that a request without a file covers."""
@@ -330,7 +339,7 @@ class App(Files):
         return real_path(str(roots[0] / ref.file)) == real_path(str(roots[0]))
 
     @property
-    def reader(self) -> ReadSections | None:
+    def read_sections(self) -> ReadSections | None:
         """The memory of a known caller; ``None`` for an unknown one."""
         tells = self.agent and self.settings.tell_changes
         return self.state.read_sections(self.agent) if tells else None

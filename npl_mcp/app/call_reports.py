@@ -108,7 +108,7 @@ class Caller:
         :raises FolderRefusedError: the directory does not exist, or this caller may not use it.
         """
         if self.identity is not None:
-            app = app.seen_by(self.identity.permissions)
+            app = app.with_permissions(self.identity.permissions)
         if self.folder is None:
             return app
         # Not Path.resolve, which raises for circular links.
@@ -121,7 +121,7 @@ class Caller:
                 "the working directory is not the absolute path of a folder that this server may show you",
                 hint="leave it out, or send the token of the server's state file",
             )
-        return app.at(Path(real))
+        return app.in_folder(Path(real))
 
 
 @dataclass(slots=True)

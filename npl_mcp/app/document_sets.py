@@ -93,13 +93,13 @@ class SetFiles(NamedTuple):
 
     :param states: the files with their current states.
     :param read: function that reads a document.
-    :param apart: equivalent of ``read`` that can be sent to another process, if available.
+    :param process_reader: equivalent of ``read`` that can be sent to another process, if available.
     :param whole: whether these are all files of their roots.
     """
 
     states: States
     read: Read
-    apart: Read | None
+    process_reader: Read | None
     whole: bool
 
 
@@ -255,17 +255,17 @@ class DocumentSets:
         return IndexedSet(locations, collection, members.unreadable, missing)
 
     def _indexed(
-        self, update: Update, read: Read, apart: Read | None = None, build: _Build | None = None
+        self, update: Update, read: Read, process_reader: Read | None = None, build: _Build | None = None
     ) -> Members:
         """Index the files of an update, record the use of their roots, and free space if they grew.
 
-        :param apart: reader for other processes, which index first; this process indexes what they leave.
+        :param process_reader: reader for other processes, which index first; this one indexes the rest.
         """
         asked = update.asked
-        if apart is not None:
+        if process_reader is not None:
             todo = list(batches(asked))
             todo.reverse()  # the batches are taken from the end
-            self._put(update, indexed(todo, apart, self._indexer, python(WORKER)), build)
+            self._put(update, indexed(todo, process_reader, self._indexer, python(WORKER)), build)
         left = update.asked
         few = len(left) <= MAX_EDITED
         # After an edit the caller waits, so its next call counts the tokens.
@@ -331,7 +331,7 @@ class DocumentSets:
                 tries += 1
                 with self._repaired(live, last=tries == _MAX_TRIES):
                     build.update = self._update(live, files)
-                    return self._indexed(build.update, files.read, files.apart, build)
+                    return self._indexed(build.update, files.read, files.process_reader, build)
             build.update = self._update(live, files)
             done = build.total - len(build.update.asked)
             stalled = 0 if done > build.done else stalled + 1

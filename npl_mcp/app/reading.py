@@ -144,15 +144,15 @@ def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | Non
 
     :param budget: tokens of the whole answer.
     """
-    if app.reader is None:
+    if app.read_sections is None:
         return None
     most = MAX_TOKENS if budget is None else min(MAX_TOKENS, budget // 4)
     reported: list[ReadSection] = []
-    for change in app.reader.changes(app):
+    for change in app.read_sections.changes(app):
         marks = change_marks([*(section.selector for section in reported), change.selector])
         if app.counter.upper_bound(app.counter.count(marks)) <= most:
             reported.append(change)
-    app.when_delivered(partial(app.reader.remember, reported))
+    app.when_delivered(partial(app.read_sections.remember, reported))
     return tuple(section.selector for section in reported) or None
 
 

@@ -127,7 +127,7 @@ class Sources:
         """Read a whole document."""
         return self._source_of(document.root.path).read(document)
 
-    def apart(self, listed: Listed) -> Read | None:
+    def process_reader(self, listed: Listed) -> Read | None:
         """Return a reader that can be sent to another process; ``None`` if some documents are no files."""
         are_files = all(self._source_of(root) is self._files for root in listed.roots)
         return self._files.read if are_files else None

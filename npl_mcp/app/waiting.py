@@ -86,7 +86,7 @@ Waiting = Coroutine[Awaited, None, T]
 """A waiting call: each step runs in a thread; the waits between steps occupy none."""
 
 
-class Long(Awaited):
+class LongLane(Awaited):
     """Moves the call to the lane of long calls before its next step; it waits for no event."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ def waited(call: Waiting[T], seconds: float | None = None) -> T:
 
     patience = Patience(seconds)
     while isinstance(outcome := step(call), Awaited):
-        if isinstance(outcome, Long):
+        if isinstance(outcome, LongLane):
             continue
         ended = outcome.ended
         while not ended.done() and not patience.is_over(outcome):
@@ -178,12 +178,12 @@ def waited(call: Waiting[T], seconds: float | None = None) -> T:
 
 
 def waits(body: Callable[P, Waiting[T]]) -> Callable[P, T]:
-    """Turn a coroutine function into a tool; ``finished`` of its first argument waits for its calls."""
+    """Turn a coroutine function into a tool; ``result_or_call`` of its first argument waits for its calls."""
 
     @wraps(body)
     def function(*given: P.args, **named: P.kwargs) -> T:
         app: Any = given[0]
-        result: T = app.finished(body(*given, **named))
+        result: T = app.result_or_call(body(*given, **named))
         return result
 
     return function

@@ -34,7 +34,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CURRENT, Call, Caller
 from npl_mcp.app.lanes import lane
 from npl_mcp.app.progress import ENDING, report_progress
-from npl_mcp.app.waiting import Awaited, Long, Patience, Waiting, step
+from npl_mcp.app.waiting import Awaited, LongLane, Patience, Waiting, step
 from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
@@ -129,7 +129,7 @@ class BoundTool(Tool):
                 outcome = await lane(kind).run(step, answer)
                 if not isinstance(outcome, Awaited):
                     return outcome
-                if isinstance(outcome, Long):
+                if isinstance(outcome, LongLane):
                     kind = "heavy" if kind == "light" else kind
                     continue
                 call.caller.leave()

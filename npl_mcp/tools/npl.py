@@ -295,9 +295,9 @@ async def npl_load_tailored(
         documents = replace(documents, changed=report_changes(app, request.token_budget))
         wanted = replace(request, exclude=app.possible(request.exclude, documents))
         made = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
-        if app.reader is not None:
+        if app.read_sections is not None:
             read = sections_of(documents.locations, made.documents, made.packed.kept)
-            app.when_delivered(partial(app.reader.remember, read))
+            app.when_delivered(partial(app.read_sections.remember, read))
         return made
 
     made = await app.unchanging(answer)
@@ -376,8 +376,8 @@ def npl_update_section(
     :raises StorageError: the file cannot be written.
     """
     edited = update_section(app, file, operation, selector or "", content or "", expect)
-    if app.reader is not None:
-        app.reader.record_own_edit(app, edited.file, edited.selector)
+    if app.read_sections is not None:
+        app.read_sections.record_own_edit(app, edited.file, edited.selector)
     return edited
 
 

@@ -22,7 +22,7 @@ def test_a_view_has_its_own_roots_and_project_and_the_same_state(settings: Setti
         folder.mkdir()
         (folder / "notes.md").write_text(f"# {heading}\n", encoding="utf-8")
     app = App(settings)
-    first, second = app.at(here), app.at(there)
+    first, second = app.in_folder(here), app.in_folder(there)
     assert npl_section_index(first, file="notes.md").sections[0].name == "One"
     assert npl_section_index(second, file="notes.md").sections[0].name == "Two"
     assert npl_section_index(first, file="guide.md").total_sections > 3
@@ -32,8 +32,8 @@ def test_a_view_has_its_own_roots_and_project_and_the_same_state(settings: Setti
     assert worklog_status(second).session_id == "s2"
     assert first.stores is second.stores
     assert first.state is app.state
-    assert app.at(settings.cwd) is app
-    assert app.at(here) is first
+    assert app.in_folder(settings.cwd) is app
+    assert app.in_folder(here) is first
     app.close()
 
 

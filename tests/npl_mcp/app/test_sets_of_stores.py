@@ -141,7 +141,7 @@ def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_pa
     app = store_of(settings, tmp_path / "one", Requests, texts(FEW))
     other = store_of(settings, tmp_path / "other", Requests, texts(FEW, " Mind the ladle."))
     other.close()
-    other = app.at(other.settings.cwd)
+    other = app.in_folder(other.settings.cwd)
     first, second = ranking(app, "cr:*"), ranking(other, "cr:*")
     built = app.state.sets.built
     assert (ranking(app, "cr:*"), ranking(other, "cr:*")) == (first, second)
