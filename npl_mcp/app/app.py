@@ -93,9 +93,7 @@ class App(Files):
             ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit),
             CrDocuments.SCHEME: CrDocuments(self.change_requests, limit),
         }
-        visible = {
-            name: sources[name] for name, scheme in SCHEMES.items() if permissions.has_domain(scheme.domain)
-        }
+        visible = {name: sources[name] for name in SCHEMES if permissions.has_domain(SCHEMES[name].domain)}
         self.documents = Sources(self.library, visible)
         self._in_call = False
         self._when_delivered: list[Callable[[], object]] = []

@@ -67,8 +67,7 @@ class ChangeRequests:
         _, ticket, data = self._load_request(project, key)
         outline = Outline(editor.read_sections(data, ticket.key))
         rows = tuple(
-            answers.SectionRow(outline.shown(index), len(outline.content(index)))
-            for index in outline.addresses
+            answers.SectionRow(outline.shown(at), len(outline.content(at))) for at in outline.addresses
         )
         return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
 
@@ -265,18 +264,16 @@ class ChangeRequests:
         """
         wanted = form.ChangeKey.parse(key, parameter)
         place = self.projects.find(project, wanted)
-        code = wanted.code or place.code
+        code, number = wanted.code or place.code, wanted.number
         key = wanted.of(code)
         files = self._listing(place)
-        matches = [
-            ticket for ticket in files.tickets if ticket.number == wanted.number and ticket.code == code
-        ]
+        matches = [ticket for ticket in files.tickets if (ticket.code, ticket.number) == (code, number)]
         if len(matches) > 1:
             raise doubled(matches)
         if matches:
             return place, matches[0]
         for name, problem in files.unreadable.items():
-            if re.match(rf"{code}-0*{wanted.number}(?![0-9])", name, re.IGNORECASE):
+            if re.match(rf"{code}-0*{number}(?![0-9])", name, re.IGNORECASE):
                 raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
         hint = "list_crs lists the keys"
         raise errors.ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)

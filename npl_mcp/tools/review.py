@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from npl_index.selectors.grammar import Selector
 from npl_mcp.app.app import App
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.base import checks
@@ -72,16 +71,11 @@ def review_add_annotation(
     :raises ReviewNotFoundError: there is no such review.
     :raises ClosedError: the review is complete.
     """
-    return _comment(app, review_id, annotation.Place(x=x, y=y), comment, persona)
+    return _comment(app, review_id, annotation.Place(x=x, y=y), comment, persona, None)
 
 
 def _comment(
-    app: App,
-    review_id: int,
-    target: annotation.Place | Selector,
-    comment: str,
-    persona: str,
-    reply_to: int | None = None,
+    app: App, review_id: int, target: annotation.Target, comment: str, persona: str, reply_to: int | None
 ) -> store.NewComment:
     """Add a comment; other calls may write while its place is looked up."""
     revision, content = app.database.reading(store.reviewed, review_id)

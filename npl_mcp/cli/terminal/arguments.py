@@ -273,17 +273,12 @@ class Program:
         version = f"{self.name} {__version__}"
         result.add_argument("--version", action="version", version=version, help="print the version")
         add(result, *self.first)
-        of_group: dict[str, Any] = {
-            "": result.add_subparsers(
-                title="commands",
-                dest="command",
-                metavar="COMMAND",
-                prog=self.name,
-                required=self.default is None,
-            )
-        }
+        commands = result.add_subparsers(
+            title="commands", dest="command", metavar="COMMAND", prog=self.name, required=not self.default
+        )
+        of_group: dict[str, Any] = {"": commands}
         for group, meaning in self.groups.items():
-            inner = of_group[""].add_parser(group, help=meaning, description=f"{meaning}.")
+            inner = commands.add_parser(group, help=meaning, description=f"{meaning}.")
             steps = [name.split()[1] for name in self.commands if name.startswith(f"{group} ")]
             of_group[group] = inner.add_subparsers(dest="step", metavar="|".join(steps), required=True)
             inner.accept_also(shared)

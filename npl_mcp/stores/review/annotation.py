@@ -50,6 +50,13 @@ class Place(NamedTuple):
         return f"line:{self.first}" if self.first == self.last else f"line:{self.first}-{self.last}"
 
 
+Target = Place | Selector
+"""What a comment is about, as a caller names it."""
+
+Located = tuple[Place, str | None]
+"""A place in a file, and the selector of the section there if the caller named one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comment:
     """A comment of a review.
@@ -123,7 +130,7 @@ def parse_location(text: str) -> Place:
     return Place(first, last)
 
 
-def parse_place(text: str) -> Place | Selector:
+def parse_place(text: str) -> Target:
     """Parse a location or a selector; the beginnings of the two differ.
 
     :raises SelectorSyntaxError: the selector cannot be parsed.
@@ -134,8 +141,8 @@ def parse_place(text: str) -> Place | Selector:
     return compile_selector(checks.line(text, "location"))
 
 
-def located(target: Place | Selector, content: bytes, filename: str) -> tuple[Place, str | None]:
-    """Return the place of a target in a file, and its selector if it has one.
+def located(target: Target, content: bytes, filename: str) -> Located:
+    """Look up a target in a file.
 
     :raises InvalidRequestError: the file has no such lines, or several sections match.
     :raises SectionNotFoundError: the selector selects nothing.

@@ -20,7 +20,7 @@ from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import columns, conditions, filled, values_of
 from npl_mcp.stores.review import annotation
-from npl_mcp.stores.review.annotation import Comment, PlacedComment
+from npl_mcp.stores.review.annotation import Comment, Located, PlacedComment
 
 STATUSES = ("in_progress", "completed")
 VERDICTS = ("approved", "changes_needed")
@@ -204,16 +204,10 @@ def reviewed(tx: Transaction, review_id: int) -> tuple[Row, bytes]:
 
 
 def comment(
-    tx: Transaction,
-    review_id: int,
-    place: tuple[annotation.Place, str | None],
-    comment: str,
-    persona: str,
-    reply_to: int | None = None,
+    tx: Transaction, review_id: int, place: Located, comment: str, persona: str, reply_to: int | None
 ) -> NewComment:
     """Add a comment to a place.
 
-    :param place: lines or a pixel, and the selector of a section with these lines.
     :param reply_to: the id of the answered comment, on the same artifact.
     :raises RecordNotFoundError: the answered comment does not exist.
     :raises ClosedError: the review is complete or full.
