@@ -277,21 +277,7 @@ CLOSED = NESTED + "```x\n```\n"
 
 @pytest.mark.parametrize(
     ("data", "npl", "expected"),
-    [
-        (NESTED, False, ["A", "B"]),  # CommonMark ends inside a fence there
-        (CLOSED, False, ["A", "in"]),
-        (CLOSED, True, ["A", "B"]),
-        (NESTED, True, ["A", "B"]),
-        ("⌜a|b⌝\n" + NESTED, False, ["A", "B"]),
-        ("npl-instructions:\n name: a\n---\n" + NESTED, False, ["A", "B"]),
-        ("Text with `⌜a⌝` in code\n\n    ⌜b⌝\n\n" + CLOSED, False, ["A", "in"]),
-        ("```\n⌜a⌝\n```\n" + CLOSED, False, ["A", "in"]),
-        ("# A\n````x\n```y\n````\n# B\n", True, ["A", "B"]),  # a shorter marker is text
-        ("# A\n```x\n~~~y\n```\n# B\n", True, ["A", "B"]),  # so is one of the other kind
-        ("# A\n```x\n    ```y\n```\n# B\n", True, ["A", "B"]),  # and one that is indented as code
-        ("# A\n```x\n```y\n# no\n```\n# B\n", True, ["A", "B"]),  # one marker missing: CommonMark
-        ("# A\n```x\n```y\n```\n```\n# no\n```z\n# no\n", True, ["A"]),  # open either way: CommonMark
-    ],
+    cases("npl_index/markdown/nested_fences"),
 )
 def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[str]) -> None:
     """Fences of equal length nest where NPL is declared or shows, or CommonMark leaves one open."""

@@ -25,24 +25,8 @@ def told(question: str, *topics: str, among: Collection = BOTH) -> Verdict:
 
 
 HELD = {
-    "a known word": "middleware",
-    "a word in a path": "Caching",
-    "words of one section": "which middleware adds the processing time to a response",
-    "words that ordinary English has besides": "move the cache directory somewhere bigger",
-    "misspelt words": "midleware that adds the procesing time",
-    "a misspelt ending": "installaton",
-    "an identifier": "CACHE_HOME_DIR",
-    "an option": "--cache-dir",
-    "an ordinary word that no section has": "what does the cache cost",
-    "an identifier among other words": "why does nothing happen when somebody raises max_retries",
-    "a word of another script": "连接池",
-    "words without spaces between them": "连接池的大小",
+    **cases("npl_index/ranking/verdict")["held"],
     "unknown words that are repeated": f"processing time of the middleware {'lorem ipsum dolor ' * 200}",
-    "a paragraph that tells a story": (
-        "Our bakery has three branches and each keeps a laptop under the counter. Yesterday one of them ran "
-        "out of space because the cache directory was full of packages. My colleague says that there is an "
-        "option to move the directory to another disk. Which one?"
-    ),
 }
 
 ABSENT = cases("npl_index/ranking/verdict")["absent"]

@@ -9,6 +9,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.tokens.counting import TokenCounter, starts_token
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import load_vocabulary
+from tests.conftest import cases
 from tests.npl_index.tokens.counters import EVERY, SMALL, TRUTH, bound, case, texts
 
 
@@ -35,25 +36,10 @@ def test_bound_is_never_below_the_count(counter: TokenCounter) -> None:
     assert bound(counter, "") == 0
 
 
-REPEATED = (
-    "a",
-    " ",
-    "\t",
-    "\u00a0",
-    "-",
-    "/",
-    "7",
-    "漢",
-    "🎯",
-    "\u0301",
-    "Aa",
-    "a ",
-    "\n",
-    " \n",
-    "\0",
+REPEATED = [
+    *cases("npl_index/tokens/counting"),
     "\ud800",
-    "\u200d🎯",
-)
+]
 
 
 @pytest.mark.parametrize(("counter", "text"), list(product(EVERY, REPEATED)))

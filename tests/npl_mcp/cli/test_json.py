@@ -10,6 +10,7 @@ import pytest
 from npl_mcp import __main__
 from npl_mcp.cli.commands import load, serving, worklog
 from npl_mcp.cli.terminal.arguments import parsers_of
+from tests.conftest import cases
 
 MAIN = {
     "npl-load": load.main,
@@ -20,26 +21,7 @@ MAIN = {
 
 # What prints rows, the exit code, and the fields that it has: those of a row, where there is a list of them.
 SESSION = "session_id status created task entry_count agents last_entry"
-ROWS: dict[str, tuple[int, str]] = {
-    "npl-worklog read --agent b": (0, "seq ts agent_id agent_type action summary data tags refs"),
-    "npl-worklog status": (0, SESSION),
-    "npl-worklog list": (0, SESSION),
-    "npl-load index docs": (0, "file sections total_sections total_tokens"),
-    "npl-load search pruning --file docs": (0, "kind title text score file line selector tokens"),
-    "npl-load tailored pruning --file docs": (0, "content sections total_tokens suggestions"),
-    "npl-load c syntax --index": (0, "section version headings"),
-    "npl-load agent --list": (0, "name description location"),
-    "npl-load syntax ⟪a⟫": (0, "total categories used"),
-    "npl-load test docs": (0, "outcomes problems passed asked"),
-    "npl-load init-claude": (2, "sections summary"),
-    "npl-mcp check": (0, "ok revisions problems"),
-    "npl-mcp index docs": (0, "files sections indexed seconds bytes unreadable"),
-    "npl-mcp doctor": (0, "ok version findings"),
-    "npl-mcp token list": (0, "name state expires read_only domains roots"),
-    "npl-mcp config show": (0, "name value source"),
-    "npl-mcp directive init": (0, "written kept"),
-    "npl-mcp-server status": (serving.NOT_RUNNING, "state data_folder"),
-}
+ROWS: dict[str, tuple[int, str]] = cases("npl_mcp/cli/json")
 
 
 def commands(program: str, inner: dict[str, argparse.ArgumentParser]) -> Iterator[str]:

@@ -526,23 +526,11 @@ def write_all(server: Running, headers: dict[str, str]) -> None:
 
 
 WRITES: list[tuple[str, dict[str, Any]]] = [
-    ("session_create", {"session_id": "s"}),
-    ("session_update", {"session_id": "s", "title": "t"}),
-    ("worklog_init", {"session_id": "w"}),
-    ("worklog_log", {"session_id": "w", "agent_id": "bo", "action": "a", "summary": "s"}),
-    ("worklog_read", {"session_id": "w", "agent_id": "bo"}),
-    ("worklog_close", {"session_id": "w"}),
+    *cases("npl_mcp/http/replicas_writes"),
     (
         "artifact_create",
         {"name": "p", "artifact_type": "document", "filename": "p.md", "content": GUIDE, "session_id": "s"},
     ),
-    ("review_create", {"artifact_id": 1, "revision_id": 1}),
-    ("review_add_comment", {"review_id": 1, "location": "line:1", "comment": "c"}),
-    ("review_complete", {"review_id": 1}),
-    ("artifact_archive", {"artifact_id": 1}),
-    ("chat_create_room", {"name": "own", "members": ["bo"]}),
-    ("chat_send_message", {"room_id": 1, "message": "hello @bo"}),
-    ("chat_update_room", {"room_id": 2, "action": "archive"}),
 ]
 
 

@@ -30,27 +30,7 @@ KEYS = {"session": "number", "worklog_session": "number", "worklog_entry": "seq"
 NO_TEXT = "CAST(x'7b22ff' AS TEXT)"
 
 # Table, column, SQL of what it holds then, and whether its reader can go on nevertheless.
-DAMAGE = [
-    ("event", "data", "'{\"message\": '", False),
-    ("event", "data", "'[]'", False),
-    ("event", "data", NO_TEXT, False),
-    ("event", "persona", NO_TEXT, False),
-    ("event", "timestamp", "'yesterday'", True),
-    ("room", "name", NO_TEXT, False),
-    ("notification", "created_at", NO_TEXT, False),
-    ("worklog_entry", "data", "'{'", False),
-    ("worklog_entry", "tags", "'nan,'", False),
-    ("worklog_entry", "summary", NO_TEXT, False),
-    ("worklog_session", "created", "''", True),
-    ("review_comment", "location", "'line:'", False),
-    ("review_comment", "location", "'line:3-1'", False),
-    ("review", "reviewer_persona", NO_TEXT, False),
-    ("revision", "filename", "'../../plan.md'", False),
-    ("revision", "filename", "CAST(x'410042' AS TEXT)", False),
-    ("revision", "digest", NO_TEXT, False),
-    ("artifact", "name", NO_TEXT, False),
-    ("session", "title", NO_TEXT, False),
-]
+DAMAGE = cases("npl_mcp/stores/checking")["damage"]
 if engines.ENGINE == "postgres":  # which stores no invalid text
     DAMAGE = [row for row in DAMAGE if not row[2].startswith("CAST")]
 

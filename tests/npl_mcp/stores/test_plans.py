@@ -11,6 +11,7 @@ from npl_mcp.app.app import App
 from npl_mcp.config.domains import PRESETS
 from npl_mcp.stores.chat.todos import FILTERS
 from npl_mcp.tools.domains import listed_tools, tool_named
+from tests.conftest import cases
 from tests.npl_mcp.stores.writer import settings_in
 
 pytestmark = pytest.mark.engine("sqlite")
@@ -32,27 +33,10 @@ GROWING = (
     "worklog_entry",
 )
 
-WRITES: list[tuple[str, dict[str, Any]]] = [
-    ("session_create", {"session_id": "s"}),
-    ("chat_create_room", {"name": "den", "members": ["ann", "bo"], "session_id": "s"}),
-    ("chat_create_todo", {"room_id": 1, "persona": "ann", "description": "weed", "assigned_to": "bo"}),
-    ("chat_claim_todo", {"persona": "bo", "room_id": 1}),
-    ("chat_update_todo", {"event_id": ROWS + 3, "persona": "bo", "status": "done"}),
-    ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "hello @bo", "reply_to_id": 1}),
-    ("chat_react", {"event_id": 1, "persona": "bo", "emoji": "x"}),
-    ("chat_mark_read", {"notification_id": 1}),
-    ("artifact_create", {"name": "p", "artifact_type": "document", "filename": "p.md", "content": "# P\n"}),
-    ("artifact_add_revision", {"artifact_id": 1, "filename": "p.md", "content": "# Q\n"}),
-    ("chat_share_artifact", {"room_id": 1, "persona": "ann", "artifact_id": 1}),
-    ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bo"}),
-    ("review_add_comment", {"review_id": 1, "location": "line:1", "comment": "why?", "persona": "bo"}),
-    ("worklog_init", {"session_id": "s"}),
-    ("worklog_log", {"session_id": "s", "agent_id": "ann", "action": "a", "summary": "s"}),
-]
+WRITES: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/stores/plans")["writes"]
 
 READS: list[tuple[str, dict[str, Any]]] = [
-    ("session_list", {}),
-    ("session_get", {"session_id": "s"}),
+    *cases("npl_mcp/stores/plans")["reads"],
     *(("chat_list_todos", {"persona": "ann", "filter": chosen}) for chosen in FILTERS),
     *(("chat_list_todos", {"room_id": 1, "persona": "ann", "filter": chosen}) for chosen in FILTERS),
     *(("chat_get_feed", {"room_id": 1, **more}) for more in ({}, {"since": 3}, {"since": "2030-01-01"})),
@@ -60,23 +44,6 @@ READS: list[tuple[str, dict[str, Any]]] = [
         ("chat_get_notifications", {"persona": "bo", **more})
         for more in ({}, {"unread_only": True}, {"since": 1})
     ),
-    ("chat_list_rooms", {}),
-    ("artifact_list", {}),
-    ("artifact_get", {"artifact_id": 1}),
-    ("artifact_history", {"artifact_id": 1}),
-    ("review_list", {}),
-    ("review_get", {"review_id": 1}),
-    ("review_generate_annotated", {"artifact_id": 1, "revision_id": 1}),
-    ("worklog_read", {"session_id": "s", "agent_id": "bo"}),
-    ("worklog_status", {"session_id": "s"}),
-    ("worklog_sessions", {}),
-    ("chat_room", {"room_id": 1}),
-    ("chat_events", {"room_id": 1, "event_ids": [1, 2]}),
-    ("artifact_look", {"artifact_id": 1}),
-    ("artifact_compare", {"artifact_id": 1, "old": 0, "new": 1}),
-    ("review_places", {"artifact_id": 1, "revision_id": 1}),
-    ("search_newest", {}),
-    ("search", {"query": "weed", "kinds": "message,worklog"}),
 ]
 
 

@@ -66,37 +66,7 @@ def test_all_questions_pass(run: Run) -> None:
 
 
 # What is changed: file, old text, new text; the question that must fail.
-BREAKAGES = {
-    "section removed": ("keys.md", PAGES["keys.md"][8:], "Nothing.\n", KEYS),
-    "section renamed": ("limits.md", "## Upload size", "## Files", UPLOAD),
-    "section renamed to a longer name": ("limits.md", "## Upload size", "## Upload size of users", UPLOAD),
-    "section moved deeper": ("backup.md", "## Snapshots", "### Snapshots", SNAPSHOT),
-    "section split, and its name is gone": (
-        "keys.md",
-        "## Rotation\n",
-        "## Every ninety days\n\nKeys are rotated.\n\n## Old keys\n",
-        KEYS,
-    ),
-    "section split, and its name stays": (
-        "limits.md",
-        "An upload may have at most 20 MB. Larger",
-        "Uploads are limited.\n\n## Largest upload\n\nAn upload may have at most 20 MB. Larger",
-        UPLOAD,
-    ),
-    "key sentence deleted": ("limits.md", "An upload may have at most 20 MB. ", "", UPLOAD),
-    "another key sentence deleted": (
-        "backup.md",
-        "A snapshot of the database is taken every night at two. ",
-        "",
-        SNAPSHOT,
-    ),
-    "something appears": (
-        "keys.md",
-        "# Keys\n",
-        "# Keys\n\n## Coffee\n\nTo brew coffee, boil water and pour it over ground coffee.\n",
-        "How do I brew coffee?",
-    ),
-}
+BREAKAGES = cases("npl_mcp/cli/commands/test_breakages")
 
 
 @pytest.mark.parametrize(("file", "old", "new", "question"), BREAKAGES.values(), ids=list(BREAKAGES))
