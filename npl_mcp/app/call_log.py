@@ -17,7 +17,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import PAGES, Call, Reports, Sink, write_line
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import now
-from npl_mcp.stores.calls import CONTEXT, LoggedCall, Outcome, add
+from npl_mcp.stores.calls import CONTEXT, CallOutcome, LoggedCall, add
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def _loaded(answer: Tailored) -> dict[str, Any]:
     }
 
 
-def _outcome(answer: object) -> Outcome | None:
+def _outcome(answer: object) -> CallOutcome | None:
     """Return the outcome of a question; ``None`` for another answer."""
     if answer is None:
         return None

@@ -96,7 +96,7 @@ class Caller:
             return self.identity.name
         return None if self.transport == STDIO and self.name != PAGES else ""
 
-    def shown(self, error: NPLError) -> NPLError:
+    def visible_error(self, error: NPLError) -> NPLError:
         """Return an error for the caller; with a token, an error about another root becomes "not found"."""
         if self.identity is None or not isinstance(error, OutsideRootError):
             return error

@@ -18,7 +18,7 @@ from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
 from npl_index.library.documents import Library
 from npl_index.library.listing import FileListings
 from npl_index.library.roots import as_named, real_path
-from npl_mcp.app.schemes import REMOVED, SCHEMES
+from npl_mcp.app.schemes import REMOVED_SCHEMES, SCHEMES
 from npl_mcp.config.settings import Settings, corpus_folder
 
 
@@ -106,7 +106,7 @@ def _catalog(settings: Settings) -> Catalog:
     )
 
 
-_TAKEN = (*SCHEMES, *REMOVED, "working directory")
+_TAKEN = (*SCHEMES, *REMOVED_SCHEMES, "working directory")
 """Reserved prefixes of the names of other documents."""
 
 

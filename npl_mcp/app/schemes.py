@@ -33,7 +33,7 @@ SCHEMES: Mapping[str, Scheme] = {
 :data:`npl_index.library.references.ADDRESSES` keeps files from having such names.
 """
 
-REMOVED: Mapping[str, str] = {
+REMOVED_SCHEMES: Mapping[str, str] = {
     "lib": "'npl-mcp library export DIR' writes the libraries as files",
     "skill": "give the path of the SKILL.md",
 }
@@ -46,5 +46,5 @@ def refuse_removed(name: str | None) -> None:
     :raises DocumentNotFoundError: it has one.
     """
     scheme, colon, _ = (name or "").partition(":")
-    if colon and scheme in REMOVED:
-        raise DocumentNotFoundError(f"{scheme}: addresses are no longer served", hint=REMOVED[scheme])
+    if colon and scheme in REMOVED_SCHEMES:
+        raise DocumentNotFoundError(f"{scheme}: addresses are no longer served", hint=REMOVED_SCHEMES[scheme])

@@ -41,7 +41,7 @@ class Worklogs:
         self.database = database_of(data_folder, address, check=False)
         self.news = CommitNotifier(self.database)
 
-    def finished(self, call: Waiting[T]) -> T:
+    def result_or_call(self, call: Waiting[T]) -> T:
         """Wait for a call in this thread, and return its result."""
         return waited(call)
 

@@ -24,7 +24,7 @@ class RemovedSetting:
     switch: bool = False
 
 
-REMOVED: Mapping[str, RemovedSetting] = {
+REMOVED_SETTINGS: Mapping[str, RemovedSetting] = {
     "worklog-files": RemovedSetting(
         "worklogs are in the database; npl-mcp worklog export writes them as files"
     ),

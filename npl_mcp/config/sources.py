@@ -18,7 +18,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_index.library.references import near_names
 from npl_mcp.config.kinds import Setting
-from npl_mcp.config.removed import REMOVED, warn
+from npl_mcp.config.removed import REMOVED_SETTINGS, warn
 from npl_mcp.config.toml import read_toml
 
 # ruff: noqa: PTH111, PTH117, PTH118 - real paths of broken and circular links
@@ -58,7 +58,7 @@ def given_values(settings: Mapping[str, Setting], flags: Mapping[str, object]) -
     :raises InvalidRequestError: a file is invalid; the message names file, key and a valid value.
     """
     given = _of_files(settings)
-    for removed in REMOVED.values():
+    for removed in REMOVED_SETTINGS.values():
         if os.environ.get(removed.variable):
             warn(removed.variable, removed.advice)
     for name, setting in settings.items():
@@ -119,8 +119,8 @@ class _File:
             raise InvalidRequestError(f"{self._path} is not TOML: {error}", hint=hint) from None
         for name, value in values.items():
             label = f"{self._path}: {name}"
-            if name in REMOVED:
-                warn(label, REMOVED[name].advice)
+            if name in REMOVED_SETTINGS:
+                warn(label, REMOVED_SETTINGS[name].advice)
             else:
                 texts = self._value(label, self._setting(name), value)
                 given[name] = Given(texts, str(self._path), name, cloned=self._user is not None)

@@ -136,7 +136,7 @@ class BoundTool(Tool):
                 await _ended(outcome, patience)
                 kind = kind if kind == "search" else "woken"
         except NPLError as error:
-            shown = CALLER.get().shown(error)
+            shown = CALLER.get().visible_error(error)
             # Frames hold a parser's state, and cycles of the SDK would hold these until a late collection.
             for raised in (error, shown):
                 raised.__traceback__ = raised.__cause__ = raised.__context__ = None

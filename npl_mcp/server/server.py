@@ -45,7 +45,7 @@ from npl_mcp.server.startup import new_loop, prepare_process
 from npl_mcp.server.stdio import connect, serve
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 from npl_mcp.tools.access import is_listed, may_see
-from npl_mcp.tools.contract.aliases import REMOVED, Alias, usable_aliases
+from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, Alias, usable_aliases
 from npl_mcp.tools.contract.error_codes import translate
 from npl_mcp.tools.contract.responses import as_dict, encode, size
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -150,8 +150,8 @@ class ToolCalls(Middleware):
 
     def _unknown(self, name: str) -> NotFoundError:
         """Return the error for an unknown tool, with its replacement or similar names for the caller."""
-        if name in REMOVED:
-            return NotFoundError(f"the tool {name} was removed", hint=REMOVED[name])
+        if name in REMOVED_TOOLS:
+            return NotFoundError(f"the tool {name} was removed", hint=REMOVED_TOOLS[name])
         who, words = CALLER.get().identity, set(re.split(r"\W|_", name.lower()))
         names = {known: spec.name for known, spec in self._tools.items() if is_listed(spec, who)}
         alike = near_names(name, names, limit=3) or [

@@ -32,7 +32,7 @@ _LISTS = "taken", "absent"
 _UNUSED = {"bytes": 0, "hits": 0, "misses": 0}
 """Columns of earlier versions that are not NULL."""
 
-Outcome = Literal["found", "weak", "nothing"]
+CallOutcome = Literal["found", "weak", "nothing"]
 
 Chosen = Literal["failed", "asked", "loaded"]
 _CHOSEN: Mapping[str, str] = {
@@ -80,7 +80,7 @@ class LoggedCall:
     used: int | None = None
     taken: tuple[str, ...] | None = None
     context: str | None = None
-    outcome: Outcome | None = None
+    outcome: CallOutcome | None = None
     absent: tuple[str, ...] | None = None
     followed: int | None = None
 

@@ -57,7 +57,7 @@ def review_add_comment(
     :raises InvalidRequestError: the location lies outside the file.
     :raises ClosedError: the review is complete.
     """
-    return _comment(app, review_id, annotation.parse_place(location), comment, persona, reply_to)
+    return _comment(app, review_id, annotation.parse_target(location), comment, persona, reply_to)
 
 
 def review_add_annotation(
@@ -71,7 +71,7 @@ def review_add_annotation(
     :raises ReviewNotFoundError: there is no such review.
     :raises ClosedError: the review is complete.
     """
-    return _comment(app, review_id, annotation.Place(x=x, y=y), comment, persona, None)
+    return _comment(app, review_id, annotation.Location(x=x, y=y), comment, persona, None)
 
 
 def _comment(

@@ -46,7 +46,7 @@ from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, read_form
 
 Data = dict[str, Any]
 
-Answer = Callable[[Visit], Awaitable[Response]]
+Respond = Callable[[Visit], Awaitable[Response]]
 
 COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
 """Compression of pages and their data. No other site can request a page as a visitor and measure its size."""
@@ -170,7 +170,7 @@ class Download:
     """
 
     path: str
-    answer: Answer
+    answer: Respond
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Site:
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self.server, self.settings, self.app)
 
-    def _serving(self, answer: Answer, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
+    def _serving(self, answer: Respond, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that answers a visit, or with the reason of a failure.
 
         :param as_json: whether a failure is answered as JSON.

@@ -199,7 +199,7 @@ class Visit:
         try:
             return await lane("heavy").run(work, self.caller.view(self.app))
         except NPLError as error:
-            shown = CALLER.get().shown(error)
+            shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None
             raise CallError(str(shown), code_of(type(shown)), parameter) from error
         finally:

@@ -29,7 +29,7 @@ _EDIT = removed_flag("the report names what is above the right section; edit the
     argument("--fix", **{**_EDIT, "nargs": "?"}),
     argument("--draft", **removed_flag("write the questions into questions.md", switch=True)),
     argument(
-        "--from-calls", **removed_flag("the page Calls opens a question in Ask, which saves it", switch=True)
+        "--from-calls", **removed_flag("the page Usage opens a question in Ask, which saves it", switch=True)
     ),
     AS_JSON,
 )

@@ -39,7 +39,7 @@ def _protocol_errors(kind: type[FastMCPError]) -> Iterator[None]:
     try:
         yield
     except (InvalidRequestError, NotFoundError, OutsideRootError) as error:
-        raise ValidationError(str(CALLER.get().shown(error)), log_level=logging.DEBUG) from error
+        raise ValidationError(str(CALLER.get().visible_error(error)), log_level=logging.DEBUG) from error
     except NPLError as error:
         raise kind(str(error), log_level=logging.DEBUG) from error
 

@@ -36,7 +36,7 @@ _UNFIT = re.compile(r"[^\w-]+")
 _HEADING = "# Review Comments\n\n"
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Lines of a text, counted from 1, inclusive; or a pixel of a picture, from its upper left corner."""
 
     first: int | None = None
@@ -50,10 +50,10 @@ class Place(NamedTuple):
         return f"line:{self.first}" if self.first == self.last else f"line:{self.first}-{self.last}"
 
 
-Target = Place | Selector
+Target = Location | Selector
 """What a comment is about, as a caller names it."""
 
-Located = tuple[Place, str | None]
+Located = tuple[Location, str | None]
 """A place in a file, and the selector of the section there if the caller named one."""
 
 
@@ -112,7 +112,7 @@ class PlacedComment(Comment):
         return self.location if self.selector is None else f"{self.location} ({self.selector})"
 
 
-def parse_location(text: str) -> Place:
+def parse_location(text: str) -> Location:
     """Parse a location.
 
     :raises InvalidRequestError: the location has an unknown form, or its end precedes its beginning.
@@ -120,17 +120,17 @@ def parse_location(text: str) -> Place:
     clean = checks.line(text, "location")
     lines, spot = _LINES.fullmatch(clean), _SPOT.fullmatch(clean)
     if spot is not None:
-        return Place(x=int(spot[1]), y=int(spot[2]))
+        return Location(x=int(spot[1]), y=int(spot[2]))
     if lines is None:
         raise checks.invalid("location", f"is {clean[:64]!r}", FORMS)
     first, last = int(lines[1]), int(lines[2] or lines[1])
     if first < 1 or last < first:
         problem = "lines are counted from 1" if first < 1 else "the last line precedes the first"
         raise checks.invalid("location", f"is {clean!r}: {problem}", FORMS)
-    return Place(first, last)
+    return Location(first, last)
 
 
-def parse_place(text: str) -> Target:
+def parse_target(text: str) -> Target:
     """Parse a location or a selector; the beginnings of the two differ.
 
     :raises SelectorSyntaxError: the selector cannot be parsed.
@@ -159,7 +159,7 @@ def located(target: Target, content: bytes, filename: str) -> Located:
     return target, None
 
 
-def _section_lines(content: bytes, filename: str, selector: Selector) -> Place:
+def _section_lines(content: bytes, filename: str, selector: Selector) -> Location:
     """Return the lines of the selected section, without trailing blank lines.
 
     :raises SectionNotFoundError: no section matches; the message suggests selectors.
@@ -179,12 +179,12 @@ def _section_lines(content: bytes, filename: str, selector: Selector) -> Place:
         raise InvalidRequestError(problem, parameter="location", hint=hint)
     match = matches[0]
     if match.lines is not None:
-        return Place(match.lines.start + 1, match.lines.stop)
+        return Location(match.lines.start + 1, match.lines.stop)
     own = [tree.sections[index].own for index in match.sections]
     first, last = own[0].start, own[-1].stop
     while last > first + 1 and not tree.line(last - 1).strip():
         last -= 1
-    return Place(first + 1, max(last, first + 1))
+    return Location(first + 1, max(last, first + 1))
 
 
 def split_lines(text: str) -> Iterator[str]:

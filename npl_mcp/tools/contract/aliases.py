@@ -33,7 +33,7 @@ class Alias:
 ALIASES = {old: Alias(**row) for old, row in _ROWS.items() if isinstance(row, dict)}
 """All former names. Unlike the new names, they may have characters that some model providers refuse."""
 
-REMOVED = {old: advice for old, advice in _ROWS.items() if isinstance(advice, str)}
+REMOVED_TOOLS = {old: advice for old, advice in _ROWS.items() if isinstance(advice, str)}
 """The replacements of removed tools, by name."""
 
 

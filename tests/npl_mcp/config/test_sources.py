@@ -11,7 +11,7 @@ import pytest
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.cli.commands import serving
 from npl_mcp.cli.terminal.arguments import SERVER_FLAGS, add, settings_of
-from npl_mcp.config.removed import REMOVED
+from npl_mcp.config.removed import REMOVED_SETTINGS
 from npl_mcp.config.settings import SETTINGS, Settings, search_places
 from tests.conftest import case_text, cases
 
@@ -167,7 +167,7 @@ def test_every_flag_is_a_setting() -> None:
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
     of_one_start = {"help", "version", "stop", "status", "config"}
-    assert flags - set(SETTINGS) - set(REMOVED) == of_one_start
+    assert flags - set(SETTINGS) - set(REMOVED_SETTINGS) == of_one_start
 
 
 def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
@@ -181,7 +181,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
         add(options, *SERVER_FLAGS)
         assert options.parse_args(["--worklog-files", "off"]).format is None
     said = capfd.readouterr().err.splitlines()
-    advice = REMOVED["worklog-files"].advice
+    advice = REMOVED_SETTINGS["worklog-files"].advice
     assert len(said) == 3
     assert {line.partition(" has no effect: ")[2] for line in said} == {advice}
     assert said[-1] == f"npl: --worklog-files has no effect: {advice}"
