@@ -24,12 +24,11 @@ from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import decoded, find_front_matter, texts_of
 from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.preambles import Segment, segments
-from npl_index.markdown.state import BlockState, Deadline, check_count, find_lines, in_turns
+from npl_index.markdown.state import BlockState, Deadline, check_count, find_lines
 from npl_index.markdown.traits import Traits, count_words, is_example
 
 _TRAIT_OF = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
-_LINE_END = re.compile(rb"\r\n?|\n|(?<=[^\r\n])\Z")
 # A text whose words are counted together, since they take memory, and the rest of its last word.
 _PIECE = re.compile(rf"(?s:.{{1,{1 << 20}}})\S*")
 _TITLE_FIELDS = ("title", "linkTitle", "sidebar_label")
@@ -257,9 +256,9 @@ def byte_starts(data: bytes, lines: DocumentText) -> array[int]:
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
     if not mark and len(data) == len(lines.source):
         return lines.starts
-    offsets = in_turns(match.end() for match in _LINE_END.finditer(data))
-    offsets.insert(0, mark)
-    return offsets
+    starts = find_lines(data.decode("latin-1"), newline="")
+    starts[0] = mark
+    return starts
 
 
 def _blocks_by_dialect(lines: DocumentText, first: int, npl: bool, clock: Deadline) -> tuple[BlockState, str]:

@@ -72,12 +72,13 @@ def check_count(name: str, number: int, parts: str) -> None:
         raise DocumentTooLargeError(problem, hint="split it into smaller documents")
 
 
-def find_lines(source: str) -> array[int]:
+def find_lines(source: str, newline: str = "\n") -> array[int]:
     r"""Return the offset of each line's first character, and ``len(source)`` at the end.
 
-    :param source: text with ``\n`` line ends; no line follows the last one.
+    :param source: text whose last line is not followed by another one.
+    :param newline: how lines end; ``""`` for ``\n``, ``\r`` or ``\r\n``.
     """
-    return in_turns(accumulate(map(len, io.StringIO(source, newline="\n")), initial=0))
+    return in_turns(accumulate(map(len, io.StringIO(source, newline=newline)), initial=0))
 
 
 def in_turns(numbers: Iterator[int]) -> array[int]:

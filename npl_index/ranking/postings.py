@@ -145,7 +145,8 @@ def sections_of(
 def _lists_links(text: str) -> bool:
     """Return whether a text is a list of links to other documents of its folder."""
     links = _LINK_ITEM.findall(text)
-    return 2 * len(links) > len(_TEXT_LINE.findall(text)) and 5 * sum(map(len, links)) > 2 * len(text)
+    share = 5 * sum(map(len, links))
+    return share > 2 * len(text) and 2 * len(links) > len(_TEXT_LINE.findall(text))
 
 
 def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
