@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
@@ -187,16 +188,19 @@ class Update:
         # Another thread may be writing entries.
         numbers[[place for place, _ in self._asked.copy().values()]] = 0
         documents = numbers[numbers > 0]
-        select = f"SELECT count(*), total(document {AMONG}) FROM file WHERE root {AMONG}"
+        # One text takes half the time of many rows.
+        select = f"SELECT json_group_array(document) FROM file WHERE root {AMONG}"
         with self._database.reading():
             version = self._versions()
             roots = json.dumps([root for root, _ in version])
-            ((there, own),) = self._database.rows(select, json.dumps(documents.tolist()), roots)
-        if own < len(documents):
+            ((there,),) = self._database.rows(select, roots)
+        others, own = set(json.loads(there)), set(documents.tolist())
+        if not own <= others:
             raise OvertakenError
-        if there > len(documents) and not self._asked and self._purged():
+        others -= own
+        if others and not self._asked and self._purged():
             return self.result()
-        scope = DocumentScope(version, documents, there == len(documents))
+        scope = DocumentScope(version, documents, not others)
         return Members(self.states, numbers, frozenset(self._unsettled), dict(self._failures), scope)
 
     def _purged(self) -> bool:
@@ -223,8 +227,10 @@ def _known_numbers(states: States, known: Members | None) -> list[int]:
     """Return the numbers of the documents of certainly unchanged files; 0 for other files."""
     if known is None:
         return [0] * len(states)
-    every = enumerate(zip(known.states, known.numbers.tolist(), strict=True))
-    number_of = {id(state): number for place, ((_, state), number) in every if place not in known.unsettled}
+    former = map(id, map(itemgetter(1), known.states))
+    number_of = dict(zip(former, known.numbers.tolist(), strict=True))
+    for place in known.unsettled:
+        del number_of[id(known.states[place][1])]
     return [number_of.get(id(state), 0) for _, state in states]
 
 

@@ -69,15 +69,19 @@ def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, 
 
     :returns: numbers of the documents, by path.
     """
-    fresh = [one.content for one in entries if one.content is not None]
-    number_of = _numbers(connection, {term for content in fresh for term in content.terms})
-    changes = _Changes(connection, root, {number: term for term, number in number_of.items()})
+    changes = _Changes(connection, root)
+    fresh: list[tuple[IndexEntry, IndexedContent]] = []
     for one in entries:
         if one.failure is not None:
             changes.remove(one.found.path)
         elif not changes.keep(one) and one.content is not None:
             changes.remove(one.found.path)
-            changes.add(one, one.content, number_of)
+            fresh.append((one, one.content))
+    # The former contents have most of the terms, whose numbers are then known.
+    terms = {term for _, content in fresh for term in content.terms}
+    number_of = _numbers(connection, terms, changes.text_of)
+    for one, content in fresh:
+        changes.add(one, content, number_of)
     changes.finish()
     return changes.numbers
 
@@ -101,11 +105,13 @@ def remove_root(connection: Any, root: int) -> None:
 class _Changes:
     """Changes of a root in one transaction, with its statistics.
 
-    :param text_of: known terms, by number.
+    :ivar text_of: the terms of removed documents, by number.
+    :ivar numbers: numbers of the present documents, by path.
     """
 
-    def __init__(self, connection: Any, root: int, text_of: dict[int, str] | None = None) -> None:
-        self._connection, self._root, self._text_of = connection, root, text_of or {}
+    def __init__(self, connection: Any, root: int) -> None:
+        self._connection, self._root = connection, root
+        self.text_of: dict[int, str] = {}
         self._counted: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._sections = 0
         self.numbers: dict[str, int] = {}
@@ -122,7 +128,7 @@ class _Changes:
         number, *packed = row
         old = Sections.unpacked(unsealed(*packed))
         numbers, rows = np.unique(old.rows, return_inverse=True)
-        terms, text_of = numbers.tolist(), self._text_of
+        terms, text_of = numbers.tolist(), self.text_of
         text_of.update(verified(run(TEXTS, (json.dumps(list(set(terms).difference(text_of))),))))
         # FTS5 must receive the same texts again to delete them.
         run(
@@ -205,10 +211,11 @@ def verified(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
 
     :raises DamagedIndexError: a checksum is wrong.
     """
-    divided = [(row[:-1], row[-1]) for row in rows]
-    if any(_checksum(plain) != checksum for plain, checksum in divided):
+    every = list(rows)
+    plain = [row[:-1] for row in every]
+    if list(map(_checksum, plain)) != [row[-1] for row in every]:
         raise DamagedIndexError("the checksum of a row is wrong")
-    return [plain for plain, _ in divided]
+    return plain
 
 
 def _sealed(data: bytes, *about: object) -> bytes:
@@ -235,18 +242,22 @@ def _stat(entry: IndexEntry) -> tuple[int, int, int, bool]:
     return entry.state.mtime_ns, entry.state.size, entry.state.ctime_ns, entry.settled
 
 
-def _numbers(connection: Any, terms: set[str]) -> dict[str, int]:
-    """Return the numbers of terms, new or existing."""
+def _numbers(connection: Any, terms: set[str], text_of: dict[int, str]) -> dict[str, int]:
+    """Return the numbers of terms, new or existing.
+
+    :param text_of: known terms, by number.
+    """
+    number_of = {text: number for number, text in text_of.items()}
     select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
-    known = verified(connection.execute(select, (json.dumps(sorted(terms)),)))
-    found: dict[str, int] = {text: number for number, text in known}
-    if missing := sorted(terms.difference(found)):
+    rows = connection.execute(select, (json.dumps(sorted(terms.difference(number_of))),))
+    number_of.update((text, number) for number, text in verified(rows))
+    if missing := sorted(terms.difference(number_of)):
         ((last,),) = connection.execute("SELECT coalesce(max(id), 0) FROM term")
         fresh = list(enumerate(missing, last + 1))
         rows = ((*row, _checksum(row)) for row in fresh)
         connection.executemany("INSERT INTO term (id, text, checksum) VALUES (?, ?, ?)", rows)
-        found.update((text, number) for number, text in fresh)
-    return found
+        number_of.update((text, number) for number, text in fresh)
+    return number_of
 
 
 def _texts(sections: Sections, terms: Sequence[str]) -> list[str]:
