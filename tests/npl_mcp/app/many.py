@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,13 +42,22 @@ def told(app: App) -> list[object]:
     return lines
 
 
+def said(settings: Settings) -> list[object]:
+    """Return what an application says that is started for it."""
+    with closing(App(settings)) as app:
+        return told(app)
+
+
 def fresh(settings: Settings) -> list[object]:
     """Return what an application says that remembers nothing."""
-    app = App(replace(settings, cache_mode="memory"))
-    try:
-        return told(app)
-    finally:
-        app.close()
+    return said(replace(settings, cache_mode="memory"))
+
+
+def assert_indexed(settings: Settings) -> None:
+    """Check that a start indexes nothing, and answers as a new index does."""
+    with closing(App(settings)) as app:
+        assert parsed(app) == 0
+        assert told(app) == fresh(settings)
 
 
 def parsed(app: App) -> int:

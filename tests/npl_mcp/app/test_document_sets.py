@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from weakref import ref
 
@@ -26,7 +27,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored
 from tests import engines
 from tests.conftest import cases
-from tests.npl_mcp.app.many import fresh, index_file, parsed, put, told, write
+from tests.npl_mcp.app.many import assert_indexed, fresh, index_file, parsed, put, said, told, write
 from tests.npl_mcp.opened_files import opened
 
 FILES = 24
@@ -41,14 +42,8 @@ def kept(settings: Settings, tmp_path: Path) -> Settings:
 
 
 def test_a_set_survives_a_restart(kept: Settings) -> None:
-    app = App(kept)
-    first = told(app)
-    app.close()
-    assert first == fresh(kept)
-    again = App(kept)
-    assert parsed(again) == 0
-    assert told(again) == first
-    again.close()
+    assert said(kept) == fresh(kept)
+    assert_indexed(kept)
     assert index_file(kept).stat().st_mode & 0o777 == 0o600
 
 
@@ -81,28 +76,22 @@ def test_what_changed_is_seen_by_the_next_call_and_the_next_start(
     kept: Settings, change: Callable[[Path], None]
 ) -> None:
     """Only changed files are indexed; answers equal those of a new index."""
-    app = App(kept)
-    told(app)
-    change(kept.roots[0])
-    assert told(app) == fresh(kept)
-    app.close()
-    again = App(kept)
-    assert parsed(again) == 0
-    assert told(again) == fresh(kept)
-    again.close()
+    with closing(App(kept)) as app:
+        told(app)
+        change(kept.roots[0])
+        assert told(app) == fresh(kept)
+    assert_indexed(kept)
 
 
 def test_processes_share_what_one_of_them_indexed(kept: Settings) -> None:
     """An edit is indexed by one of them only; both give the same answers."""
-    first, other = App(kept), App(kept)
-    told(first)
-    assert parsed(other) == 0
-    everything(kept.roots[0])
-    assert told(first) == fresh(kept)
-    assert parsed(other) == 0
-    assert told(other) == fresh(kept)
-    first.close()
-    other.close()
+    with closing(App(kept)) as first, closing(App(kept)) as other:
+        told(first)
+        assert parsed(other) == 0
+        everything(kept.roots[0])
+        assert told(first) == fresh(kept)
+        assert parsed(other) == 0
+        assert told(other) == fresh(kept)
 
 
 def cut_off(settings: Settings) -> None:
@@ -130,62 +119,43 @@ def changed(settings: Settings, statement: str) -> None:
         connection.commit()
 
 
-def damaged_terms(settings: Settings) -> None:
-    changed(settings, "UPDATE document SET terms = x'00'")
-
-
-def damaged_record(settings: Settings) -> None:
-    changed(settings, "UPDATE document SET record = substr(record, 1, 20)")
-
-
-def lost_documents(settings: Settings) -> None:
-    changed(settings, "DELETE FROM document")
-
-
-def odd_names(settings: Settings) -> None:
-    changed(settings, "UPDATE file SET title = x'ff', heading = x'ff', sections = 0, pages = 0, words = 0")
-
-
 ROWS = cases("npl_mcp/app/document_sets")["rows"]
 """Damage that SQLite does not detect."""
 
 
 @pytest.mark.parametrize("harm", ROWS.values(), ids=ROWS)
 def test_damaged_rows_are_seen_when_they_are_read(kept: Settings, harm: str) -> None:
-    app = App(kept)
-    told(app)
-    app.close()
+    said(kept)
     changed(kept, harm)
-    app = App(kept)
-    assert told(app) == fresh(kept)
-    assert app.state.sets.built >= FILES
-    app.close()
+    with closing(App(kept)) as app:
+        assert told(app) == fresh(kept)
+        assert app.state.sets.built >= FILES
 
 
-def another_version(settings: Settings) -> None:
-    changed(settings, "PRAGMA user_version = 1")
-
-
-DAMAGES = [cut_off, torn, empty, gone, damaged_terms, damaged_record, lost_documents, odd_names]
-DAMAGES.append(another_version)
+STATEMENTS = {
+    "damaged terms": "UPDATE document SET terms = x'00'",
+    "damaged record": "UPDATE document SET record = substr(record, 1, 20)",
+    "lost documents": "DELETE FROM document",
+    "odd names": "UPDATE file SET title = x'ff', heading = x'ff', sections = 0, pages = 0, words = 0",
+    "another version": "PRAGMA user_version = 1",
+}
+DAMAGES: dict[str, Callable[[Settings], None]] = {
+    **{change.__name__: change for change in (cut_off, torn, empty, gone)},
+    **{name: partial(changed, statement=statement) for name, statement in STATEMENTS.items()},
+}
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_damage_costs_time_only(kept: Settings, damage: Callable[[Settings], None]) -> None:
     """Answers are right after any damage, and the next start uses the repaired files."""
-    app = App(kept)
-    told(app)
-    edit(kept.roots[0])
-    told(app)
-    app.close()
+    with closing(App(kept)) as app:
+        told(app)
+        edit(kept.roots[0])
+        told(app)
     damage(kept)
-    app = App(kept)
-    assert told(app) == fresh(kept)
-    app.close()
-    again = App(kept)
-    assert parsed(again) == 0
-    again.close()
+    assert said(kept) == fresh(kept)
+    assert_indexed(kept)
 
 
 STOPPED = {
@@ -221,6 +191,7 @@ def test_a_stopped_process_stops_no_other(
 IN_MEMORY = """
 import sys, time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from npl_mcp.app.app import App
 from tests.npl_mcp.app.many import settings_in, told
@@ -260,42 +231,35 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
     cases("npl_mcp/app/document_sets")["damage_that_sqlite_does_not_see_is_found_after_a_start"],
 )
 def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, harm: str) -> None:
-    app = App(kept)
-    expected = told(app)
-    app.close()
+    expected = said(kept)
     with closing(driver().connect(str(index_file(kept)), isolation_level=None)) as connection:
         connection.executescript(harm)
-    app = App(kept)
-    app.warm_up()
-    assert not index_file(kept).exists()
-    assert told(app) == expected
-    app.warm_up()
-    assert index_file(kept).exists()
-    app.close()
+    with closing(App(kept)) as app:
+        app.warm_up()
+        assert not index_file(kept).exists()
+        assert told(app) == expected
+        app.warm_up()
+        assert index_file(kept).exists()
 
 
 def test_damage_is_found_although_a_question_added_documents(kept: Settings) -> None:
-    app = App(kept)
-    told(app)
-    app.close()
+    said(kept)
     with closing(driver().connect(str(index_file(kept)), isolation_level=None)) as connection:
         connection.execute("INSERT INTO word (rowid, name, body) VALUES (987654321, 'valv', 'valv')")
-    app = App(kept)
-    add(kept.roots[0])
-    told(app)
-    app.warm_up()
-    assert not index_file(kept).exists()
-    assert told(app) == fresh(kept)
-    app.close()
+    with closing(App(kept)) as app:
+        add(kept.roots[0])
+        told(app)
+        app.warm_up()
+        assert not index_file(kept).exists()
+        assert told(app) == fresh(kept)
 
 
 def test_other_programs_read_what_is_indexed_of_a_file(kept: Settings) -> None:
     """A view shows each file with its sections and their terms, also below a home folder."""
     put(kept.home / "npl" / "npl.md", "# NPL@1.0\n\nA valve.\n")
-    app = App(kept)
-    told(app)
-    npl_load_tailored(app, resource_type="component", item="*", context="valve")
-    app.close()
+    with closing(App(kept)) as app:
+        told(app)
+        npl_load_tailored(app, resource_type="component", item="*", context="valve")
     with closing(driver().connect(str(index_file(kept)))) as connection:
         rows = connection.execute(
             "SELECT file_path, mtime, index_json, keywords_json FROM file_index ORDER BY file_path"
@@ -331,9 +295,7 @@ def test_files_of_other_programs_and_versions_are_left_alone(kept: Settings) -> 
     put(newer, "of a later version")
     put(index_file(kept), "GIF89a" * 100)
     before = {path: path.read_bytes() for path in (newer, index_file(kept))}
-    app = App(kept)
-    assert told(app) == fresh(kept)
-    app.close()
+    assert said(kept) == fresh(kept)
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -343,11 +305,10 @@ def test_a_data_folder_that_cannot_be_written(kept: Settings, caplog: pytest.Log
     engines.unused(blocked)
     blocked.parent.mkdir(parents=True, exist_ok=True)
     blocked.write_text("a file is in the way")
-    app = App(kept)
-    assert told(app) == fresh(kept)
-    edit(kept.roots[0])
-    assert told(app) == fresh(kept)
-    app.close()
+    with closing(App(kept)) as app:
+        assert told(app) == fresh(kept)
+        edit(kept.roots[0])
+        assert told(app) == fresh(kept)
     assert [record.message for record in caplog.records if "memory only" in record.message] != []
     assert len(caplog.records) == 1
 
@@ -357,10 +318,9 @@ def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
     first = replace(kept, index_bytes=1)
     second = replace(first, roots=(tmp_path / "other",))
     for settings in (first, second, first):
-        app = App(settings)
-        assert parsed(app) > 0
-        assert told(app) == fresh(settings)
-        app.close()
+        with closing(App(settings)) as app:
+            assert parsed(app) > 0
+            assert told(app) == fresh(settings)
     with closing(sqlite3.connect(index_file(kept))) as connection:
         assert connection.execute("SELECT path FROM root").fetchall() == [(str(kept.roots[0]),)]
         assert connection.execute("SELECT count(*) FROM document").fetchone() == (FILES,)
@@ -369,52 +329,44 @@ def test_the_bound_on_disk_holds(kept: Settings, tmp_path: Path) -> None:
 def test_a_further_root_indexes_its_own_files_only(kept: Settings, tmp_path: Path) -> None:
     """Roots share the index without changing each other's answers."""
     write(tmp_path / "other", 3)
-    app = App(kept)
-    first = told(app)
-    app.close()
-    app = App(replace(kept, roots=(*kept.roots, tmp_path / "other")))
-    assert parsed(app) == 0
-    npl_load_tailored(app, context="valve")
-    assert app.state.sets.built == 3
-    app.close()
-    app = App(kept)
-    assert (parsed(app), told(app)) == (0, first)
-    app.close()
+    first = said(kept)
+    with closing(App(replace(kept, roots=(*kept.roots, tmp_path / "other")))) as app:
+        assert parsed(app) == 0
+        npl_load_tailored(app, context="valve")
+        assert app.state.sets.built == 3
+    with closing(App(kept)) as app:
+        assert (parsed(app), told(app)) == (0, first)
 
 
 def test_a_part_of_a_folder_needs_no_index_of_its_own(kept: Settings) -> None:
     """Folders and patterns below a root use its documents."""
-    app = App(kept)
-    told(app)
-    built = app.state.sets.built
-    for file in ("part1", "part*/*.md", "part1/page001.md, part2/page002.md"):
-        assert npl_load_tailored(app, context="care of the valve", file=file).value.sections
-    assert app.state.sets.built == built
-    app.close()
+    with closing(App(kept)) as app:
+        told(app)
+        built = app.state.sets.built
+        for file in ("part1", "part*/*.md", "part1/page001.md, part2/page002.md"):
+            assert npl_load_tailored(app, context="care of the valve", file=file).value.sections
+        assert app.state.sets.built == built
 
 
 def test_a_file_that_changes_while_an_answer_is_made(kept: Settings) -> None:
     """A set from before the change says that the file has changed since."""
-    app = App(kept)
-    place = app.gather(DocumentRef(file=".")).files.index("part1/page001.md")
-    app.close()
-    app = App(kept)  # has none of the texts
-    collection = app.gather(DocumentRef(file=".")).collection
-    edit(kept.roots[0])
-    with pytest.raises(UnreadableDocumentError, match=r"page001.md' changed"):
-        _ = collection.documents[place].tree.source
-    assert told(app) == fresh(kept)
-    app.close()
+    said(kept)
+    with closing(App(kept)) as app:  # has none of the texts
+        documents = app.gather(DocumentRef(file="."))
+        place = documents.files.index("part1/page001.md")
+        edit(kept.roots[0])
+        with pytest.raises(UnreadableDocumentError, match=r"page001.md' changed"):
+            _ = documents.collection.documents[place].tree.source
+        assert told(app) == fresh(kept)
 
 
 @pytest.mark.thorough
 def test_a_set_that_is_forgotten_while_it_is_updated(kept: Settings) -> None:
     """Answers from an earlier state meet other contents, and make the server compare all files again."""
-    app = App(kept)
-    place = app.gather(DocumentRef(file=".")).files.index("part1/page001.md")
-    app.close()
+    said(kept)
     app = App(kept)  # has none of the texts
     before = app.gather(DocumentRef(file="."))
+    place = before.files.index("part1/page001.md")
     edit(kept.roots[0])
     app.gather(DocumentRef(file="."))
     done = threading.Event()
@@ -443,16 +395,12 @@ def test_a_set_that_is_forgotten_while_it_is_updated(kept: Settings) -> None:
 
 def test_what_sections_are_called_needs_no_file(kept: Settings) -> None:
     """The index has selectors, names and sizes; a file is read for its text only."""
-    app = App(kept)
-    told(app)
-    app.close()
-    app = App(kept)
-    with opened() as names:
+    said(kept)
+    with closing(App(kept)) as app, opened() as names:
         with pytest.raises(SectionNotFoundError):
             npl_load_tailored(app, selectors=["## * [has-code]"], file=".")
         with pytest.raises(SectionNotFoundError, match="did you mean"):
             npl_load_tailored(app, selectors=["## Care of pages"], file=".")
         assert names == []
         answer = npl_load_tailored(app, context="number7", file=".", token_budget=300)
-    assert set(names) == {Path(section.file or "").name for section in answer.value.sections}
-    app.close()
+        assert set(names) == {Path(section.file or "").name for section in answer.value.sections}

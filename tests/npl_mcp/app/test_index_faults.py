@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +24,12 @@ from tests.conftest import THOROUGH, calls
 from tests.faults import largest_file, read_only, unprivileged
 from tests.npl_mcp.app import kills
 from tests.npl_mcp.app.many import (
+    assert_indexed,
     fresh,
     index_file,
     parsed,
     put,
+    said,
     settings_in,
     told,
     write,
@@ -65,12 +67,8 @@ def memory_only(caplog: pytest.LogCaptureFixture) -> int:
 
 def assert_is_kept(settings: Settings) -> None:
     """Check that a server answers rightly and leaves a set that the next need not index."""
-    app = App(settings)
-    assert told(app) == fresh(settings)
-    app.close()
-    app = App(settings)
-    assert parsed(app) == 0
-    app.close()
+    assert said(settings) == fresh(settings)
+    assert_indexed(settings)
 
 
 ROOM = {"not even a page": 1_000, "for no table": 4_200, "for the tables, not for their rows": 150_000}
@@ -81,13 +79,11 @@ def test_a_disk_that_is_full_when_a_set_is_published(
     kept: Settings, room: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Answers are right, one warning has the reason, and no file is left; with room the set is kept."""
-    with largest_file(room):
-        app = App(kept)
+    with largest_file(room), closing(App(kept)) as app:
         assert told(app) == fresh(kept)
         change(kept)
         assert parsed(app) == 1
         assert told(app) == fresh(kept)
-        app.close()
     assert memory_only(caplog) == 1
     assert_is_kept(kept)
 
@@ -119,14 +115,12 @@ def test_a_data_folder_that_is_read_only(
     kept.data_folder.mkdir()
     if used:
         assert_is_kept(kept)
-    app = App(kept)
-    with read_only(place, "data"):
+    with closing(App(kept)) as app, read_only(place, "data"):
         first = told(app)
         assert first == fresh(kept)
         change(kept)
         assert parsed(app) == 1
         assert told(app) == fresh(kept) != first
-    app.close()
     assert memory_only(caplog) == 1
     assert_is_kept(kept)
 
@@ -141,14 +135,7 @@ KILLS = {"publish": {0, kills.FILES}, "append": {0, 1}}
 @pytest.mark.parametrize("action", KILLS)
 def test_a_kill_at_any_step_leaves_one_state_or_the_other(tmp_path: Path, action: str) -> None:
     """The next start answers like a new index, and the start after that indexes nothing."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.npl_mcp.app.kills",
-        str(tmp_path),
-        action,
-        str(EVERY),
-    ]
+    command = [sys.executable, "-m", "tests.npl_mcp.app.kills", str(tmp_path), action, str(EVERY)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     reports = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(reports) > 5
@@ -277,9 +264,7 @@ def test_an_index_that_goes_from_under_a_running_server(kept: Settings, harm: Ca
     put(kept.roots[0] / "new.md", "# New\n\nA sieve for oil.\n")
     assert told(running) == fresh(kept)
     running.close()
-    app = App(kept)
-    assert told(app) == fresh(kept)
-    app.close()
+    assert said(kept) == fresh(kept)
 
 
 CLOCKS = """
@@ -319,26 +304,23 @@ def test_many_empty_files(kept: Settings) -> None:
     """Each is a document without a word; more files than the limit are refused before any is read."""
     for number in range(1_500):
         put(kept.roots[0] / "none" / f"empty{number:04}.md", "")
-    app = App(kept)
-    assert parsed(app) == FILES + 1_500
-    app.close()
+    with closing(App(kept)) as app:
+        assert parsed(app) == FILES + 1_500
     assert_is_kept(kept)
-    limited = App(replace(kept, limits=Limits(max_files=FILES + 1_499)))
-    with pytest.raises(DocumentTooLargeError, match=f"more than {FILES + 1_499:,} files"):
-        told(limited)
-    assert limited.state.sets.built == 0
-    limited.close()
+    with closing(App(replace(kept, limits=Limits(max_files=FILES + 1_499)))) as limited:
+        with pytest.raises(DocumentTooLargeError, match=f"more than {FILES + 1_499:,} files"):
+            told(limited)
+        assert limited.state.sets.built == 0
 
 
 def test_more_bytes_than_a_set_may_have(kept: Settings) -> None:
     for number in range(129):
         with (kept.roots[0] / f"large{number}.md").open("wb") as file:
             file.truncate(16 << 20)
-    app = App(kept)
-    with pytest.raises(DocumentTooLargeError, match="more than 2 GiB of Markdown"):
-        told(app)
-    assert app.state.sets.built == 0
-    app.close()
+    with closing(App(kept)) as app:
+        with pytest.raises(DocumentTooLargeError, match="more than 2 GiB of Markdown"):
+            told(app)
+        assert app.state.sets.built == 0
 
 
 def test_a_folder_of_empty_files_only(kept: Settings) -> None:
@@ -349,9 +331,8 @@ def test_a_folder_of_empty_files_only(kept: Settings) -> None:
     (answer,) = calls(settings, [("npl_load_tailored", {"context": "valve", "file": "."})])
     assert answer["success"]
     assert answer["data"]["content"] == ""
-    app = App(settings)
-    assert parsed(app) == 0
-    app.close()
+    with closing(App(settings)) as app:
+        assert parsed(app) == 0
 
 
 def test_one_file_of_the_largest_size_among_many(kept: Settings) -> None:
@@ -374,12 +355,11 @@ def test_one_file_of_the_largest_size_among_many(kept: Settings) -> None:
 
 def test_a_document_larger_than_the_memory_for_texts_is_read_once(kept: Settings) -> None:
     """An answer that asks for its parts one by one reads and parses it only once."""
-    app = App(replace(kept, cache_bytes=1))
-    documents = app.gather(DocumentRef(file=".")).collection.documents
-    assert documents[5] is documents[5]
-    assert documents[6] is not documents[5]
-    assert told(app) == fresh(kept)
-    app.close()
+    with closing(App(replace(kept, cache_bytes=1))) as app:
+        documents = app.gather(DocumentRef(file=".")).collection.documents
+        assert documents[5] is documents[5]
+        assert documents[6] is not documents[5]
+        assert told(app) == fresh(kept)
 
 
 FORMER = ("index-cache.db", "index-7.db", "index-7.db-wal", "index/manifest.db", "index/a.segment")
