@@ -215,7 +215,7 @@ def rank(
     with collection.reading():
         concepts = concepts_in(collection, query)
         fitting = topic_fit(collection, topics, query.topics)
-        fitting = dict(sorted(fitting.items(), key=lambda one: (-one[1][1], one[0]))[:MAX_FITTING])
+        fitting = dict(sorted(fitting.items(), key=lambda fit: (-fit[1][1], fit[0]))[:MAX_FITTING])
         asked = dict.fromkeys(term for term, _ in query.keywords.weights)
         # ``topic_fit`` finds the headings of topics.
         named = headed_by(collection, list(asked), query.keywords.words)
@@ -315,8 +315,8 @@ def _hits(
 
 def _pairs(collection: Collection, query: Query) -> list[tuple[int, int]]:
     """Return the rows of the query's neighbouring terms."""
-    both = (tuple(map(collection.vocabulary.row, pair)) for pair in query.keywords.pairs)
-    return [(one, other) for one, other in both if one is not None and other is not None]
+    rows = (tuple(map(collection.vocabulary.row, pair)) for pair in query.keywords.pairs)
+    return [(first, second) for first, second in rows if first is not None and second is not None]
 
 
 def shares_of(weights: Weights, *, with_topics: bool) -> Weights:

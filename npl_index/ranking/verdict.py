@@ -93,7 +93,7 @@ class Coverage(NamedTuple):
     :param words: different words of the question and its topics.
     :param weights: weights of the words.
     :param judged_weights: weights for the verdict, in which the subject of the documents keeps a part.
-    :param found: numbers of the words in any section of the collection.
+    :param present: numbers of the words in any section of the collection.
     :param sections: number of sections in the collection.
     :param shares: share of each word (row) in heading, path or body of each section (column), 0 to 1.
     :param support: the share of the question in each section's headings plus the share in one window, 0 to 2.
@@ -102,7 +102,7 @@ class Coverage(NamedTuple):
     words: Sequence[Word]
     weights: NDArray[Any]
     judged_weights: NDArray[Any]
-    found: frozenset[int]
+    present: frozenset[int]
     sections: int
     shares: NDArray[Any]
     support: NDArray[Any]
@@ -123,7 +123,7 @@ class Coverage(NamedTuple):
 
     def missing(self) -> list[int]:
         """Return the numbers of the rare words and identifiers that no section contains."""
-        numbers = (number for number in range(len(self.words)) if number not in self.found)
+        numbers = (number for number in range(len(self.words)) if number not in self.present)
         return [number for number in numbers if _is_name(self.words[number])]
 
     @property
@@ -181,8 +181,8 @@ def cover(
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
     np.maximum.at(weights, owners, (asked_for * rarities).T)
     own, judged = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
-    found = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
-    return Coverage(words, own, judged, found, passages.vocabulary.sections, shares, support)
+    present = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
+    return Coverage(words, own, judged, present, passages.vocabulary.sections, shares, support)
 
 
 def judge(coverage: Coverage) -> Verdict:
