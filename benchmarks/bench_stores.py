@@ -24,7 +24,7 @@ from typing import Any
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base import sqlite
-from npl_mcp.stores.base.database import digest_of
+from npl_mcp.stores.base.database import content_digest
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.domains import listed_tools
 
@@ -76,10 +76,10 @@ def fill(app: App, rows: int) -> None:
             "INSERT INTO revision (artifact_id, revision_num, created_at, filename, size, digest, purpose) "
             "SELECT id, 0, :t, 'note.md', 1, :digest, 'p' FROM artifact WHERE id > 1",
             t=MOMENT,
-            digest=digest_of(TEXT),
+            digest=content_digest(TEXT),
         )
         revision = {"artifact_id": 1, "created_at": MOMENT, "filename": "note.md", "size": 1}
-        revision |= {"digest": digest_of(TEXT), "purpose": "p"}
+        revision |= {"digest": content_digest(TEXT), "purpose": "p"}
         tx.insert_many("revision", [revision | {"revision_num": number} for number in range(1, rows)])
         tx.run("UPDATE artifact SET revision_count = :rows WHERE id = 1", rows=rows)
         session = {"created_at": MOMENT, "updated_at": MOMENT}
