@@ -5,31 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class RemovedSetting:
-    """A setting of an earlier version.
-
-    :param advice: the replacement, as a sentence without a full stop.
-    :param variable: its variable in the environment.
-    :param switch: whether its flag had no value.
-    """
-
-    advice: str
-    variable: str = ""
-    switch: bool = False
-
-
-REMOVED_SETTINGS: Mapping[str, RemovedSetting] = {
-    "worklog-files": RemovedSetting(
-        "worklogs are in the database; npl-mcp worklog export writes them as files"
-    ),
+REMOVED_SETTINGS: Mapping[str, str] = {
+    "worklog-files": "worklogs are in the database; npl-mcp worklog export writes them as files",
 }
-"""Removed settings, by name: the key in ``npl.toml`` and the flag of the servers."""
+"""The replacement of each removed setting, a sentence without a full stop, by its key in ``npl.toml`` and its
+flag of the servers.
+"""
 
 
 @cache
@@ -42,10 +25,13 @@ def warn(label: str, advice: str) -> None:
 
 
 class RemovedFlag(argparse.Action):
-    """A flag without effect, which writes its advice as a warning; see :func:`removed_flag`."""
+    """A flag without effect, which writes its advice as a warning.
+
+    :param nargs: 0 for a flag without a value.
+    """
 
     def __init__(
-        self, option_strings: Sequence[str], dest: str, advice: str, nargs: int | str | None
+        self, option_strings: Sequence[str], dest: str, advice: str, nargs: int | str | None = None
     ) -> None:
         suppress = argparse.SUPPRESS
         super().__init__(option_strings, dest, nargs, default=suppress, help=suppress)
@@ -54,8 +40,3 @@ class RemovedFlag(argparse.Action):
     def __call__(self, _parser: object, _given: object, _value: object, flag: str | None = None) -> None:
         """Write the warning."""
         warn(str(flag), self._advice)
-
-
-def removed_flag(advice: str, *, switch: bool) -> dict[str, Any]:
-    """Return the keyword arguments of ``add_argument`` for a removed flag."""
-    return {"action": RemovedFlag, "advice": advice, "nargs": 0 if switch else None}

@@ -58,9 +58,6 @@ def given_values(settings: Mapping[str, Setting], flags: Mapping[str, object]) -
     :raises InvalidRequestError: a file is invalid; the message names file, key and a valid value.
     """
     given = _of_files(settings)
-    for removed in REMOVED_SETTINGS.values():
-        if os.environ.get(removed.variable):
-            warn(removed.variable, removed.advice)
     for name, setting in settings.items():
         if text := os.environ.get(setting.variable):
             given[name] = Given(setting.kind.split(text), setting.variable)
@@ -120,7 +117,7 @@ class _File:
         for name, value in values.items():
             label = f"{self._path}: {name}"
             if name in REMOVED_SETTINGS:
-                warn(label, REMOVED_SETTINGS[name].advice)
+                warn(label, REMOVED_SETTINGS[name])
             else:
                 texts = self._value(label, self._setting(name), value)
                 given[name] = Given(texts, str(self._path), name, cloned=self._user is not None)

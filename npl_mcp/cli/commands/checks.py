@@ -12,12 +12,13 @@ from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_mcp.cli.commands.targets import AS_JSON
 from npl_mcp.cli.terminal.arguments import Commands, argument, option
 from npl_mcp.cli.terminal.display import Display, progress
-from npl_mcp.config.removed import removed_flag
+from npl_mcp.config.removed import RemovedFlag
 from npl_mcp.config.settings import Settings
 
 COMMANDS = Commands()
 
-_EDIT = removed_flag("the report names what is above the right section; edit the documents", switch=True)
+_EDIT = "the report names what is above the right section; edit the documents"
+_SAVE = "the page Usage opens a question in Ask, which saves it"
 
 
 @COMMANDS.add(
@@ -25,12 +26,10 @@ _EDIT = removed_flag("the report names what is above the right section; edit the
     option("words", "PATH", "folder with documents, or question file", nargs="*"),
     option("--against", "REVISION", "fail only on questions that got worse since this git revision"),
     option("--junit", "FILE", "write a JUnit report as well"),
-    argument("--repair", **_EDIT),
-    argument("--fix", **{**_EDIT, "nargs": "?"}),
-    argument("--draft", **removed_flag("write the questions into questions.md", switch=True)),
-    argument(
-        "--from-calls", **removed_flag("the page Usage opens a question in Ask, which saves it", switch=True)
-    ),
+    argument("--repair", action=RemovedFlag, advice=_EDIT, nargs=0),
+    argument("--fix", action=RemovedFlag, advice=_EDIT, nargs="?"),
+    argument("--draft", action=RemovedFlag, advice="write the questions into questions.md", nargs=0),
+    argument("--from-calls", action=RemovedFlag, advice=_SAVE, nargs=0),
     AS_JSON,
 )
 def _test(given: Namespace, display: Display) -> int:

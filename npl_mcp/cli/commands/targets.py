@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from npl_mcp.cli.terminal.arguments import argument, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
-from npl_mcp.config.removed import removed_flag
+from npl_mcp.config.removed import RemovedFlag
 
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
 DEPTH = option("--depth", "N", type=int)
@@ -30,8 +30,8 @@ FILTER = repeated(
 ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
 WHERE = (
     repeated("--file", "F", "Markdown file, folder, glob or item name"),
-    argument("--kind", **removed_flag("--file takes the name of an item", switch=False)),
-    argument("--item", **removed_flag("write the name after --file", switch=False)),
+    argument("--kind", action=RemovedFlag, advice="--file takes the name of an item"),
+    argument("--item", action=RemovedFlag, advice="write the name after --file"),
     ROOT,
 )
 BUDGET = option("--budget", "N", dest="token_budget", type=int)
@@ -49,7 +49,7 @@ OUTPUT = (
         choices=("text", "markdown", "yaml", "json"),
     ),
     AS_JSON,
-    argument("-o", "--output", **removed_flag("the shell writes the output to a file: > FILE", switch=False)),
+    argument("-o", "--output", action=RemovedFlag, advice="the shell writes the output to a file: > FILE"),
 )
 
 _PATTERN = re.compile(r"[*?\[{]")

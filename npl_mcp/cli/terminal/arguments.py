@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from npl_index.errors import DocumentNotFoundError
 from npl_mcp import __version__
-from npl_mcp.config.removed import REMOVED_SETTINGS, removed_flag
+from npl_mcp.config.removed import REMOVED_SETTINGS, RemovedFlag
 from npl_mcp.config.settings import COMMANDS, SERVERS, SETTINGS, Settings, flags
 from npl_mcp.tools.domains import tool_named
 
@@ -63,10 +63,7 @@ def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
 SERVER_FLAGS: tuple[Argument, ...] = (
     *flags(SERVERS),
     # Clients still start servers with these flags.
-    *(
-        argument(f"--{name}", **removed_flag(old.advice, switch=old.switch))
-        for name, old in REMOVED_SETTINGS.items()
-    ),
+    *(argument(f"--{name}", action=RemovedFlag, advice=advice) for name, advice in REMOVED_SETTINGS.items()),
 )
 """Flags of both servers."""
 

@@ -181,7 +181,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
         add(options, *SERVER_FLAGS)
         assert options.parse_args(["--worklog-files", "off"]).format is None
     said = capfd.readouterr().err.splitlines()
-    advice = REMOVED_SETTINGS["worklog-files"].advice
+    advice = REMOVED_SETTINGS["worklog-files"]
     assert len(said) == 3
     assert {line.partition(" has no effect: ")[2] for line in said} == {advice}
     assert said[-1] == f"npl: --worklog-files has no effect: {advice}"
