@@ -221,10 +221,20 @@ class _Section(NamedTuple):
         except DamagedRevisionError:
             return ""
 
-    def meets(self, conditions: QueryConditions) -> bool:
-        """Return whether it meets the conditions of a search."""
-        unwanted, path = conditions.unwanted, self.documents.path(self.hit.document)
-        return conditions.allow_path(path) and not (unwanted and unwanted.search(self.text))
+    @property
+    def path(self) -> str:
+        """The absolute path of its document."""
+        return self.documents.locations[self.hit.document].absolute
+
+    def is_hit(self, result: SearchResult) -> bool:
+        """Return whether it belongs to the result of a search."""
+        # A document without text before its first heading is a hit by its sections.
+        has_text = self.hit.section or self.hit.size
+        # If the question has only identifiers, a match of their parts alone does not count.
+        is_named = self.hit.score.content or not all(word.identifier for word in result.keywords.written)
+        unwanted, path = result.conditions.unwanted, self.documents.path(self.hit.document)
+        is_allowed = result.conditions.allow_path(path)
+        return bool(has_text and is_named and is_allowed) and not (unwanted and unwanted.search(self.text))
 
 
 def _section_hits(
@@ -238,7 +248,6 @@ def _section_hits(
     """
     together = tuple(filter(None, map(_terms, result.phrases)))
     spelt = pattern_of([word.shown for word in result.keywords.written])
-    names = all(word.identifier for word in result.keywords.written)
     end_if_abandoned()
     result.missing += gathered.missing
     if bad := gathered.unreadable:
@@ -266,12 +275,7 @@ def _section_hits(
     kept = [
         (sum(flags[number] for flags in holders.values()), section)
         for number, section in enumerate(sections)
-        if gathered.locations[section.hit.document].absolute not in left_out
-        # A document without text before its first heading is a hit by its sections.
-        and (section.hit.section or section.hit.size)
-        # If the question has only identifiers, a match of their parts alone does not count.
-        and (not names or section.hit.score.content)
-        and section.meets(result.conditions)
+        if section.path not in left_out and section.is_hit(result)
     ]
     if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
         # If a word is absent everywhere, sections with one or two of the others match by chance.

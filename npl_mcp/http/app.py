@@ -43,6 +43,9 @@ above the maximum, the session with the longest idle time ends.
 READY_SECONDS = 2.0
 """Maximum age in seconds of the readiness result, and its time limit."""
 
+BLOCKED_SECONDS = 5.0
+"""Seconds of calls without a turn after which a server is not ready."""
+
 
 def create_app(policy: Policy) -> Guard:
     """Build the application; it opens nothing before it runs.
@@ -63,25 +66,14 @@ def create_app(policy: Policy) -> Guard:
         max_request_body_size=settings.body_limit,
         max_sessions=MAX_SESSIONS,
     )
-
-    async def health(_: Request) -> Response:
-        return JSONResponse({"ok": True, "name": server.name, "version": __version__})
-
     ready = Refreshed(app.stores.answers, READY_SECONDS)
-
-    async def figures(request: Request) -> Response:
-        identity = request.scope[CALLER_KEY].identity
-        if identity is not None and identity.permissions.domains is not None:
-            return SOME_DOMAINS.response
-        return Response(await lane("light").run(metrics.text), media_type=CONTENT_TYPE)
-
     routes: list[BaseRoute] = [
         Route("/mcp", protocol),
         Route("/mcp/", protocol),
         Route("/mcp/tools/{name:path}", partial(_call, server), methods=["POST"]),
-        Route("/healthz", health),
+        Route("/healthz", partial(_health, server.name)),
         Route(READY, partial(_readiness, ready)),
-        Route("/metrics", figures),
+        Route("/metrics", partial(_metrics, metrics)),
     ]
     handlers: dict[Any, Any] = {}
     if settings.web != "off":
@@ -90,6 +82,19 @@ def create_app(policy: Policy) -> Guard:
         handlers = {404: site.not_found, 500: site.server_error}
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.identities))
+
+
+async def _health(name: str, _: Request) -> Response:
+    """Report that the process runs."""
+    return JSONResponse({"ok": True, "name": name, "version": __version__})
+
+
+async def _metrics(metrics: Metrics, request: Request) -> Response:
+    """Return the metrics; they are not for callers who may see only some domains."""
+    identity = request.scope[CALLER_KEY].identity
+    if identity is not None and identity.permissions.domains is not None:
+        return SOME_DOMAINS.response
+    return Response(await lane("light").run(metrics.text), media_type=CONTENT_TYPE)
 
 
 async def _readiness(ready: Refreshed[bool], _: Request) -> Response:
@@ -105,10 +110,6 @@ async def _readiness(ready: Refreshed[bool], _: Request) -> Response:
     except StoreError as error:
         problem = str(error)
     return Refusal(503, ErrorCode.DATABASE_ERROR, f"not ready: {problem}", SOON).response
-
-
-BLOCKED_SECONDS = 5.0
-"""Seconds of calls without a turn after which a server is not ready."""
 
 
 async def _call(server: FastMCP[Any], request: Request) -> Response:

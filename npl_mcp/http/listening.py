@@ -175,19 +175,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
             web_url=named or url,
             own_url=named is None,
         )
-        state = ServerState(
-            url=url,
-            socket=str(settings.socket.absolute()) if settings.socket else None,
-            pid=os.getpid(),
-            started=process_start(os.getpid()),
-            since=time.time(),
-            version=__version__,
-            token=own_token,
-            guarded=settings.token is not None or _closed(settings),
-            places=search_places(),
-            pages=settings.page_url,
-            serves=settings.serves,
-        )
+        state = _state_of(settings, url, own_token)
         policy = Policy(settings, names(settings, port), own_token)
 
         def ready() -> None:
@@ -201,6 +189,23 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
         _Server(_config(create_app(policy)), folder_lock, ready, settings.socket).run(sockets)
         if folder_lock.lost():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
+
+
+def _state_of(settings: Settings, url: str | None, own_token: str) -> ServerState:
+    """Return the state of this server, for programs that look for one."""
+    return ServerState(
+        url=url,
+        socket=str(settings.socket.absolute()) if settings.socket else None,
+        pid=os.getpid(),
+        started=process_start(os.getpid()),
+        since=time.time(),
+        version=__version__,
+        token=own_token,
+        guarded=settings.token is not None or _closed(settings),
+        places=search_places(),
+        pages=settings.page_url,
+        serves=settings.serves,
+    )
 
 
 def _closed(settings: Settings) -> bool:

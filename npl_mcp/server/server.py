@@ -176,18 +176,6 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
     listed = shown_tools(settings, domains)
     app = app or App(settings)
     reports = reports or call_log.reports(app)
-
-    @asynccontextmanager
-    async def lifespan(_: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
-        _warn(settings)
-        timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
-        try:
-            yield {}
-        finally:
-            timer.cancel()
-            reports.close()
-            app.close()
-
     aliases = usable_aliases([spec.name for spec in listed])
     tools = {spec.name: spec for spec in listed}
     tools |= {old: tools[alias.new] for old, alias in aliases.items()}
@@ -197,7 +185,7 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         instructions=introduction(domains),
         website_url=settings.page_url,
         icons=[_icon()],
-        lifespan=lifespan,
+        lifespan=partial(_running, app, reports),
         mask_error_details=True,
         middleware=[
             KnowCaller(domains, app),
@@ -218,6 +206,19 @@ def create_server(settings: Settings, app: App | None = None, reports: Reports |
         server.add_transform(SmallList(app, domains, every))
     adapt(server)
     return server
+
+
+@asynccontextmanager
+async def _running(app: App, reports: Reports, _: FastMCP[Any]) -> AsyncIterator[dict[str, Any]]:
+    """Warm up after the start; close the application at the end."""
+    _warn(app.settings)
+    timer = asyncio.get_running_loop().call_later(WARM_UP_DELAY, app.start_warm_up)
+    try:
+        yield {}
+    finally:
+        timer.cancel()
+        reports.close()
+        app.close()
 
 
 def _icon() -> Icon:
