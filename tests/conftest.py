@@ -24,6 +24,7 @@ from npl_mcp.server.server import create_server
 from npl_mcp.server.startup import lasting
 from tests import engines, warm
 from tests.folders import fill
+from tests.programs import PROGRAMS, Ended, Run
 
 THOROUGH = "NPL_THOROUGH" in os.environ
 """Whether all cases and 300 examples of a property are tried, as in CI, instead of a part and 10."""
@@ -162,6 +163,18 @@ def settings(tmp_path: Path, docs: Path) -> Settings:
         token_budget=0,
         warm_up=False,
     )
+
+
+@pytest.fixture
+def program(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a program of npl by name in this process: a start takes longer than most commands."""
+
+    def run(name: str, *words: str) -> Ended:
+        capsys.readouterr()
+        code = PROGRAMS[name](list(words))
+        return Ended(code, *capsys.readouterr())
+
+    return run
 
 
 class Call:

@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -18,12 +17,13 @@ from benchmarks.agent_day import __main__ as agent_day
 from docs import demo, reference
 from npl_index import estimator
 from npl_mcp import __version__
-from npl_mcp.__main__ import main, parser
-from npl_mcp.cli.commands import load, serving, worklog
+from npl_mcp.__main__ import parser
+from npl_mcp.cli.commands import serving
 from npl_mcp.config.clients import READING
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import case_text
+from tests.programs import PROGRAMS, Run
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -114,14 +114,6 @@ def test_the_python_of_the_documents_works(text: str, expected: str, tmp_path: P
     assert expected in done.stdout
 
 
-PROGRAMS: dict[str, Callable[[list[str]], int]] = {
-    "npl-mcp": main,
-    "npl-mcp-server": serving.main,
-    "npl-load": load.main,
-    "npl-worklog": worklog.main,
-}
-
-
 COMMANDS = (ROOT / "COMMANDS.md").read_text(encoding="utf-8")
 GARDEN = case_text("docs/garden.md")
 
@@ -141,7 +133,7 @@ SHELL = re.compile(
 
 
 def test_the_examples_of_the_guide_print_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run
 ) -> None:
     """Every command is run as it stands, one after the other in one project."""
     work = tmp_path / "work"
@@ -160,9 +152,7 @@ def test_the_examples_of_the_guide_print_what_it_shows(
         assert step is not None, command
         given = subprocess.run(["sh", "-c", step["input"] or ":"], capture_output=True, check=True).stdout
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
-        program, *words = shlex.split(step["words"])
-        code = PROGRAMS[program](words)
-        out, err = capsys.readouterr()
+        code, out, err = program(*shlex.split(step["words"]))
         if step["lines"] is not None:
             out = "".join(out.splitlines(keepends=True)[: int(step["lines"])])
         shown = f"{out}{code}\n" if step["code"] else out
@@ -176,9 +166,9 @@ def flags(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
 
 
-def helped(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def helped(name: str, capsys: pytest.CaptureFixture[str], *words: str) -> str:
     try:
-        code = main([*words, "--help"])
+        code = PROGRAMS[name]([*words, "--help"])
     except SystemExit as end:  # argparse ends the program
         code = int(end.code or 0)
     assert code == 0
@@ -189,10 +179,10 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     """Every flag shown exists, and every flag of the servers is shown."""
     servers = [*parser()._actions, *serving.parser()._actions]
     known = {flag for action in servers for flag in action.option_strings if flag.startswith("--")}
-    lines = [helped(load.main, capsys, *words) for words in ([], ["c"], ["tailored"], ["map"], ["test"])]
-    lines += [helped(worklog.main, capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
-    lines += [helped(main, capsys, *words) for words in (["library", "export"], ["token", "add"])]
-    lines.append(helped(serving.main, capsys, "config"))
+    lines = [helped("npl-load", capsys, *words) for words in ([], ["c"], ["tailored"], ["map"], ["test"])]
+    lines += [helped("npl-worklog", capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
+    lines += [helped("npl-mcp", capsys, *words) for words in (["library", "export"], ["token", "add"])]
+    lines.append(helped("npl-mcp-server", capsys, "config"))
     shown = flags(README.replace(demonstrated(), "") + GUIDE + SETTINGS)
     assert shown <= known.union(*map(flags, lines))
     said = {"--help", "--version", "--show-token", "--config", "--status", "--stop"}
@@ -214,8 +204,8 @@ def test_the_documents_name_commands_that_exist(capsys: pytest.CaptureFixture[st
             r"`[^`\n]+`|^(?:\$ )?npl-.*$", (ROOT / f"{name}.md").read_text("utf-8"), re.MULTILINE
         )
     )
-    for name, program in PROGRAMS.items():
-        listed = helped(program, capsys)
+    for name in PROGRAMS:
+        listed = helped(name, capsys)
         named = set(re.findall(rf"(?<![\w/-]){name} ([a-z][a-z-]*)\b", code))
         assert named
         unknown = {word for word in named if not re.search(rf"[\s{{,|]{word}[\s}},|]", listed)}

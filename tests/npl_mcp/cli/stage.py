@@ -64,12 +64,17 @@ def heard(line: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
-def playing(*answers: bytes) -> Play:
-    """Answer each request with the next answer, then close."""
+def playing(*answers: bytes, requests: list[bytes] | None = None) -> Play:
+    """Answer each request with the next answer, then close.
+
+    :param requests: gets the requests.
+    """
 
     def play(line: socket.socket) -> None:
         for answer in answers:
-            heard(line)
+            request = heard(line)
+            if requests is not None:
+                requests.append(request)
             line.sendall(answer)
 
     return play

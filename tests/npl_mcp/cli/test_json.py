@@ -5,19 +5,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from npl_mcp import __main__
 from npl_mcp.cli.commands import load, serving, worklog
 from npl_mcp.cli.terminal.arguments import parsers_of
 from tests.conftest import cases
-
-MAIN = {
-    "npl-load": load.main,
-    "npl-mcp": __main__.main,
-    "npl-mcp-server": serving.main,
-    "npl-worklog": worklog.main,
-}
+from tests.folders import fill
+from tests.programs import Run
 
 # What prints rows, the exit code, and the fields that it has: those of a row, where there is a list of them.
 SESSION = "session_id status created task entry_count agents last_entry"
@@ -45,19 +38,17 @@ def test_every_option_is_tried() -> None:
     }
 
 
-def test_rows_are_printed_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_printed_as_json(data: Path, program: Run) -> None:
     """The output is one JSON value with the fields of the table."""
-    Path("docs").mkdir()
-    Path("docs/garden.md").write_text("# Garden\n\n## Pruning\n\nPrune apples.\n", encoding="utf-8")
-    Path("docs/questions.md").write_text("## How do I prune?\n\n- garden > ## Pruning\n", encoding="utf-8")
-    assert __main__.main(["token", "add", "kim"]) == 0
-    assert load.main(["init-claude"]) == 1
-    assert worklog.main(["log", "--agent", "a", "--action", "did", "--summary", "s"]) == 0
-    capsys.readouterr()
+    garden = "# Garden\n\n## Pruning\n\nPrune apples.\n"
+    questions = "## How do I prune?\n\n- garden > ## Pruning\n"
+    fill(Path("docs"), {"garden.md": garden, "questions.md": questions})
+    assert program("npl-mcp", "token", "add", "kim").code == 0
+    assert program("npl-load", "init-claude").code == 1
+    assert program("npl-worklog", "log", "--agent", "a", "--action", "did", "--summary", "s").code == 0
     for line, (code, fields) in ROWS.items():
-        program, *words = line.split()
-        assert MAIN[program]([*words, "--json"]) == code, line
-        shown = capsys.readouterr()
-        printed = json.loads(shown.out)
+        done = program(*line.split(), "--json")
+        assert done.code == code, line
+        printed = json.loads(done.out)
         row = printed[0] if isinstance(printed, list) and printed else printed
         assert set(fields.split()) <= set(row), (line, row)

@@ -1,21 +1,13 @@
 """Unusable command lines are refused in the words of each program's options."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from npl_mcp import __main__
-from npl_mcp.cli.commands import load, serving, worklog
 from tests.conftest import cases
+from tests.programs import Run
 
-MAIN: dict[str, Callable[[list[str]], int]] = {
-    "npl-load": load.main,
-    "npl-mcp": __main__.main,
-    "npl-mcp-server": serving.main,
-    "npl-worklog": worklog.main,
-}
 LONG = "x" * 70_000
 
 # What is typed, and what is said.
@@ -71,21 +63,18 @@ def everything(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_told_in_the_words_of_the_command_line(
-    case: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_is_told_in_the_words_of_the_command_line(case: str, project: Path, program: Run) -> None:
     """Exit code 2 and one short message on standard error; nothing is made in the project."""
-    program, cases = CASES[case]
+    name, cases = CASES[case]
     before = everything(Path())
     for words, said in cases:
         asked = [word[:40] for word in words]
-        assert MAIN[program](words) == 2, asked
-        shown = capsys.readouterr()
-        assert shown.out == "", asked
-        line = shown.err.splitlines()[-1]
-        assert line.startswith(f"{program}: "), asked
+        done = program(name, *words)
+        assert (done.code, done.out) == (2, ""), asked
+        line = done.err.splitlines()[-1]
+        assert line.startswith(f"{name}: "), asked
         assert said in line, asked
         assert len(line) < 400, asked
-        assert "secret" not in shown.err
+        assert "secret" not in done.err
         assert not re.search(r"\b[a-z]+_[a-z]+\b", line), "a parameter of a tool"
         assert everything(Path()) == before, asked

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from npl_mcp import __version__
-from npl_mcp.cli.commands.serving import FORMER, NOT_RUNNING, main
+from npl_mcp.cli.commands.serving import FORMER, NOT_RUNNING
 from npl_mcp.config.server_state import (
     LOCK,
     STATE_FILE,
@@ -46,6 +46,7 @@ from tests.npl_mcp.http.http_server import (
     session_of,
 )
 from tests.npl_mcp.web.browsing import Visitor
+from tests.programs import Run
 from tests.until import until
 
 TOKEN = "a-token-of-this-test-alone"
@@ -275,13 +276,13 @@ def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FORMER)
 def test_former_names_say_what_to_write(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run
 ) -> None:
     """They take their former options, and print one line on standard error."""
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
-    assert main([name, "--status"]) == NOT_RUNNING
     told = f"npl-mcp-server: {name} is a former name; write npl-mcp-server {FORMER[name]}\n"
-    assert capsys.readouterr() == (f"state: not running\ndata folder: {tmp_path / 'data'}\n", told)
+    status = f"state: not running\ndata folder: {tmp_path / 'data'}\n"
+    assert program("npl-mcp-server", name, "--status") == (NOT_RUNNING, status, told)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from npl_index.library.documents import DocumentRef
-from npl_mcp.__main__ import main
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from tests import engines
 from tests.conftest import Call, calls
 from tests.npl_mcp.app.many import index_file
+from tests.programs import Run as Program
 
 FILES = 32
 
@@ -30,17 +30,16 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run ``npl-mcp`` in the working folder, in this process: a start takes longer than most commands."""
+def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, program: Program) -> Run:
+    """Run ``npl-mcp`` in the working folder, in this process."""
 
     def work(*arguments: str, data: Path = settings.data_folder) -> subprocess.CompletedProcess[str]:
         with monkeypatch.context() as patch:
             patch.chdir(settings.cwd)
             for name, value in {"HOME": str(settings.home), **engines.environment(data)}.items():
                 patch.setenv(name, value)
-            capsys.readouterr()
-            code = main(["--data-dir", str(data), *arguments])
-        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+            done = program("npl-mcp", "--data-dir", str(data), *arguments)
+        return subprocess.CompletedProcess(arguments, *done)
 
     return work
 
@@ -258,29 +257,26 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
     ],
 )
 def test_a_malformed_address_of_a_database_is_one_message(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    address: str,
-    words: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Program, address: str, words: str
 ) -> None:
     """No command shows the password."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NPL_DATABASE_URL", address)
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
-    assert main([word.format(address=address) for word in words.split()]) in (0, 1, 2)
-    shown = "".join(capsys.readouterr())
+    code, out, err = program("npl-mcp", *(word.format(address=address) for word in words.split()))
+    shown = out + err
+    assert code in (0, 1, 2)
     assert "Traceback" not in shown
     assert not re.search("hi(%00)?dden", shown)
     assert words == "config show" or "address" in shown, shown
 
 
 def test_a_server_with_a_malformed_address_ends_with_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Program
 ) -> None:
     monkeypatch.setenv("NPL_DATABASE_URL", "postgresql://u:hidden@[::1/x")
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
-    assert main([]) == 2
-    shown = capsys.readouterr().err
+    code, _, shown = program("npl-mcp")
+    assert code == 2
     assert shown.startswith("npl-mcp: the address of the database cannot be read")
     assert "hidden" not in shown

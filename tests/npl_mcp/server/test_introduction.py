@@ -10,13 +10,13 @@ import pytest
 from fastmcp import Client
 
 from npl_index import estimator
-from npl_mcp.__main__ import main
 from npl_mcp.config.domains import LISTED
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.introduction import ALSO, FIRST, ONLY_REFERENCE, introduction
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import with_client
 from tests.folders import fill
+from tests.programs import Run
 
 
 def met(settings: Settings, **changes: Any) -> Any:
@@ -37,9 +37,7 @@ def test_instructions_cover_the_domains_in_force(settings: Settings) -> None:
     assert introduction(()) is None
 
 
-def test_what_is_not_served_is_counted(
-    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_served_is_counted(settings: Settings, tmp_path: Path, program: Run) -> None:
     """The instructions and two commands count each file once, even if a root lies in another."""
     (root,) = settings.roots
     names = ("a.rst", "b.rst", "c.ipynb", "build/x.md", "build/in/y.md", "plants/local.md", "old.md")
@@ -50,8 +48,7 @@ def test_what_is_not_served_is_counted(
     assert instructions.count(f"Not served: {told}.") == instructions.count("3 documents of") == 1
     flags = ["--data-dir", str(tmp_path / "indexed"), "--exclude", "old.md"]
     for words in (["index", *flags, str(root)], ["doctor", "--root", str(root), *flags]):
-        main(words)
-        assert capsys.readouterr().out.count(f"not served: {told}") == 1
+        assert program("npl-mcp", *words).out.count(f"not served: {told}") == 1
     every = met(settings, no_gitignore=True)[0]
     assert "7 documents of" in every
     assert "gitignore" not in every

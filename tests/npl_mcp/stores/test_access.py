@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.__main__ import main
 from npl_mcp.stores.access import Permissions, add_token, identities, revoke_token, token_digest, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
@@ -18,6 +17,7 @@ from npl_mcp.stores.base.paging import now
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.conftest import cases
+from tests.programs import Ended, Run
 
 
 @pytest.fixture
@@ -101,41 +101,43 @@ def test_an_ended_token_makes_room_for_a_new_one(database: Database) -> None:
     assert database.writing(add_token, "alice") != token
 
 
-def run(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tuple[int, str]:
-    code = main(["--data-dir", str(folder), "token", *words])
-    out, err = capsys.readouterr()
-    return code, out if code == 0 else err
+@pytest.fixture
+def run(tmp_path: Path, program: Run) -> Run:
+    """Run ``npl-mcp token``."""
+
+    def in_folder(*words: str) -> Ended:
+        return program("npl-mcp", "--data-dir", str(tmp_path / "data"), "token", *words)
+
+    return in_folder
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, run: Run, program: Run) -> None:
     """The command prints a new token once, lists the names, and revokes tokens."""
-    folder = tmp_path / "data"
-    assert run(capsys, folder, "list") == (0, "there are no tokens\n")
-    _, first = run(capsys, folder, "add", "alice", "--domains", "npl,coordination", "--read-only")
-    code, second = run(capsys, folder, "add", "bob", "--root", "docs", "--expires", "30d")
-    assert code == 0
-    _, listed = run(capsys, folder, "list")
+    assert run("list") == (0, "there are no tokens\n", "")
+    first = run("add", "alice", "--domains", "npl,coordination", "--read-only").out
+    second = run("add", "bob", "--root", "docs", "--expires", "30d")
+    assert second.code == 0
+    listed = run("list").out
     assert first.strip() not in listed
-    assert second.strip() not in listed
+    assert second.out.strip() not in listed
     head, alice, bob = (re.split(r"  +", line) for line in listed.splitlines())
     assert head == ["name", "state", "expires", "access", "domains", "documents"]
     assert alice == ["alice", "valid", "never", "read", "artifact,chat,npl,review,session,worklog", "all"]
     assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}"]
-    read = json.loads(run(capsys, folder, "list", "--json")[1])
-    assert [(row["name"], row["read_only"], row["roots"]) for row in read] == [
+    assert [
+        (row["name"], row["read_only"], row["roots"]) for row in json.loads(run("list", "--json").out)
+    ] == [
         ("alice", True, None),
         ("bob", False, [str(Path("docs").absolute())]),
     ]
-    assert run(capsys, folder, "revoke", "bob") == (0, "revoked: bob\n")
-    assert "revoked" in run(capsys, folder, "list")[1].splitlines()[2]
-    assert main(["--data-dir", str(folder), "check"]) == 0
+    assert run("revoke", "bob")[:2] == (0, "revoked: bob\n")
+    assert "revoked" in run("list").out.splitlines()[2]
+    assert program("npl-mcp", "--data-dir", str(tmp_path / "data"), "check").code == 0
 
 
 @pytest.mark.parametrize(
     ("words", "problem"), cases("npl_mcp/stores/access")["the_command_says_what_is_wrong"]
 )
-def test_the_command_says_what_is_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], problem: str
-) -> None:
-    code, text = run(capsys, tmp_path / "data", *words)
+def test_the_command_says_what_is_wrong(run: Run, words: tuple[str, ...], problem: str) -> None:
+    code, _, text = run(*words)
     assert (code, problem in text) == (2, True)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.__main__ import main
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import check
 from tests import engines
 from tests.conftest import cases
 from tests.npl_mcp.stores.test_faults import WRITES, ask, file
 from tests.npl_mcp.stores.writer import settings_in
+from tests.programs import Run
 
 USED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("chat_create_room", {"name": "room", "members": ["alice", "bob"], "session_id": "shared"}),
@@ -63,7 +63,7 @@ def test_damage_is_found_and_named(
     column: str,
     value: str,
     readable: bool,
-    capsys: pytest.CaptureFixture[str],
+    program: Run,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The check names table and column; a tool that meets the row answers DATABASE_ERROR."""
@@ -79,10 +79,8 @@ def test_damage_is_found_and_named(
         assert "1" in answer["error"] or "'npl-mcp check' names the row" in answer["error"]
     for name, value in engines.environment(place / "data").items():
         monkeypatch.setenv(name, value)
-    assert main(["--data-dir", str(place / "data"), "check"]) == 1
-    said = capsys.readouterr().err
-    assert table.split("_")[0] in said
-    assert column in said
+    code, _, problems = program("npl-mcp", "--data-dir", str(place / "data"), "check")
+    assert (code, table.split("_")[0] in problems, column in problems) == (1, True, True)
 
 
 @pytest.mark.engine("sqlite")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.__main__ import main
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import check
 from npl_mcp.stores.artifact.artifacts import content, create, listed
@@ -16,6 +15,7 @@ from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.npl_mcp.stores.writer import Writer, caller, settings_in
+from tests.programs import Run
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_copy_that_was_interrupted_can_be_begun_again(place: Path) -> None:
     target.close()
 
 
-def test_a_copy_of_files_goes_to_a_server_and_back(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_of_files_goes_to_a_server_and_back(place: Path, program: Run) -> None:
     """The command copies both ways, and the result equals the source."""
     data, back = place / "data", place / "back"
     steps = [str(data), *([engines.address(place / "server")] if engines.SERVER else []), str(back)]
@@ -95,8 +95,8 @@ def test_a_copy_of_files_goes_to_a_server_and_back(place: Path, capsys: pytest.C
             str(back),
         ]
     for source, target in pairwise(steps):
-        assert main(["copy", source, target]) == 0, capsys.readouterr().err
-    assert "copied and compared" in capsys.readouterr().out
+        done = program("npl-mcp", "copy", source, target)
+        assert (done.code, "copied and compared" in done.out) == (0, True), done.err
     stores = Stores(back)
     assert check(stores).problems == ()
     with stores.database.read() as tx:

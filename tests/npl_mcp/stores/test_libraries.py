@@ -5,24 +5,25 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
-from npl_mcp.__main__ import main
 from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
 from tests.conftest import Call
+from tests.folders import fill
 from tests.npl_mcp.http.http_server import environment, serving
+from tests.programs import Run
 from tests.until import until
 
 NOW = "2026-01-31T12:00:00.000000Z"
-Run = Callable[..., tuple[int, str, str]]
 
 STILL = 2**53 - 1
 """The last revision of a file that still exists."""
@@ -86,14 +87,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run ``npl-mcp`` and return its exit code, output and messages."""
-
-    def work(*words: str) -> tuple[int, str, str]:
-        code = main(["--data-dir", str(folder), *words])
-        return (code, *capsys.readouterr())
-
-    return work
+def run(folder: Path, program: Run) -> Run:
+    """Run ``npl-mcp`` in the data folder."""
+    return partial(program, "npl-mcp", "--data-dir", str(folder))
 
 
 def lines(problems: str) -> list[str]:
@@ -154,13 +150,13 @@ def test_damage_is_found_and_named(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["backup", "copy"])
-def test_copies_have_them(run: Run, folder: Path, way: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copies_have_them(run: Run, folder: Path, way: str, program: Run) -> None:
     """Copies carry the tables until they are dropped."""
     source = () if way == "backup" else (engines.address(folder) or str(folder),)
     assert run(way, *source, "copied")[0] == 0
     os.environ.pop("NPL_DATABASE_URL", None)
-    assert main(["--data-dir", "copied", "check"]) == 0
-    assert main(["--data-dir", "copied", "library", "export", "out"]) == 0
+    for words in (["check"], ["library", "export", "out"]):
+        assert program("npl-mcp", "--data-dir", "copied", *words).code == 0
     assert contents(Path("out")) == EXPORTED
 
 
@@ -212,8 +208,7 @@ def test_an_address_says_what_became_of_it(call: Call, tool: str, arguments: dic
 def test_a_folder_may_be_called_like_the_scheme(call: Call, docs: Path) -> None:
     """Only the colon makes it an address."""
     for name in ("lib", "cr", "artifact"):
-        (docs / name).mkdir()
-        (docs / name / "valve.md").write_text("# Valve\n\nOil it.\n", encoding="utf-8")
+        fill(docs / name, {"valve.md": "# Valve\n\nOil it.\n"})
         assert call("npl_section_index", file=name)["data"]["sections"][0]["name"] == f"{name}/valve.md"
 
 

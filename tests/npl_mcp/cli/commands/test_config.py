@@ -5,27 +5,30 @@ from pathlib import Path
 
 import pytest
 
-from npl_mcp.__main__ import main
-from npl_mcp.cli.commands import load, worklog
 from npl_mcp.config.settings import SETTINGS
+from tests.folders import fill
+from tests.programs import Run
 
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "npl.toml").write_text('root = "docs"\n\nweights = [1, 0, 0]\n')
-    (tmp_path / "config" / "npl-mcp").mkdir(parents=True)
-    (tmp_path / "config" / "npl-mcp" / "npl.toml").write_text('token = "sixteen-letters-"\nvia = "direct"\n')
+    files = {
+        "docs/garden.md": "# Garden\n\n## Pruning\n\nPrune apples.\n",
+        "npl.toml": 'root = "docs"\n\nweights = [1, 0, 0]\n',
+        "config/npl-mcp/npl.toml": 'token = "sixteen-letters-"\nvia = "direct"\n',
+    }
+    fill(tmp_path, files)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("NPL_DOMAINS", "npl,chat")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_value_and_its_source_are_shown(work: Path, program: Run) -> None:
     """Flag, variable, project, user or default; a secret is only said to be set."""
-    assert main(["--cache", "memory", "config", "show", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    done = program("npl-mcp", "--cache", "memory", "config", "show", "--json")
+    rows = json.loads(done.out)
+    assert done.code == 0
     assert [row["name"] for row in rows] == list(SETTINGS)
     shown = {row["name"]: (row["value"], row["source"]) for row in rows}
     assert {
@@ -41,9 +44,7 @@ def test_every_value_and_its_source_are_shown(work: Path, capsys: pytest.Capture
     }
 
 
-def test_options_of_the_program_may_stand_behind_a_command(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_of_the_program_may_stand_behind_a_command(work: Path, program: Run) -> None:
     """An option after the command wins over the same option before it."""
     options = ["--write", "--format", "markdown", "--cache", "memory", "--root", "docs"]
     behind = ["--format", "json", "--root", str(work)]
@@ -54,19 +55,20 @@ def test_options_of_the_program_may_stand_behind_a_command(
         ["config", "show", "--json", *options],
         [*options, "config", "show", *behind, "--json"],
     ):
-        assert main(words) == 0
-        rows = json.loads(capsys.readouterr().out)
-        shown.append({row["name"]: row["value"] for row in rows})
+        done = program("npl-mcp", *words)
+        assert done.code == 0
+        shown.append({row["name"]: row["value"] for row in json.loads(done.out)})
     first, *same, last = shown
     assert (first["format"], first["cache"], first["write"]) == ("markdown", "memory", True)
     assert all(output == first for output in same)
     assert last == {**first, "format": "json", "root": [str(work)]}
 
 
-def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_get_a_line_for_each(work: Path, program: Run) -> None:
     """A line has name, source and value in columns."""
-    assert main(["config", "show"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    done = program("npl-mcp", "config", "show")
+    lines = done.out.splitlines()
+    assert done.code == 0
     assert [line.split()[0] for line in lines] == list(SETTINGS)
     assert [part.strip() for part in lines[list(SETTINGS).index("domains")].split("  ") if part.strip()] == [
         "domains",
@@ -76,32 +78,26 @@ def test_people_get_a_line_for_each(work: Path, capsys: pytest.CaptureFixture[st
     assert "word" not in "".join(lines)
 
 
-def test_a_file_that_cannot_be_used_stops_every_command(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_used_stops_every_command(work: Path, program: Run) -> None:
     """The error is printed; only a server prints a warning instead."""
     (work / "npl.toml").write_text('host = "0.0.0.0"\n')
-    assert main(["config", "show"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"npl-mcp: {work}/npl.toml: a project may not set host; remove the line")
+    done = program("npl-mcp", "config", "show")
+    assert done.code == 2
+    assert done.err.startswith(f"npl-mcp: {work}/npl.toml: a project may not set host; remove the line")
 
 
-def test_all_command_lines_read_the_files(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_command_lines_read_the_files(work: Path, monkeypatch: pytest.MonkeyPatch, program: Run) -> None:
     """Sections come from the project's root, worklogs go to the user's data folder."""
     monkeypatch.delenv("NPL_DOMAINS")
-    (work / "docs" / "garden.md").write_text("# Garden\n\n## Pruning\n\nPrune apples.\n")
     (work / "config" / "npl-mcp" / "npl.toml").write_text(f'data-dir = "{work / "data"}"\nvia = "direct"\n')
     for name in ("src", ".git"):
         (work / name).mkdir()
     monkeypatch.chdir(work / "src")
-    assert load.main(["index", "garden.md"]) == 0
-    assert "## Pruning" in capsys.readouterr().out
-    assert worklog.main(["init", "--id", "first"]) == 0
+    done = program("npl-load", "index", "garden.md")
+    assert (done.code, "## Pruning" in done.out) == (0, True)
+    assert program("npl-worklog", "init", "--id", "first").code == 0
     assert [path.name for path in (work / "data").glob("*.db")]
     (work / "npl.toml").write_text('via = "http"\n')
-    capsys.readouterr()
-    for main_of in (lambda: load.main(["index", "garden.md"]), lambda: worklog.main(["current"])):
-        assert main_of() == 2
-        assert f"{work}/npl.toml: a project may not set via" in capsys.readouterr().err
+    for words in (["npl-load", "index", "garden.md"], ["npl-worklog", "current"]):
+        done = program(*words)
+        assert (done.code, f"{work}/npl.toml: a project may not set via" in done.err) == (2, True)

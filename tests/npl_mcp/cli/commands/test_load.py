@@ -6,21 +6,18 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from npl_mcp.cli.commands.load import main
 from tests.conftest import case_text, cases
 from tests.folders import fill
+from tests.programs import Ended, Run
 
-CASES = json.loads((Path(__file__).parents[1] / "cases" / "load.json").read_text(encoding="utf-8"))
-RECORDED = json.loads(
-    (Path(__file__).parents[3] / "cases" / "predecessor" / "load.json").read_text(encoding="utf-8")
-)
+CASES = cases("npl_mcp/cli/load")
+RECORDED = cases("predecessor/load")
 HEAVY = (
     "yaml",
     "numpy",
@@ -32,19 +29,9 @@ HEAVY = (
 )
 
 
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process, in the trees of the case file or in others."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run) -> Run:
+    """Run a command in the trees of the case file or in others."""
 
     def in_trees(
         *words: str,
@@ -56,9 +43,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         monkeypatch.setenv("HOME", str(fill(tmp_path / "home", home)))
         for name, value in (env or {}).items():
             monkeypatch.setenv(name, value)
-        code = main(list(words))
-        shown = capsys.readouterr()
-        return Ended(code, shown.out, shown.err)
+        return program("npl-load", *words)
 
     return in_trees
 
@@ -231,7 +216,7 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "npl_mcp.cli.commands.load", *words]
 
 
-def test_nobody_reads(tmp_path: Path) -> None:
+def test_an_output_without_a_reader(tmp_path: Path) -> None:
     """A pipe closed by its reader ends the command silently, as it ends cat."""
     fill(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
     reader, writer = os.pipe()

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from npl_mcp.cli.commands.load import main
+from tests.folders import fill
+from tests.programs import Run
 
 BEGIN, END = "<!-- npl map -->", "<!-- /npl map -->"
 MAP = """2 documents for npl_load_tailored; in brackets words of headings
@@ -16,22 +17,12 @@ MAP = """2 documents for npl_load_tailored; in brackets words of headings
 """
 BLOCK = f"{BEGIN}\n{MAP}{END}"
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a project with two documents; return code, output and messages."""
-    for name, text in (("bees", "# Hives\n\n## Honey\n"), ("wax", "# Candles\n")):
-        Path("docs").mkdir(exist_ok=True)
-        Path(f"docs/{name}.md").write_text(text, encoding="utf-8")
-
-    def ended(*words: str) -> tuple[int, str, str]:
-        code = main(["map", *words])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return ended
+def run(data: Path, program: Run) -> Run:
+    """Run the command in a project with two documents."""
+    fill(Path("docs"), {"bees.md": "# Hives\n\n## Honey\n", "wax.md": "# Candles\n"})
+    return partial(program, "npl-load", "map")
 
 
 @pytest.mark.parametrize("words", [(), ("docs",), ("docs/",), ("--root", ".")])
@@ -42,8 +33,7 @@ def test_the_map_is_printed(run: Run, words: tuple[str, ...]) -> None:
 
 def test_a_folder_elsewhere_has_a_map(run: Run, tmp_path: Path) -> None:
     """The map has no absolute path and none of this folder."""
-    (tmp_path / "beside").mkdir()
-    (tmp_path / "beside" / "moth.md").write_text("# Silk\n", encoding="utf-8")
+    fill(tmp_path / "beside", {"moth.md": "# Silk\n"})
     code, out, _ = run("../beside")
     assert (code, out.splitlines()[2:]) == (0, ["- ./: moth (Silk)"])
 

@@ -1,24 +1,21 @@
 """The section commands read the user's own files, wherever the shell may read them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from npl_mcp.cli.commands.load import main
 from tests.conftest import cases
 from tests.folders import fill
+from tests.programs import Ended, Run
 
 BUILD = "# Build\n\n## Library mode\n\nBuild a library with one entry.\n\n## App mode\n\nBuild pages.\n"
 MANUAL = "# Manual\n\n## Library mode\n\nThe library of the manual.\n\n## Index cards\n\nOne for each book.\n"
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in a project with another folder next to it; return exit code, output and messages."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run) -> Run:
+    """Run a command in a project with another folder next to it."""
     files = {
         "work/docs/guide/build.md": BUILD,
         "work/a, b.md": "# Comma\n\n## Library shelf\n\nOak.\n",
@@ -31,11 +28,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
 
-    def ended(*words: str, cwd: str = "work") -> tuple[int, str, str]:
+    def ended(*words: str, cwd: str = "work") -> Ended:
         monkeypatch.chdir(tmp_path / cwd)
-        code = main([word.replace("TMP", str(tmp_path)) for word in words])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
+        return program("npl-load", *(word.replace("TMP", str(tmp_path)) for word in words))
 
     return ended
 

@@ -3,14 +3,15 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from npl_mcp.cli.commands.load import main
 from tests.conftest import case_text, cases
+from tests.folders import fill
+from tests.programs import Run
 
 PAGES = cases("npl_mcp/cli/commands/test")
 QUESTIONS = case_text("texts/questions.md")
@@ -19,26 +20,16 @@ UPLOAD, SNAPSHOT, KEYS = (
     "When is a snapshot of the database taken?",
     "How are signing keys rotated?",
 )
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(data: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in a git repository of three pages and a question file; return code, output and
-    messages.
-    """
-    for name, text in {**PAGES, "questions.md": QUESTIONS}.items():
-        Path(name).write_text(text, encoding="utf-8")
+def run(data: Path, program: Run) -> Run:
+    """Run the command in a git repository of three pages and a question file."""
+    fill(Path(), {**PAGES, "questions.md": QUESTIONS})
     git("init", "--quiet")
     git("add", ".")
     git(*COMMIT, "--message", "first")
-
-    def ended(*words: str) -> tuple[int, str, str]:
-        code = main(["test", *words])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return ended
+    return partial(program, "npl-load", "test")
 
 
 COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet")

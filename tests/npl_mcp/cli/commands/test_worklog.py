@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +16,14 @@ import pytest
 
 from npl_mcp import __version__
 from npl_mcp.cli.commands import worklog
-from npl_mcp.cli.commands.worklog import COMMANDS, main
-from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, heard, message
+from npl_mcp.cli.commands.worklog import COMMANDS
+from tests.conftest import cases
+from tests.npl_mcp.cli.stage import HEALTHY, Play, Stage, message, playing
 from tests.npl_mcp.http.http_server import serving
+from tests.programs import Ended, Run, masked
 
-CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
-    "cases"
-]
-RECORDED = json.loads(
-    (Path(__file__).parents[3] / "cases" / "predecessor" / "worklog.json").read_text("utf-8")
-)["cases"]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The end of a command; times are ``<time>``."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-def masked(text: str) -> str:
-    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", "<time>", text)
+CASES = cases("npl_mcp/cli/worklog")["cases"]
+RECORDED = cases("predecessor/worklog")["cases"]
 
 
 @pytest.fixture
@@ -55,12 +36,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(project: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(project: Path, program: Run) -> Run:
+    """Run a command; times are ``<time>``."""
 
     def in_project(*words: str) -> Ended:
-        code = main(list(words))
-        shown = capsys.readouterr()
-        return Ended(code, masked(shown.out), masked(shown.err))
+        done = program("npl-worklog", *words)
+        return Ended(done.code, masked(done.out), masked(done.err))
 
     return in_project
 
@@ -82,18 +63,9 @@ def test_to_the_byte(case: dict[str, Any], run: Run, project: Path) -> None:
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
-def test_what_the_predecessor_printed(
-    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
+def test_what_the_predecessor_printed(case: dict[str, Any], run: Run) -> None:
     for step in case["steps"]:
-        code = main(step["argv"])
-        shown = capsys.readouterr()
-        done = (code, masked(shown.out), masked(shown.err))
-        assert done == (step["exit"], step["stdout"], step["stderr"]), step["argv"]
+        assert run(*step["argv"]) == (step["exit"], step["stdout"], step["stderr"]), step["argv"]
 
 
 def test_a_reader_may_wait_for_an_entry(run: Run, project: Path) -> None:
@@ -205,10 +177,7 @@ def test_a_summary_cannot_forge_an_entry(end: str, run: Run) -> None:
 
 
 def test_what_was_read_before_a_failure_is_printed(
-    data: Path,
-    stage: Callable[[Play], Stage],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    data: Path, stage: Callable[[Play], Stage], monkeypatch: pytest.MonkeyPatch, program: Run
 ) -> None:
     """Printed entries count as read, so none is lost."""
     fields = {"agent_id": "a", "agent_type": "unknown", "action": "did", "summary": "s"}
@@ -217,16 +186,13 @@ def test_what_was_read_before_a_failure_is_printed(
     answers = [message(json.dumps(page).encode()), message(b"oops", b"500 Error")]
 
     def play(line: socket.socket) -> None:
-        heard(line)
-        line.sendall(message(HEALTHY))
-        heard(line)
-        line.sendall(answers.pop(0))
+        playing(message(HEALTHY), answers.pop(0))(line)
 
     monkeypatch.setenv("NPL_MCP_URL", f"http://127.0.0.1:{stage(play).port}")
-    assert main(["read", "--agent", "r", "--json"]) == 76
-    shown = capsys.readouterr()
-    assert [entry["seq"] for entry in json.loads(shown.out)] == [1]
-    assert "check before you retry" in shown.err
+    done = program("npl-worklog", "read", "--agent", "r", "--json")
+    assert done.code == 76
+    assert [entry["seq"] for entry in json.loads(done.out)] == [1]
+    assert "check before you retry" in done.err
 
 
 HEAVY = (

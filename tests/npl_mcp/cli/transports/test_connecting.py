@@ -19,17 +19,17 @@ import pytest
 from npl_index.errors import InvalidRequestError
 from npl_index.library.locks import lock
 from npl_mcp import __version__
-from npl_mcp.cli.commands import load, worklog
 from npl_mcp.cli.terminal.display import exit_code
 from npl_mcp.cli.transports.connecting import InProcess, connect
 from npl_mcp.config.server_state import LOCK, STATE_FILE, process_start
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
+from tests.conftest import Call, cases
+from tests.folders import fill
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
+from tests.programs import Ended, Run, masked
 
-CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_text(encoding="utf-8"))[
-    "cases"
-]
+CASES = cases("npl_mcp/cli/worklog")["cases"]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "worklog.json").read_t
     ],
 )
 def test_tools_in_this_process_reply_as_the_server_does(
-    tool: str, arguments: dict[str, Any], settings: Settings, call: Callable[..., dict[str, Any]]
+    tool: str, arguments: dict[str, Any], settings: Settings, call: Call
 ) -> None:
     """Successes and failures have the same envelope."""
     transport = InProcess(settings)
@@ -137,7 +137,7 @@ STALE: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("transport", [None, "http"])
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("case", STALE)
-def test_whoever_has_the_port_of_a_server_that_is_gone_learns_nothing(
+def test_the_port_of_a_server_that_is_gone_learns_nothing(
     case: str,
     named: bool,
     transport: str | None,
@@ -172,20 +172,13 @@ def test_whoever_has_the_port_of_a_server_that_is_gone_learns_nothing(
 def test_a_server_is_asked_with_token_and_folder(data: Path, stage: Callable[[Play], Stage]) -> None:
     """The state file suffices; absent arguments are left out."""
     requests: list[bytes] = []
-
-    def play(line: socket.socket) -> None:
-        heard(line)
-        line.sendall(message(HEALTHY))
-        requests.append(heard(line))
-        line.sendall(message(DONE))
-
-    play_server(data, url=url(stage(play)))
+    play_server(data, url=url(stage(playing(message(HEALTHY), message(DONE), requests=requests))))
     told: Told = []
     assert call_once(None, told, "worklog_status", session_id=None, x="ü") == {
         "success": True,
         "data": {"n": 1},
     }
-    head, _, body = requests[0].partition(b"\r\n\r\n")
+    head, _, body = requests[1].partition(b"\r\n\r\n")
     assert b"\r\nAuthorization: Bearer own-token" in head
     assert b"\r\nNPL-Cwd: " + os.fsencode(Path.cwd()) in head
     assert json.loads(body).keys() == {"x", "request_id"}
@@ -215,20 +208,13 @@ def test_which_token_is_sent(
 ) -> None:
     """The data folder's server gets its own token, which proves whose it is; others get the given one."""
     requests: list[bytes] = []
-
-    def play(line: socket.socket) -> None:
-        heard(line)
-        line.sendall(message(HEALTHY))
-        requests.append(heard(line))
-        line.sendall(message(DONE))
-
-    theatre = stage(play)
+    theatre = stage(playing(message(HEALTHY), message(DONE), requests=requests))
     play_server(data, url=url(theatre))
     monkeypatch.setenv("NPL_MCP_URL", named.format(url=url(theatre), port=theatre.port))
     if token:
         monkeypatch.setenv("NPL_MCP_TOKEN", token)
     assert call_once("http", [])["success"]
-    match = re.search(rb"Authorization: Bearer (\S+)", requests[0])
+    match = re.search(rb"Authorization: Bearer (\S+)", requests[1])
     assert (match and match[1]) == sent
 
 
@@ -244,7 +230,7 @@ FAILING: dict[str, tuple[list[bytes], str, bool]] = {
         "closed the connection",
         True,
     ),
-    "an answer of nobody": ([message(HEALTHY), message(b"null")], "no reply of a tool", True),
+    "an answer of no tool": ([message(HEALTHY), message(b"null")], "no reply of a tool", True),
     "too much": (
         [message(HEALTHY), b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"],
         "64 MiB",
@@ -340,13 +326,14 @@ def test_a_folder_that_no_header_can_hold(
     ("name", "value"), [("NPL_VIA", "pigeon"), ("NPL_MCP_URL", "example.org"), ("NPL_MCP_URL", "http://x:y")]
 )
 def test_variables_that_cannot_be_used(
-    name: str, value: str, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, value: str, data: Path, monkeypatch: pytest.MonkeyPatch, program: Run
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(InvalidRequestError, match=f"{name}='{value}'"):
         connect(Namespace(via=None), print)
-    assert (load.main(["init"]), worklog.main(["current"])) == (2, 2)
-    assert capsys.readouterr().err.count(f"{name}='{value}'") == 2
+    for words in (["npl-load", "init"], ["npl-worklog", "current"]):
+        done = program(*words)
+        assert (done.code, f"{name}='{value}'" in done.err) == (2, True)
 
 
 def test_the_environment_says_how(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,38 +357,32 @@ def test_where_data_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings.from_env().data_folder == Path("/given")
 
 
-def masked(text: str) -> str:
-    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", "<time>", text)
+@pytest.fixture
+def served_here(served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server of the working folder's data runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.usefixtures("served_here")
 def test_a_server_gives_the_same_bytes(
-    case: dict[str, Any],
-    served: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    case: dict[str, Any], program: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
     monkeypatch.setenv("NPL_VIA", "http")
     for step in case["steps"]:
-        code = worklog.main(step["argv"])
-        shown = capsys.readouterr()
-        assert (code, masked(shown.out)) == (step["exit"], step["stdout"]), step["argv"]
-        assert step["stderr"] in (None, masked(shown.err)), step["argv"]
+        done = program("npl-worklog", *step["argv"])
+        assert (done.code, masked(done.out)) == (step["exit"], step["stdout"]), step["argv"]
+        assert step["stderr"] in (None, masked(done.err)), step["argv"]
 
 
-def test_what_is_no_text_is_refused_and_not_changed(
-    served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("served_here")
+def test_what_is_no_text_is_refused_and_not_changed(program: Run) -> None:
     """Bytes of a command line that are not UTF-8 are refused."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
     for via in ("direct", "http"):
         words = ["log", "--agent", "a", "--action", "did", "--summary", "a\udcff", "--via", via]
-        assert (worklog.main(words), capsys.readouterr().out) == (2, "")
+        assert program("npl-worklog", *words)[:2] == (2, "")
 
 
 @pytest.mark.parametrize(
@@ -417,24 +398,17 @@ def test_what_is_no_text_is_refused_and_not_changed(
     ],
     ids=" ".join,
 )
+@pytest.mark.usefixtures("served_here")
 def test_files_of_this_folder_over_http(
-    words: list[str],
-    served: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run
 ) -> None:
     """The server sees the caller's folder, so output and messages are the same."""
-    (tmp_path / ".npl" / "npl").mkdir(parents=True)
-    (tmp_path / ".npl" / "npl" / "mine.md").write_text("# Mine\n\n## Part\n\nText.\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(served))
+    fill(tmp_path / ".npl" / "npl", {"mine.md": "# Mine\n\n## Part\n\nText.\n"})
     ended = []
     for via in ("direct", "http"):
         monkeypatch.setenv("NPL_VIA", via)
-        code = load.main(words)
-        shown = capsys.readouterr()
-        ended.append((code, shown.out, re.sub(r"\([a-z0-9_~]+\)", "(counter)", shown.err)))
+        code, out, err = program("npl-load", *words)
+        ended.append(Ended(code, out, re.sub(r"\([a-z0-9_~]+\)", "(counter)", err)))
     assert ended[0] == ended[1]
 
 

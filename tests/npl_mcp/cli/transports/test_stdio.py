@@ -7,18 +7,17 @@ from typing import Any
 import pytest
 
 from npl_mcp import __version__
-from npl_mcp.cli.commands import worklog
 from npl_mcp.cli.transports import stdio
 from npl_mcp.cli.transports.base import TransportError
 from npl_mcp.cli.transports.connecting import InProcess
 from npl_mcp.cli.transports.stdio import StdioTransport
 from npl_mcp.config.settings import Settings
+from tests.programs import Run
 
 
-def test_over_standard_streams(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_standard_streams(data: Path, program: Run) -> None:
     """A command starts a server, calls its tool and ends it."""
-    assert worklog.main(["init", "--id", "n", "--via", "stdio"]) == 0
-    assert capsys.readouterr().out == "n\n"
+    assert program("npl-worklog", "init", "--id", "n", "--via", "stdio")[:2] == (0, "n\n")
     assert InProcess(Settings.from_env()).call("worklog_status", {})["data"]["session_id"] == "n"
 
 
