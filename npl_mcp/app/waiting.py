@@ -221,15 +221,15 @@ async def when_new(
         with begin() as tx:
             return read(tx)
     with user.database.read() as tx:
-        about = topic(tx)
+        subject = topic(tx)
     until = time.monotonic() + seconds
     while True:
         # The position is taken before reading: an entry that arrives in between wakes the call at once.
-        seen = user.news.position(about)
+        seen = user.news.position(subject)
         with begin() as tx:
             entries = read(tx)
             left = due(tx) if empty(entries) else None
-        again = until if left is None else min(until, time.monotonic() + left)
-        if not empty(entries) or not (await Awaited(user.news.expect(about, seen), again) or again < until):
+        wake = until if left is None else min(until, time.monotonic() + left)
+        if not empty(entries) or not (await Awaited(user.news.expect(subject, seen), wake) or wake < until):
             return entries
         before()

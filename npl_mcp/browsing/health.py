@@ -147,8 +147,8 @@ async def _examined(app: App, ref: DocumentRef) -> Health:
     if not own:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     with _lock:
-        kept = _begun.setdefault(gathered.collection, LRUCache(_MAX_BEGUN))
-        progress = kept.setdefault((ref, app.permissions), _Progress())
+        of_collection = _begun.setdefault(gathered.collection, LRUCache(_MAX_BEGUN))
+        progress = of_collection.setdefault((ref, app.permissions), _Progress())
     with progress.lock:
         _Checks(app, relations, progress, own).advance(time.monotonic() + SECONDS)
     return Health(progress.defects, len(own), len(relations.documents) - progress.done)

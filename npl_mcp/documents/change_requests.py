@@ -47,13 +47,13 @@ class ChangeRequests:
     def __init__(self, projects: Projects) -> None:
         self.projects = projects
 
-    def get(self, project: str | None, key: str, mode: str) -> answers.ChangeRequest:
+    def get(self, code: str | None, key: str, mode: str) -> answers.ChangeRequest:
         """Return a change request.
 
         :param mode: one of :data:`Mode`.
         """
-        place, ticket, data = self._load_request(project, key)
-        digest, path = digest_of(data), _answer_path(place, ticket.name)
+        project, ticket, data = self._load_request(code, key)
+        digest, path = digest_of(data), _answer_path(project, ticket.name)
         if mode == "metadata":
             names = ("phaseEpic", "dateCreated", "lastModified")
             return answers.ChangeRequest.of(ticket, names, digest=digest, path=path)
@@ -62,18 +62,18 @@ class ChangeRequests:
         body = with_line_feeds(form.divide(data)[1].decode("utf-8"))
         return answers.ChangeRequest.of(ticket, digest=digest, path=path, content=body.strip("\n"))
 
-    def sections(self, project: str | None, key: str) -> answers.ChangeSections:
+    def sections(self, code: str | None, key: str) -> answers.ChangeSections:
         """List the sections of a change request."""
-        _, ticket, data = self._load_request(project, key)
+        _, ticket, data = self._load_request(code, key)
         outline = Outline(editor.read_sections(data, ticket.key))
         rows = tuple(
             answers.SectionRow(outline.shown(at), len(outline.content(at))) for at in outline.addresses
         )
         return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
 
-    def section(self, project: str | None, key: str, path: str) -> answers.ChangeSections:
+    def section(self, code: str | None, key: str, path: str) -> answers.ChangeSections:
         """Return the content of a section."""
-        _, ticket, data = self._load_request(project, key)
+        _, ticket, data = self._load_request(code, key)
         outline = Outline(editor.read_sections(data, ticket.key))
         index = outline.find(path, ticket.key)
         digest = digest_of(editor.bytes_of(outline.tree, index, data))
@@ -81,7 +81,7 @@ class ChangeRequests:
         return answers.ChangeSections(ticket.key, section=address, content=text, digest=digest)
 
     def edit_section(
-        self, project: str | None, key: str, path: str, how: str, content: str, expect: str | None = None
+        self, code: str | None, key: str, path: str, how: str, content: str, expect: str | None = None
     ) -> answers.ChangeSections:
         """Change a section.
 
@@ -91,7 +91,7 @@ class ChangeRequests:
         text = checks.text(content, "content", editor.MAX_SECTION_TEXT)
         checks.choice(how, "operation", get_args(UpdateMode))
         digest = editor.given_digest(expect)
-        place, ticket = self.find(project, key)
+        project, ticket = self.find(code, key)
         edit = editor.SectionEdit(
             ticket.key,
             lambda data: editor.read_sections(data, ticket.key),
@@ -108,7 +108,7 @@ class ChangeRequests:
             (front, body), now = form.divide(new), {"lastModified": form.now()}
             return with_values(front, now, add=False, bare=form.DATES).encode() + body
 
-        self._change(place, ticket, edited)
+        self._change(project, ticket, edited)
         return answers.ChangeSections(
             ticket.key,
             section=Outline(edit.after).addresses[edit.index],
@@ -118,21 +118,21 @@ class ChangeRequests:
             digest=digest_of(edit.written),
         )
 
-    def create(self, project: str | None, kind: str, data: Mapping[str, object]) -> answers.WrittenRequest:
+    def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> answers.WrittenRequest:
         """Create a change request.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
         :param data: input for :meth:`Draft.parse`.
         """
         draft = Draft.parse(kind, data)
-        place = self.projects.find(project)
-        _check_visible(place.folder)
-        with place.folder.locked("the change request", make=True) as folder:
-            number = next_number(place, folder, self._listing(place))
-            key = form.ChangeKey(place.code, number).of(place.code)
+        project = self.projects.find(code)
+        _check_visible(project.folder)
+        with project.folder.locked("the change request", make=True) as folder:
+            number = next_number(project, folder, self._listing(project))
+            key = form.ChangeKey(project.code, number).of(project.code)
             name = f"{key}-{form.slug(draft.title, kind)}{form.SUFFIX}"
             # Stored first: if the process is killed now, a number is skipped, but none is used twice.
-            keep_number(place, number)
+            keep_number(project, number)
             if not folder.create(name, draft.text(key).encode()):
                 raise errors.AlreadyExistsError(f"{name!r} already exists", hint="try again")
         return answers.WrittenRequest(
@@ -141,25 +141,25 @@ class ChangeRequests:
             form.DEFAULTS["status"],
             type=kind,
             priority=draft.values["priority"],
-            path=_answer_path(place, name),
+            path=_answer_path(project, name),
             dateCreated=draft.made,
             sections=draft.headings(),
         )
 
     def update_status(
-        self, project: str | None, key: str, status: str, expect: str | None = None
+        self, code: str | None, key: str, status: str, expect: str | None = None
     ) -> answers.WrittenRequest:
         """Set the status; every order of statuses is allowed.
 
         :param expect: digest of the file; only this state is changed.
         """
         checks.choice(status, "status", form.STATUSES)
-        before, digest = self._set(project, key, {"status": status}, expect)
+        before, digest = self._set(code, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
         return answers.WrittenRequest(before.key, before.title, status, change, digest=digest)
 
     def update_attributes(
-        self, project: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
+        self, code: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
     ) -> answers.WrittenRequest:
         """Set attributes; an empty text clears an attribute, ``None`` leaves it unchanged.
 
@@ -170,16 +170,16 @@ class ChangeRequests:
             for name, value in attributes.items()
             if value is not None
         }
-        before, digest = self._set(project, key, changes, expect)
+        before, digest = self._set(code, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
         names = before.key, before.title, before.status
         return answers.WrittenRequest(*names, updated=updated, digest=digest)
 
     def _set(
-        self, project: str | None, key: str, changes: Mapping[str, str], expect: str | None
+        self, code: str | None, key: str, changes: Mapping[str, str], expect: str | None
     ) -> tuple[Ticket, str]:
         """Set fields of the front matter; return the former change request and its new digest."""
-        place, ticket = self.find(project, key)
+        project, ticket = self.find(code, key)
         digest = editor.given_digest(expect)
 
         def edited(before: Ticket, data: bytes) -> bytes:
@@ -192,46 +192,46 @@ class ChangeRequests:
             }
             return with_values(front, wanted, bare=form.DATES).encode() + body
 
-        before, new = self._change(place, ticket, edited)
+        before, new = self._change(project, ticket, edited)
         return before, digest_of(new)
 
-    def delete(self, project: str | None, key: str, expect: str | None = None) -> answers.WrittenRequest:
+    def delete(self, code: str | None, key: str, expect: str | None = None) -> answers.WrittenRequest:
         """Remove a change request's file.
 
         :param expect: digest of the file; only this state is removed.
         """
-        place, ticket = self.find(project, key)
+        project, ticket = self.find(code, key)
         digest = editor.given_digest(expect)
 
         def edited(_: Ticket, data: bytes) -> None:
             editor.check_state(ticket.key, digest, data)
-            keep_number(place, max(known.number for known in (ticket, *self.tickets(place))))
+            keep_number(project, max(known.number for known in (ticket, *self.tickets(project))))
 
-        before, _ = self._change(place, ticket, edited)
-        path = _answer_path(place, before.name)
+        before, _ = self._change(project, ticket, edited)
+        path = _answer_path(project, before.name)
         return answers.WrittenRequest(before.key, before.title, before.status, type=before.type, path=path)
 
     def list(
-        self, project: str | None, filters: Mapping[str, object] | None, part: Slice
+        self, code: str | None, filters: Mapping[str, object] | None, part: Slice
     ) -> Page[answers.ChangeRow]:
         """List a project's change requests, highest number first."""
-        place = self.projects.find(project)
-        files = self._listing(place)
+        project = self.projects.find(code)
+        files = self._listing(project)
         same = Counter(ticket.number for ticket in files.tickets)
         chosen = matching(files.tickets, filters or {})
-        rows = [_list_row(place, ticket, same[ticket.number]) for ticket in chosen]
+        rows = [_list_row(project, ticket, same[ticket.number]) for ticket in chosen]
         # Unreadable files pass no filter.
         for name, problem in () if filters else files.unreadable.items():
-            title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(place, name)
+            title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(project, name)
             known = (form.key_in(title), title, _UNREADABLE, "", "")
             rows.append(answers.ChangeRow(*known, path=path, problem=problem))
         return part.cut(rows)
 
-    def suggest(self, project: str | None, key: str) -> answers.Suggestions:
+    def suggest(self, code: str | None, key: str) -> answers.Suggestions:
         """Return suggestions for a change request."""
-        place, ticket, data = self._load_request(project, key)
+        project, ticket, data = self._load_request(code, key)
         body = form.divide(data)[1].decode("utf-8")
-        return answers.Suggestions(ticket.key, ticket.title, suggestions(ticket, body, place.code))
+        return answers.Suggestions(ticket.key, ticket.title, suggestions(ticket, body, project.code))
 
     def list_projects(self) -> tuple[answers.ProjectInfo, ...]:
         """List the projects, that of the working directory first."""
@@ -254,7 +254,7 @@ class ChangeRequests:
         own = tuple(ticket for ticket in every.tickets if ticket.code == project.code)
         return every._replace(tickets=own)
 
-    def find(self, project: str | None, key: str, parameter: str = "key") -> tuple[Project, Ticket]:
+    def find(self, code: str | None, key: str, parameter: str = "key") -> tuple[Project, Ticket]:
         """Find a change request by the code in its front matter; its file's name does not count.
 
         :param parameter: name of the tool's parameter, for messages.
@@ -263,36 +263,36 @@ class ChangeRequests:
         :raises UnreadableDocumentError: its file cannot be read.
         """
         wanted = form.ChangeKey.parse(key, parameter)
-        place = self.projects.find(project, wanted)
-        code, number = wanted.code or place.code, wanted.number
+        project = self.projects.find(code, wanted)
+        code, number = wanted.code or project.code, wanted.number
         key = wanted.of(code)
-        files = self._listing(place)
+        files = self._listing(project)
         matches = [ticket for ticket in files.tickets if (ticket.code, ticket.number) == (code, number)]
         if len(matches) > 1:
             raise doubled(matches)
         if matches:
-            return place, matches[0]
+            return project, matches[0]
         for name, problem in files.unreadable.items():
             if re.match(rf"{code}-0*{number}(?![0-9])", name, re.IGNORECASE):
                 raise UnreadableDocumentError(f"{key}: {printable(name)} cannot be read: {problem}")
         hint = "list_crs lists the keys"
-        raise errors.ChangeNotFoundError(f"CR '{key}' not found in project '{place.code}'", hint=hint)
+        raise errors.ChangeNotFoundError(f"CR '{key}' not found in project '{project.code}'", hint=hint)
 
-    def _load_request(self, project: str | None, key: str) -> tuple[Project, Ticket, bytes]:
+    def _load_request(self, code: str | None, key: str) -> tuple[Project, Ticket, bytes]:
         """Find and read a change request."""
-        place, ticket = self.find(project, key)
-        read = read_document(place.folder.file(ticket.name), place.folder.max_bytes)
-        return place, _same(ticket, read.data), read.data
+        project, ticket = self.find(code, key)
+        read = read_document(project.folder.file(ticket.name), project.folder.max_bytes)
+        return project, _same(ticket, read.data), read.data
 
     def _change(
-        self, place: Project, ticket: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
+        self, project: Project, ticket: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
     ) -> tuple[Ticket, bytes]:
         """Change a file; repeat the edit if another program wrote to it in between.
 
         :param edit: returns the new content, or ``None`` to remove the file.
         :returns: the former change request and the new content.
         """
-        _check_visible(place.folder)
+        _check_visible(project.folder)
         before = ticket
 
         def checked(data: bytes) -> bytes | None:
@@ -303,7 +303,7 @@ class ChangeRequests:
                 raise errors.TooLargeError(f"the front matter of {ticket.key} would be too long")
             return new
 
-        new = place.folder.change(ticket.name, ticket.key, checked)
+        new = project.folder.change(ticket.name, ticket.key, checked)
         return before, new
 
 
@@ -325,12 +325,12 @@ def _check_visible(folder: SharedFolder) -> None:
         raise errors.NotAllowedError("change requests in a hidden folder cannot be changed", hint=hint)
 
 
-def _list_row(place: Project, ticket: Ticket, same: int) -> answers.ChangeRow:
+def _list_row(project: Project, ticket: Ticket, same: int) -> answers.ChangeRow:
     """Return the row of a list.
 
     :param same: number of files with its key.
     """
-    path = _answer_path(place, ticket.name) if same > 1 else None
+    path = _answer_path(project, ticket.name) if same > 1 else None
     problem = f"{same} files have this code" if same > 1 else None
     phase, assignee = (ticket.text(name) or None for name in ("phaseEpic", "assignee"))
     known = (ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority)

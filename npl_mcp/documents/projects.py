@@ -237,10 +237,10 @@ class Projects:
             self._kept.pop(folder, None)
             return None
         state = Fingerprint.of(folder, status)
-        kept = self._kept.get(folder)
-        if kept is None or kept[0] != state:
-            kept = self._kept[folder] = (state, read_config(folder))
-        project = kept[1]
+        entry = self._kept.get(folder)
+        if entry is None or entry[0] != state:
+            entry = self._kept[folder] = (state, read_config(folder))
+        project = entry[1]
         if strict and isinstance(project, str):
             raise ProjectNotFoundError("the project of the working directory cannot be used", hint=project)
         return None if isinstance(project, str) else project

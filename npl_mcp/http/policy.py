@@ -224,8 +224,8 @@ def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
     if headers.get(b"sec-fetch-site") == b"cross-site" and not signed_in(headers):
         # The browser sends the cookie only if our own page asks.
         return replace(NO_TOKEN, headers={**NO_TOKEN.headers, "refresh": "0"})
-    place = f"{SIGN_IN}?{urlencode({'next': asked(scope)})}"
-    return replace(NO_TOKEN, status=303, headers={"location": place})
+    address = f"{SIGN_IN}?{urlencode({'next': asked(scope)})}"
+    return replace(NO_TOKEN, status=303, headers={"location": address})
 
 
 def asked(scope: Scope) -> str:

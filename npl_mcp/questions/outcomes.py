@@ -167,10 +167,10 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
     documents = await app.gathered(ref, request.selectors)
     with documents.collection.reading():
         finding = find(request, documents, app.settings.weights)
-        made = answer(request, finding, form, Companions())
+        written = answer(request, finding, form, Companions())
         selected, wrong = _right(documents, question)
         right = selected_lines(documents, selected)
-        shown = [part for unit in made.packed.kept for part in unit.parts]
+        shown = [part for unit in written.packed.kept for part in unit.parts]
         ranked = [(hit.document, hit.section) for hit in finding.ranking.hits]
         rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
         if question.answers:
@@ -182,7 +182,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
             question=question,
             passed=answers and not wrong,
             rank=rank,
-            tokens=documents.counter.count(made.text),
+            tokens=documents.counter.count(written.text),
             verdict=finding.verdict.state,
             absent=finding.verdict.absent,
             above=tuple(documents.selector(place, own=True, by_path=True) for place in dict.fromkeys(above)),
@@ -191,7 +191,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
         if ref == DocumentRef():
             with app.state.lock:
                 app.state.outcomes[_key(app, question, documents.collection.state)] = outcome
-        texts = map(made.documents.part_text, (part for part in shown if part.place in right))
+        texts = map(written.documents.part_text, (part for part in shown if part.place in right))
         return Asked(outcome, "\n\n".join(texts), "\n\n".join(map(documents.text, right)))
 
 

@@ -60,8 +60,8 @@ async def _shorten(ctx: Any, call_next: Any) -> Any:
         return await call_next(ctx)
     except MCPError as raised:
         text, data = raised.error.message, raised.error.data
-        kept = data if len(text) + len(str(data)) <= MAX_REFUSAL else None
-        raise MCPError(raised.error.code, shortened(text, MAX_REFUSAL), kept) from None
+        short_data = data if len(text) + len(str(data)) <= MAX_REFUSAL else None
+        raise MCPError(raised.error.code, shortened(text, MAX_REFUSAL), short_data) from None
 
 
 class Sessions(StreamableHTTPSessionManager):

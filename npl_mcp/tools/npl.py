@@ -294,14 +294,14 @@ async def npl_load_tailored(
         documents = await app.gathered(ref, request.selectors, request.exclude)
         documents = replace(documents, changed=report_changes(app, request.token_budget))
         wanted = replace(request, exclude=app.possible(request.exclude, documents))
-        made = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
+        written = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
         if app.read_sections is not None:
-            read = sections_of(documents.locations, made.documents, made.packed.kept)
+            read = sections_of(documents.locations, written.documents, written.packed.kept)
             app.when_delivered(partial(app.read_sections.remember, read))
-        return made
+        return written
 
-    made = await app.unchanging(answer)
-    return made.value if format == "text" else made
+    written = await app.unchanging(answer)
+    return written.value if format == "text" else written
 
 
 @waits

@@ -163,8 +163,8 @@ class _Outlined:
             self._depth = 0 if every and request.depth is None else request.depth
         collection = gathered.collection
         summaries = enumerate(collection.summaries(self._conditions, self.counter, gathered.clock))
-        kept = collection.meeting(request.conditions.fields).tolist()
-        self.summaries = {number: summary for number, summary in summaries if kept[number]}
+        meets = collection.meeting(request.conditions.fields).tolist()
+        self.summaries = {number: summary for number, summary in summaries if meets[number]}
         self.shown = [number for number, summary in self.summaries.items() if summary.matching or every]
         self.document = self._node(0) if self.summaries and not gathered.several else None
 

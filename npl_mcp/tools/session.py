@@ -90,8 +90,8 @@ def session_create(
     :returns: a new session.
     :raises AlreadyExistsError: the id is taken.
     """
-    made = app.database.writing(session.create, session_id, title)
-    return filled(SessionCreated, made, session_id=made.id, web_url=_web_url(app, made.id))
+    created = app.database.writing(session.create, session_id, title)
+    return filled(SessionCreated, created, session_id=created.id, web_url=_web_url(app, created.id))
 
 
 def session_get(app: App, session_id: Name) -> SessionView:
@@ -101,12 +101,12 @@ def session_get(app: App, session_id: Name) -> SessionView:
     :raises SessionNotFoundError: there is no such session.
     """
     with app.database.read() as tx:
-        about = session.get(tx, session_id)
-        rooms, artifacts = rooms_of(tx, about.id, SHOWN), artifacts_of(tx, about.id, SHOWN)
-        reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=about.id).items
-        log = called(tx, app.project, about.id)
-    documents = documents_named(app, f"{about.title}\n{log and log.task}")
-    return SessionView(about, rooms, artifacts, reviews, log, _web_url(app, about.id), documents)
+        details = session.get(tx, session_id)
+        rooms, artifacts = rooms_of(tx, details.id, SHOWN), artifacts_of(tx, details.id, SHOWN)
+        reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=details.id).items
+        log = called(tx, app.project, details.id)
+    documents = documents_named(app, f"{details.title}\n{log and log.task}")
+    return SessionView(details, rooms, artifacts, reviews, log, _web_url(app, details.id), documents)
 
 
 def session_list(

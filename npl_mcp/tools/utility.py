@@ -255,9 +255,9 @@ def _tree_lines(names: Sequence[str]) -> Iterator[str]:
     """Yield a line for each folder and file, without recursion: folders may nest deeper than calls can."""
     tree: dict[str, Any] = {}
     for name in names:
-        place = tree
+        folder = tree
         for segment in name.split("/"):
-            place = place.setdefault(segment, {})
+            folder = folder.setdefault(segment, {})
     waiting = _branches("", tree)
     while waiting:
         line, below, children = waiting.pop()

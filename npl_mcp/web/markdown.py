@@ -93,16 +93,16 @@ def _cut(text: str) -> str:
 @cache
 def _writer() -> MarkdownIt:
     """Return the parser and renderer: CommonMark with GitHub's tables and strikethrough."""
-    made = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
-    made.validateLink = is_safe  # type: ignore[method-assign]
-    made.core.ruler.at("inline", _read_lines)
-    made.core.ruler.push("guard", _guard)
-    made.add_render_rule("fence", _code)
-    made.add_render_rule("code_block", _code)
-    made.add_render_rule("table_open", lambda *_: f"{_TABLE}<table>\n")
-    made.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
-    made.render("", {"link": as_written, "level": 2})  # compiles the rules, which is not thread-safe
-    return made
+    writer = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
+    writer.validateLink = is_safe  # type: ignore[method-assign]
+    writer.core.ruler.at("inline", _read_lines)
+    writer.core.ruler.push("guard", _guard)
+    writer.add_render_rule("fence", _code)
+    writer.add_render_rule("code_block", _code)
+    writer.add_render_rule("table_open", lambda *_: f"{_TABLE}<table>\n")
+    writer.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    writer.render("", {"link": as_written, "level": 2})  # compiles the rules, which is not thread-safe
+    return writer
 
 
 _TABLE = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'

@@ -92,7 +92,7 @@ def marked(text: str, terms: Collection[str]) -> Markup:
 @cache
 def environment() -> Environment:
     """Return the template environment, which escapes every text."""
-    made = Environment(
+    result = Environment(
         loader=PackageLoader("npl_mcp.web"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -100,7 +100,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters.update(
+    result.filters.update(
         markdown=markdown,
         message=message,
         time=_time,
@@ -114,8 +114,8 @@ def environment() -> Environment:
         # A text for the field of a form, which sends it back: no character is replaced by a sign.
         exact=lambda text: Markup(escape(text)),
     )
-    made.globals.update(form_token=_form_fields, address=address)
-    return made
+    result.globals.update(form_token=_form_fields, address=address)
+    return result
 
 
 def render(template: str, **values: Any) -> str:
@@ -132,5 +132,5 @@ def fragments(template: str, macro: str, each: Sequence[Sequence[Any]]) -> list[
     :param template: the name of the template.
     :param each: the arguments for each part.
     """
-    made = getattr(environment().get_template(template).module, macro)
-    return [sendable(str(made(*values))) for values in each]
+    render_part = getattr(environment().get_template(template).module, macro)
+    return [sendable(str(render_part(*values))) for values in each]

@@ -127,11 +127,11 @@ def _location(stores: Stores) -> tuple[Path, str]:
 )
 def _export(given: argparse.Namespace, settings: Settings) -> CommandResult:
     """Write a session's worklog to files."""
-    place = str(settings.worklog_project)
+    project = str(settings.worklog_project)
     if given.session_id is not None:
         checks.line(given.session_id, "session_id")
     with stores_of(settings) as stores, stores.database.read() as tx:
-        return CommandResult(f"written to {files.export(tx, place, given.session_id, given.folder)}")
+        return CommandResult(f"written to {files.export(tx, project, given.session_id, given.folder)}")
 
 
 @COMMANDS.add("worklog import")

@@ -136,11 +136,11 @@ class PostgresEngine(engine.Engine):
     def __init__(self, address: str) -> None:
         self._address = address
         try:
-            place = urlsplit(address.encode().decode())  # UTF-8 only
+            parts = urlsplit(address.encode().decode())  # UTF-8 only
         except ValueError:
             raise _unreadable() from None
         # Without user and password.
-        where = f"{place.netloc.rpartition('@')[2]} {place.path} {place.query}"
+        where = f"{parts.netloc.rpartition('@')[2]} {parts.path} {parts.query}"
         self.name = blake2b(where.encode(), digest_size=6).hexdigest()
 
     def driver(self) -> Any:

@@ -135,9 +135,9 @@ def shortened(text: str, limit: int = MAX_ERROR_BYTES - 100) -> str:
     """
     if len(text) * _MAX_ESCAPE <= limit or (len(text) <= limit and _json_size(text) <= limit):
         return text
-    kept = min(len(text), limit)
-    while (size := _json_size(short := f"{text[: kept * 3 // 4]} … {text[-(kept // 4) :]}")) > limit:
-        kept = kept * limit // size - 1
+    length = min(len(text), limit)
+    while (size := _json_size(short := f"{text[: length * 3 // 4]} … {text[-(length // 4) :]}")) > limit:
+        length = length * limit // size - 1
     return short
 
 
@@ -176,5 +176,5 @@ def _describe(
     example = f", e.g. {name}={json.dumps(examples[name], ensure_ascii=False)}" if name in examples else ""
     if kind in _MISSING:
         return f"{name} is required{example}"
-    place = f"{name}[{']['.join(inside)}]" if inside else name
-    return f"{place}: {message[:1].lower() + message[1:]}{example}"
+    argument = f"{name}[{']['.join(inside)}]" if inside else name
+    return f"{argument}: {message[:1].lower() + message[1:]}{example}"

@@ -35,15 +35,15 @@ async def artifact(visit: Visit) -> Data:
 async def review(visit: Visit) -> Data:
     """Return a review with its revision."""
     number = visit.path("review")
-    about = await visit.call("review_get", review_id=number, limit=1)
-    shown = await _revision(visit, about["artifact_id"], about["revision_num"], number)
+    details = await visit.call("review_get", review_id=number, limit=1)
+    revision = await _revision(visit, details["artifact_id"], details["revision_num"], number)
     # Each comment appears once, at its place.
-    return {**shown, "review": {name: about[name] for name in about.keys() - {"items"}}}
+    return {**revision, "review": {name: details[name] for name in details.keys() - {"items"}}}
 
 
 async def _revision(visit: Visit, artifact_id: int, number: int | None, review_id: int | None = None) -> Data:
     """Return a revision with the comments of all its reviews, or of one."""
-    about = await visit.call(
+    revision = await visit.call(
         "artifact_look",
         artifact_id=artifact_id,
         revision=number,
@@ -51,15 +51,15 @@ async def _revision(visit: Visit, artifact_id: int, number: int | None, review_i
         limit=LINES,
         text=LIMIT + 1,
     )
-    lines, text, total = about.pop("lines", None), about.pop("text", ""), about.pop("total")
-    comments = await _comments(visit, artifact_id, about["revision_id"], review_id)
+    lines, text, total = revision.pop("lines", None), revision.pop("text", ""), revision.pop("total")
+    comments = await _comments(visit, artifact_id, revision["revision_id"], review_id)
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
-    is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
+    is_markdown = lines is not None and revision["filename"].lower().endswith((".md", ".markdown"))
     offset = visit.number("offset") or 0
     # Comments stand at the lines of the source.
     first = "source" if review_id or visit.text("line") or comments or offset else "rendered"
     return {
-        "about": about,
+        "about": revision,
         "markdown": is_markdown,
         "view": "rendered" if is_markdown and visit.text("view", first) == "rendered" else "source",
         "is_text": lines is not None,
@@ -163,27 +163,27 @@ async def file(visit: Visit) -> Response:
     Agents stored the file: the headers prevent a browser from running it, and the content alone decides the
     media type.
     """
-    got = await visit.call(
+    revision = await visit.call(
         "artifact_get", artifact_id=visit.path("artifact"), revision=visit.path("revision"), text=False
     )
-    content, filename = base64.b64decode(got["file_content"]), got["filename"]
+    content, filename = base64.b64decode(revision["file_content"]), revision["filename"]
     kind = picture_type(content)
     use = "inline" if kind else "attachment"
-    named = f"{use}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
-    headers = {**_CONFINED, "Content-Disposition": named}
+    disposition = f"{use}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
+    headers = {**_CONFINED, "Content-Disposition": disposition}
     return Response(content, 200, headers, kind or "application/octet-stream")
 
 
 async def _own_review(visit: Visit) -> int:
     """Return the visitor's open review of a revision; the first comment or a verdict opens one."""
     artifact_id, number = visit.path("artifact"), visit.path("revision")
-    about = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
+    revision = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
     own = {"artifact_id": artifact_id, "reviewer_persona": visit.who}
-    begun = await visit.call("review_list", **own, status="in_progress", limit=SHOWN)
-    for review in begun["items"]:
-        if review["revision_id"] == about["revision_id"]:
+    reviews = await visit.call("review_list", **own, status="in_progress", limit=SHOWN)
+    for review in reviews["items"]:
+        if review["revision_id"] == revision["revision_id"]:
             return int(review["id"])
-    return int((await visit.call("review_create", **own, revision_id=about["revision_id"]))["review_id"])
+    return int((await visit.call("review_create", **own, revision_id=revision["revision_id"]))["review_id"])
 
 
 def _next(visit: Visit) -> str:
@@ -194,7 +194,7 @@ def _next(visit: Visit) -> str:
 
 async def comment(visit: Visit) -> str:
     """Write a comment into the visitor's open review of a revision."""
-    made = await visit.call(
+    written = await visit.call(
         "review_add_comment",
         review_id=await _own_review(visit),
         location=visit.form.get("location", ""),
@@ -202,7 +202,7 @@ async def comment(visit: Visit) -> str:
         persona=visit.who,
         reply_to=visit.form.get("reply_to") or None,
     )
-    return f"{_next(visit)}#comment-{made['comment_id']}"
+    return f"{_next(visit)}#comment-{written['comment_id']}"
 
 
 async def finish(visit: Visit) -> str:

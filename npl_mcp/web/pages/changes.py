@@ -110,10 +110,10 @@ async def create(visit: Visit) -> str:
     """Create a change request."""
     form = visit.form
     data = {name: form[name] for name in ("title", "priority", "assignee", "phaseEpic") if form.get(name)}
-    made = await visit.call(
+    created = await visit.call(
         "create_cr", type=form.get("type", ""), data=data, project=form.get("project") or None
     )
-    return address(f"/changes/{made['key']}")
+    return address(f"/changes/{created['key']}")
 
 
 async def change(visit: Visit) -> Data:

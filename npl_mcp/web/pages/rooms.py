@@ -27,17 +27,17 @@ _CHANGING = ("emoji_reaction", "todo_update")
 async def room(visit: Visit) -> Data:
     """Return a room with its latest events, or with those around, before or after an event."""
     number = visit.path("room")
-    about = await visit.call("chat_room", room_id=number)
-    shown = visit.text("todos", "open")
+    details = await visit.call("chat_room", room_id=number)
+    chosen = visit.text("todos", "open")
     reply = visit.number("reply")
-    todos = await visit.call("chat_list_todos", room_id=number, filter=shown, limit=_TODOS)
+    todos = await visit.call("chat_list_todos", room_id=number, filter=chosen, limit=_TODOS)
     events = await _events(visit, number)
     return {
-        "room": about,
-        "writes": visit.may_write and "archived_at" not in about,
+        "room": details,
+        "writes": visit.may_write and "archived_at" not in details,
         **events,
         "reply": None if reply is None else _words(await _event(visit, number, reply)),
-        "todos": {"filter": shown, **todos},
+        "todos": {"filter": chosen, **todos},
     }
 
 
