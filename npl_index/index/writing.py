@@ -78,7 +78,7 @@ def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, 
             changes.remove(one.found.path)
             fresh.append((one, one.content))
     # The former contents have most of the terms, whose numbers are then known.
-    terms = {term for _, content in fresh for term in content.terms}
+    terms = set[str]().union(*(content.terms for _, content in fresh))
     number_of = _numbers(connection, terms, changes.text_of)
     for one, content in fresh:
         changes.add(one, content, number_of)
@@ -153,7 +153,7 @@ class _Changes:
 
     def add(self, entry: IndexEntry, content: IndexedContent, number_of: dict[str, int]) -> None:
         run, root = self._connection.execute, self._root
-        numbers = np.array([number_of[term] for term in content.terms], np.uint32)
+        numbers = np.array(list(map(number_of.__getitem__, content.terms)), np.uint32)
         sections = content.sections._replace(rows=numbers[content.sections.rows])
         about = entry.digest, content.language
         document = run(

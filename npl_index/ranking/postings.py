@@ -137,9 +137,8 @@ def sections_of(
     lengths = [list(map(len, section)) for section in fields]
     digests = [copy & _LOW for copy in copies]
     columns = [*zip(*lengths, strict=True), parents, sizes, levels, digests, further]
-    return Sections(
-        np.array(columns, np.uint32).T.copy(), row_of[np.concatenate(list(chain.from_iterable(fields)))]
-    )
+    numbers = np.frombuffer(b"".join(chain.from_iterable(fields)), np.uint32)
+    return Sections(np.array(columns, np.uint32).T.copy(), row_of[numbers])
 
 
 def _lists_links(text: str) -> bool:

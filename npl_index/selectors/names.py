@@ -38,7 +38,7 @@ _MARKS = re.compile(r"^[ \t]*(?:[#>]+(?=\s)|[-+*](?=[ \t]))[ \t]*", re.MULTILINE
 # Patterns that begin with a character, not with what stands before it, are searched several times faster.
 _STRONG = re.compile(r"\*\*(?<![^\s(]\*\*)(?=\S)([^*\n`]+)(?<=\S)\*\*")
 _FOLDER = re.compile(r"(\]\((?![a-z]+:))[^()\s]*/(?=[^()\s/])")
-_WORD = re.compile(r"(?:[^\s`]+|`[^`]*`?)+")  # code is one word, as written
+_WORD = re.compile(r"(?:[^\s`]+|`[^`]*`?[^\s`]*)(?:`[^`]*`?[^\s`]*)*")  # code is one word, as written
 _NEEDLESS = re.compile(
     r"\0(?:please|the(?!\0(?:few|less|little|more|most|one|only)\b))(?=\0[a-z])"
     r"|\.(?<=[^\W\d_]{3}\.)(?=\0[A-Z]|\Z)"
