@@ -211,9 +211,7 @@ class _View:
             score=None if score is None else score.rounded()["score"],
             taken_tokens=sum(part.size.last for part in pieces) if pieces else None,
             chosen=True if place in self._chosen else None,
-            pieces=tuple(
-                Piece(part.lines.start + 1, part.lines.stop + 1, documents.part_text(part)) for part in pieces
-            )
+            pieces=tuple(Piece(part.lines.start + 1, part.lines.stop + 1, part.text) for part in pieces)
             or None,
             line=line and line[1],
         )

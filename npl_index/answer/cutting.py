@@ -149,9 +149,9 @@ class _Cutter:
     """
 
     def __init__(self, documents: DocumentSet, part: SectionPart, around: Span | None) -> None:
-        self._documents, self._part, self._tree = documents, part, documents.tree(part.document)
+        self._documents, self._part, self._tree = documents, part, part.tree
         self._heading = self._tree.sections[part.section].heading_lines
-        self.above = documents.heading_tokens(part)
+        self.above = documents.heading(part.place)[1]
         self.body = max(part.lines.start, self._heading.stop)
         self.begin, self.end = _offsets(self._tree, part.lines)
         self.inner = None if around is None else _offsets(self._tree, around)
@@ -394,22 +394,21 @@ def _leads_in(source: str, begin: int, end: int) -> bool:
     return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
 
 
-def rest_of(documents: DocumentSet, part: SectionPart, piece: SectionPart) -> Iterator[SectionPart]:
+def rest_of(part: SectionPart, piece: SectionPart) -> Iterator[SectionPart]:
     """Yield the parts before and after a piece, with tokens estimated by length.
 
     A line that is only partly in the piece belongs to one of them.
     """
-    starts, lines = documents.tree(part.document).line_starts, piece.lines
+    starts, lines = part.tree.line_starts, piece.lines
     first, last = lines.start, lines.stop
     if isinstance(lines, Stretch):
         first += lines.begin > starts[first]
         last = max(first, last - (lines.end < starts[last]))
-    source = documents.tree(part.document).source
     spans = [Span(part.lines.start, first), Span(last, part.lines.stop)]
     sizes = [starts[span.stop] - starts[span.start] for span in spans]
     left = max(2, part.size.last - piece.size.last)
     for span, size in zip(spans, sizes, strict=True):
-        if size and not _BLANK.match(source, starts[span.start], starts[span.stop]):
+        if size and not _BLANK.match(part.tree.source, starts[span.start], starts[span.stop]):
             tokens = max(1, left * size // sum(sizes))
             yield part.narrowed(span, Size(tokens, tokens))
 
@@ -437,5 +436,4 @@ def _window(documents: DocumentSet, part: SectionPart, level: int, or_beginning:
         room, around = round(PIECE * _FACTOR**level), None if inner is None else inner.lines
         return cut(documents, outer, room, or_beginning=or_beginning, around=around) or inner
 
-    key = ("window", part.place, part.lines, part.chosen, level, or_beginning)
-    return documents.once(key, work)
+    return documents.once(("window", part, level, or_beginning), work)

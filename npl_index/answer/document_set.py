@@ -27,7 +27,7 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
 from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
+from npl_index.tokens.sections import TokenCounts, escaped_tokens, measure, trimmed_text
 
 T = TypeVar("T")
 
@@ -76,17 +76,71 @@ class SectionPart:
         self._documents, self._lines, self._size = documents, lines, size
 
     @cached_property
+    def tree(self) -> SectionTree:
+        """The sections of its document."""
+        return self._documents.tree(self.document)
+
+    @cached_property
     def lines(self) -> Span:
         """Its lines of the document."""
-        return self._lines or self._documents.tree(self.document).sections[self.section].own
+        return self._lines or self.tree.sections[self.section].own
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether it is all of its section's own text."""
+        return self.lines == self.tree.sections[self.section].own
+
+    @cached_property
+    def text(self) -> str:
+        """The text, under its section's heading; without needless markup, unless it is chosen."""
+        text = self._under_heading()
+        if self.chosen:
+            return text
+        return cleaned(text) + (self._definitions(text) if self.is_whole else "")
+
+    def _definitions(self, text: str) -> str:
+        """Return the definitions that a text uses and that stand elsewhere, below a blank line."""
+        tree = self.tree
+        used = definitions_for(text, tree.source, nested=tree.dialect == "npl") if "[" in text else []
+        lines = [line for line in used if line not in text][:MAX_DEFINITIONS]
+        return "\n" + "".join(f"{line[:MAX_DEFINITION]}\n" for line in lines) if lines else ""
+
+    def _under_heading(self) -> str:
+        """Return the lines with the heading above them and the frame of a block."""
+        section = self.tree.sections[self.section]
+        text = framed(self.tree, section.own, self.lines, self._documents.fences(self.place))
+        bare = text.lstrip(" ")
+        text = bare if len(text) - len(bare) <= _INDENTED else text
+        heading = section.heading_lines
+        is_above = heading.start < heading.stop <= self.lines.start
+        return f"{trimmed_text(self.tree, heading)}\n{text}" if is_above and text else text
+
+    @cached_property
+    def _counts(self) -> TokenCounts | None:
+        """The counts of its document, if it is its section's own unchanged text."""
+        is_stored = self.is_whole and (self.chosen or self.text == self._documents.text(self.place))
+        return self._documents.counts(self.document) if is_stored else None
 
     @cached_property
     def size(self) -> Size:
         """The tokens of the text."""
-        return self._size or self._documents.size(self)
+        if self._size:
+            return self._size
+        if self._counts:
+            return Size(self._counts.followed(self.section), self._counts.last(self.section))
+        return Size(*measure(self.text, self._documents.counter, self._documents.clock))
+
+    @cached_property
+    def escaped(self) -> int:
+        """The tokens of the text with a blank line, escaped as in JSON."""
+        if self._counts:
+            return self._counts.escaped(self.section)
+        return escaped_tokens(self.text, self._documents.counter)
 
     def narrowed(self, lines: Span, size: Size | None = None) -> SectionPart:
         """Return a different range of the same section's text."""
+        if size is None:
+            return self._documents.part(self.place, chosen=self.chosen, lines=lines)
         return SectionPart(self._documents, self.place, self.chosen, lines, size)
 
 
@@ -236,51 +290,20 @@ class DocumentSet:
         tree = self.tree(place[0])
         return trimmed_text(tree, tree.sections[place[1]].own)
 
-    def part_text(self, part: SectionPart) -> str:
-        """Return a part's text, under its section's heading; without needless markup, unless it is chosen."""
-
-        def work() -> str:
-            text = self._under_heading(part.place, part.lines)
-            if part.chosen:
-                return text
-            return cleaned(text) + (self._definitions(part.document, text) if self.is_whole(part) else "")
-
-        return self.once(("text", part.place, part.lines, part.chosen), work)
-
-    def _definitions(self, document: int, text: str) -> str:
-        """Return the definitions that a text uses and that stand elsewhere, below a blank line."""
-        tree = self.tree(document)
-        used = definitions_for(text, tree.source, nested=tree.dialect == "npl") if "[" in text else []
-        lines = [line for line in used if line not in text][:MAX_DEFINITIONS]
-        return "\n" + "".join(f"{line[:MAX_DEFINITION]}\n" for line in lines) if lines else ""
-
-    def _under_heading(self, place: Place, lines: Span) -> str:
-        """Return some lines of a section's own text, with the heading above them and the frame of a block."""
-        tree = self.tree(place[0])
-        text = framed(tree, tree.sections[place[1]].own, lines, self.fences(place))
-        bare = text.lstrip(" ")
-        text = bare if len(text) - len(bare) <= _INDENTED else text
-        heading = tree.sections[place[1]].heading_lines
-        is_above = heading.start < heading.stop <= lines.start
-        return f"{trimmed_text(tree, heading)}\n{text}" if is_above and text else text
-
     def fences(self, place: Place) -> Fences:
         """Return the fences of a section's own text."""
         tree = self.tree(place[0])
         return self.once(("fences", place), lambda: Fences(tree, tree.sections[place[1]].own))
 
-    def heading(self, part: SectionPart) -> str:
-        """Return the heading of a part's section."""
-        tree = self.tree(part.document)
-        return trimmed_text(tree, tree.sections[part.section].heading_lines)
+    def heading(self, place: Place) -> tuple[str, int]:
+        """Return the heading of a section, and its tokens with a blank line after it."""
 
-    def heading_tokens(self, part: SectionPart) -> int:
-        """Return the tokens of the heading of a part's section, with a blank line after it."""
-        return self.once(("heading", part.place), lambda: measure(self.heading(part), self.counter)[0])
+        def work() -> tuple[str, int]:
+            tree = self.tree(place[0])
+            text = trimmed_text(tree, tree.sections[place[1]].heading_lines)
+            return text, measure(text, self.counter)[0]
 
-    def is_whole(self, part: SectionPart) -> bool:
-        """Return whether a part is all of its section's own text."""
-        return part.lines == self.tree(part.document).sections[part.section].own
+        return self.once(("heading", place), work)
 
     def name(self, document: int, *, by_path: bool = False) -> str:
         """Return a document's name in selectors, in quotation marks if necessary.
@@ -359,21 +382,7 @@ class DocumentSet:
 
     def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> SectionPart:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""
-        return SectionPart(self, place, chosen, lines)
-
-    def is_stored(self, part: SectionPart) -> bool:
-        """Return whether a part is its section's own unchanged text, whose counts are stored."""
-        return self.is_whole(part) and (part.chosen or self.part_text(part) == self.text(part.place))
-
-    def size(self, part: SectionPart) -> Size:
-        """Return the tokens of a part's text."""
-        if self.is_stored(part):
-            counts = self.counts(part.document)
-            return Size(counts.followed(part.section), counts.last(part.section))
-        return self.once(
-            ("part", part.place, part.lines, part.chosen),
-            lambda: Size(*measure(self.part_text(part), self.counter, self.clock)),
-        )
+        return self.once(("part", place, chosen, lines), lambda: SectionPart(self, place, chosen, lines))
 
     def ancestors(self, place: Place) -> Iterator[Place]:
         """Yield the sections above a section, from its parent up, without restoring its document."""

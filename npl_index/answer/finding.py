@@ -129,7 +129,7 @@ def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] 
 
     :returns: its number, from 0, and its shortened text; ``None`` without a matching line.
     """
-    tree = documents.tree(part.document)
+    tree = part.tree
     starts = tree.line_starts
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
     matches = find_all(documents, part.document, starts[body], starts[part.lines.stop])

@@ -112,13 +112,7 @@ class Json(Form):
 
     def text(self, part: SectionPart) -> int:
         """Count the escaped text, once for each section."""
-        documents = self.documents
-        if documents.is_stored(part):
-            return documents.counts(part.document).escaped(part.section)
-        return documents.once(
-            ("escaped", part.place, part.lines, part.chosen),
-            lambda: escaped_tokens(documents.part_text(part), documents.counter),
-        )
+        return part.escaped
 
     def entry(self, document: int) -> int:
         """Count the mark of the file."""
@@ -161,17 +155,16 @@ class Markdown(Form):
 
     def text(self, part: SectionPart) -> int:
         """Return the count of the text with a blank line after it, from the document's counts."""
-        text, whole = self._shown(part), self.documents.part_text(part)
-        heading = 0 if text is whole else self.documents.heading_tokens(part)
+        text = self._shown(part)
+        heading = 0 if text is part.text else self.documents.heading(part.place)[1]
         # Its first character may continue the last token of the mark before it.
         return part.size.followed - heading + (0 if starts_token(text) else 2)
 
     def _shown(self, part: SectionPart) -> str:
         """Return the text without the heading, which the mark of a ranked section has."""
-        text = self.documents.part_text(part)
-        heading = "" if part.chosen else self.documents.heading(part)
-        body = text.removeprefix(heading).lstrip("\n")
-        return body if heading and body and text.startswith(heading) else text
+        heading = "" if part.chosen else self.documents.heading(part.place)[0]
+        body = part.text.removeprefix(heading).lstrip("\n")
+        return body if heading and body and part.text.startswith(heading) else part.text
 
     def entry(self, document: int) -> int:
         """Count the path, which the first mark of a document has instead of a shorter name."""

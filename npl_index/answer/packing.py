@@ -231,7 +231,7 @@ class Packing:
         """
         first, *others = self._findings.units
         if len(first.parts) < 2:
-            return joined(self._documents, others)[:1]
+            return joined(others)[:1]
         steps = self._documents.collection.documents[first.document].steps
         longest = max(first.parts, key=lambda part: len(steps[part.section]))
         return [AnswerUnit((longest, *first.parts), 1.0, ranges=True)]
@@ -296,7 +296,7 @@ class Packing:
             # A further piece of an answer to a question is as long as the first.
             for number, piece in enumerate(islice(pieces, 1 if self.kept and is_long else None)):
                 # A room for the beginning has tokens for one remaining part.
-                more = len(list(rest_of(self._documents, part, piece))) - 1 if or_beginning else 0
+                more = len(list(rest_of(part, piece))) - 1 if or_beginning else 0
                 if self._form.text(piece) + more * trace <= room:
                     self._keep_piece(unit, piece)
                     return is_long and not number
@@ -311,7 +311,7 @@ class Packing:
             the place of the text.
         """
         yield from windows(self._documents, part, most, or_beginning=or_beginning)
-        heading = self._documents.tree(part.document).sections[part.section].heading_lines
+        heading = part.tree.sections[part.section].heading_lines
         if or_beginning and part.lines.start <= heading.start < heading.stop < part.lines.stop:
             yield part.narrowed(Span(part.lines.start, heading.stop))
 
@@ -324,7 +324,7 @@ class Packing:
 
     def _divided(self, part: SectionPart, piece: SectionPart, score: float) -> Iterator[AnswerUnit]:
         """Yield the units of a piece and of the remaining parts, longest first."""
-        rests = sorted(rest_of(self._documents, part, piece), key=lambda rest: rest.size.last, reverse=True)
+        rests = sorted(rest_of(part, piece), key=lambda rest: rest.size.last, reverse=True)
         for divided in (piece, *rests):
             yield AnswerUnit((divided,), score, cut=bool(rests))
 
@@ -420,7 +420,7 @@ class Packing:
         room = self._ledger.left - sum(map(self._ledger.trace, self.rests))
         most = MAX_READ_NAMED if self._findings.reading else MAX_CHOSEN_NAMED
         for alone in (min(len(units), most), *range(POINTERS, -1, -1)):
-            named = [*units[:alone], *joined(self._documents, units[alone:])]
+            named = [*units[:alone], *joined(units[alone:])]
             if sum(map(self._ledger.trace, named)) <= room:
                 break
         return named

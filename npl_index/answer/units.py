@@ -94,9 +94,9 @@ def families(
     documents: DocumentSet, parts: Sequence[SectionPart], score: float = 1.0
 ) -> Iterator[AnswerUnit]:
     """Yield units: the parts of a section with those of its subsections, if all of them are present."""
-    whole = {part.place: part for part in parts if documents.is_whole(part)}
+    whole = {part.place: part for part in parts if part.is_whole}
     for part in parts:
-        if not documents.is_whole(part):
+        if not part.is_whole:
             yield AnswerUnit((part,), score)
         elif part.place in whole:
             counts, document = documents.counts(part.document), part.document
@@ -131,7 +131,7 @@ def content_of(
             document = part.document
             pieces.append(mark(document))
             tokens += documents.counter.count(pieces[-1] + "\n")
-        text = documents.part_text(part)
+        text = part.text
         exact = exact and (not pieces or starts_token(text))
         pieces.append(text)
         tokens += part.size.followed
@@ -148,7 +148,7 @@ def row(documents: DocumentSet, unit: AnswerUnit, *, lean: bool) -> TailoredSect
     first, final = unit.parts[0], unit.parts[-1]
     return TailoredSection(
         selector=selector(documents, unit),
-        title=documents.tree(first.document).sections[first.section].title,
+        title=first.tree.sections[first.section].title,
         relevance_score=round(unit.score, 2),
         token_count=unit.tokens,
         start_line=first.lines.start + 1,
@@ -165,7 +165,7 @@ def digest(documents: DocumentSet, unit: AnswerUnit) -> str | None:
     if not documents.digests:
         return None
     first = unit.parts[0]
-    return section_digest(documents.tree(first.document), first.section, whole=len(unit.parts) > 1)
+    return section_digest(first.tree, first.section, whole=len(unit.parts) > 1)
 
 
 def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, by_path: bool = False) -> str:
@@ -175,12 +175,12 @@ def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, b
     :param by_path: name its document by its path.
     """
     first, last = unit.parts[0], unit.parts[-1]
-    lines = None if documents.is_whole(first) else first.lines
+    lines = None if first.is_whole else first.lines
     alone = len(unit.parts) == 1
     start = documents.selector(first.place, own=alone, lines=lines, above=above, by_path=by_path)
     if not unit.ranges:
         return start
-    tree = documents.tree(first.document)
+    tree = first.tree
     inside = (section for section in tree.ancestors(last.section) if section > first.section)
     end = next((section for section in inside if tree.subtree(section)[-1] == last.section), last.section)
     return f"{start}...{documents.end_of_range(first.document, end)}"
@@ -210,8 +210,8 @@ def _page(documents: DocumentSet, unit: AnswerUnit, name: str) -> str | None:
         return title
     if not name.startswith("#") or len(name.lstrip("# ").split()) > MAX_SHORT:
         return None
-    sections = documents.tree(unit.document).sections
-    title = sections[documents.tree(unit.document).title or 0].title
+    sections = unit.parts[0].tree.sections
+    title = sections[unit.parts[0].tree.title or 0].title
     return None if title in name else title
 
 
@@ -224,14 +224,14 @@ def left_out(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[Answ
     ]
 
 
-def joined(documents: DocumentSet, units: Iterable[AnswerUnit]) -> list[AnswerUnit]:
+def joined(units: Iterable[AnswerUnit]) -> list[AnswerUnit]:
     """Join units that are consecutive whole sections."""
     runs: list[list[AnswerUnit]] = []
     following = None
     for unit in units:
         first = unit.parts[0]
-        family = documents.tree(unit.document).subtree(first.section)
-        whole = documents.is_whole(first) and unit.parts[-1].section == family[-1]
+        family = first.tree.subtree(first.section)
+        whole = first.is_whole and unit.parts[-1].section == family[-1]
         if whole and following == (unit.document, first.section):
             runs[-1].append(unit)
         else:

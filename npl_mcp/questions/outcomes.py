@@ -191,7 +191,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
         if ref == DocumentRef():
             with app.state.lock:
                 app.state.outcomes[_key(app, question, documents.collection.state)] = outcome
-        texts = map(written.documents.part_text, (part for part in shown if part.place in right))
+        texts = (part.text for part in shown if part.place in right)
         return Asked(outcome, "\n\n".join(texts), "\n\n".join(map(documents.text, right)))
 
 

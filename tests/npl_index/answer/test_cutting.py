@@ -38,7 +38,7 @@ def wanting(on: DocumentSet, question: str) -> DocumentSet:
 
 def kept(on: DocumentSet, room: int, question: str = "", section: int = 1) -> str:
     piece = cut(wanting(on, question), on.part((0, section)), room)
-    return "" if piece is None else on.part_text(piece)
+    return "" if piece is None else piece.text
 
 
 def words(kind: str, times: int) -> str:
@@ -178,7 +178,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     piece = cut(on, part, room)
     if piece is None:
         return
-    pieces = (piece, *rest_of(on, part, piece))
+    pieces = (piece, *rest_of(part, piece))
     assert counter.upper_bound(max(piece.size)) <= room
     tree = on.tree(0)
     inside = sorted((piece.lines.start, piece.lines.stop) for piece in pieces)
@@ -187,7 +187,7 @@ def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact
     assert twice == 0 or (isinstance(piece.lines, Stretch) and twice <= 2)
     missing = [tree.line(line) for line in range(part.lines.start, part.lines.stop) if line not in covered]
     assert not "".join(missing).strip()
-    text = on.part_text(piece)
+    text = piece.text
     assert text.count("```") % 2 == text.count("~~~") % 2 == 0
     assert not text.rstrip().endswith(":")
     assert all(piece.size.last > 0 for piece in pieces)
@@ -216,7 +216,7 @@ def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
     meter.shown = 0
     piece = cut(wanting(on, "word x"), part, 50)
     assert piece
-    assert on.part_text(piece).startswith("# T\n\n")
+    assert piece.text.startswith("# T\n\n")
     assert estimator().upper_bound(max(piece.size)) <= 50
     assert meter.shown < 30_000
 

@@ -38,7 +38,7 @@ def test_a_word_stands_in_a_text(text: str, word: str) -> None:
     documents = replace(documents, wanted=extract_keywords(word).weights)
     piece = cut(documents, documents.part((0, 1)), 60)
     assert piece
-    assert text in documents.part_text(piece)
+    assert text in piece.text
 
 
 @pytest.mark.parametrize(("text", "word"), CASES["absent"])

@@ -184,7 +184,7 @@ def test_no_piece_ends_on_what_introduces_the_next(lead: str, room: int) -> None
     documents = replace(documents, wanted=(("siphon", 1.0),))
     piece = cut(documents, documents.part((0, 1)), room)
     assert piece
-    text = documents.part_text(piece)
+    text = piece.text
     assert "siphon" in text
     assert (lead in text) == ("neighbour" in text)
 
@@ -195,7 +195,7 @@ def test_a_paragraph_comes_with_the_code_that_it_introduces() -> None:
     for room in range(22, 100):
         piece = cut(documents, documents.part((0, 1)), room)
         assert piece
-        assert "Open the valve first.\n\n```sh\nsiphon --start\n```\n" in documents.part_text(piece)
+        assert "Open the valve first.\n\n```sh\nsiphon --start\n```\n" in piece.text
 
 
 def test_what_a_fence_shows_is_no_fence() -> None:
@@ -205,4 +205,4 @@ def test_what_a_fence_shows_is_no_fence() -> None:
     documents = replace(document_set({"x.md": text}), wanted=(("siphon", 1.0),))
     piece = cut(documents, documents.part((0, 1)), 60)
     assert piece
-    assert "`" not in documents.part_text(piece)
+    assert "`" not in piece.text
