@@ -28,7 +28,7 @@ from npl_mcp.documents.projects import Projects
 from npl_mcp.projects.git import visible
 from npl_mcp.questions.files import problems_of, question_files
 from npl_mcp.server.arguments import from_text
-from npl_mcp.server.messages import excess
+from npl_mcp.server.messages import exceeded
 from npl_mcp.stores.worklog.transfer import read_object
 from npl_mcp.web.markdown import markdown
 
@@ -65,7 +65,7 @@ def _questions(folder: Path) -> object:
 
 def _argument(folder: Path) -> object:
     text = (folder / INPUT).read_text()
-    return excess(text.encode()) or type(from_text(text, list)).__name__
+    return exceeded(text.encode()) or type(from_text(text, list)).__name__
 
 
 def _pattern(folder: Path) -> object:

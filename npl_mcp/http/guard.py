@@ -21,9 +21,9 @@ from npl_mcp.app.lanes import lane
 from npl_mcp.http import policy
 from npl_mcp.http.identities import SECONDS, Identities
 from npl_mcp.http.policy import Policy, Refusal
-from npl_mcp.server.messages import excess
+from npl_mcp.server.messages import exceeded
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, protecting, wants_html
+from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, wants_html, with_headers
 
 MAX_BODIES = 4
 """Maximum bodies of the greatest length in memory at one time; several copies of each are made."""
@@ -143,7 +143,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if self._policy.is_page(scope):
-            send = protecting(send)
+            send = with_headers(send)
         refusal = self._policy.origin_refusal(scope, dict(scope["headers"]))
         await (self._serve if refusal is None else refusal.response)(scope, receive, send)
 
@@ -154,7 +154,8 @@ class Guard:
         is_form = scope["method"] == "POST" and wants_html(headers)
         if admission is policy.NO_TOKEN and self._policy.is_page(scope) and is_form:
             # Signing in needs no token; that page keeps the typed text.
-            scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: policy.asked(scope)}
+            form = policy.address_of(scope)
+            scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: form}
             admission = await self._policy.admit(scope, headers, self._identities)
         if isinstance(admission, Refusal):
             await admission.response(scope, receive, send)
@@ -302,7 +303,7 @@ class Guard:
 
 async def _measured(body: bytearray) -> Refusal | None:
     """Return the refusal of a body that would take too much memory to parse, if any."""
-    problem = await lane("bodies").run(excess, body) if len(body) > _LARGE_BODY else excess(body)
+    problem = await lane("bodies").run(exceeded, body) if len(body) > _LARGE_BODY else exceeded(body)
     if problem is None:
         return None
     return Refusal(400, ErrorCode.INVALID_PARAMETER, f"the message has {problem}; send less at a time")

@@ -70,7 +70,7 @@ class Identities(Refreshed[Mapping[str, Identity] | None]):
         return {} if identities is None and self._closed else identities
 
 
-def owner(known: Mapping[str, Identity], token: bytes) -> Identity | None:
+def identity_of(known: Mapping[str, Identity], token: bytes) -> Identity | None:
     """Return the identity of a token; ``None`` if it is unknown or has expired.
 
     The lookup is by digest, so its time reveals nothing about existing tokens.

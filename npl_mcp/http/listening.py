@@ -27,7 +27,7 @@ from npl_mcp import __version__
 from npl_mcp.config.server_state import ServerState, process_start
 from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.http.app import create_app
-from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, names
+from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, host_names
 from npl_mcp.http.service import FolderLock, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
@@ -155,8 +155,8 @@ class _Server(Server):
 def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None:
     """Serve until a signal.
 
-    :param announce: the callback once the server listens.
     :param settings: settings that :func:`npl_mcp.http.service.check` has accepted.
+    :param announce: the callback once the server listens.
     :raises NPLError: an address cannot be used, or the data folder has a server already.
     """
     quiet_libraries()
@@ -176,7 +176,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
             own_url=named is None,
         )
         state = _state_of(settings, url, own_token)
-        policy = Policy(settings, names(settings, port), own_token)
+        policy = Policy(settings, host_names(settings, port), own_token)
 
         def ready() -> None:
             write_state(settings.data_folder, state)

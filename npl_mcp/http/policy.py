@@ -20,11 +20,11 @@ from starlette.types import Receive, Scope, Send
 
 from npl_mcp.app.call_reports import FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.config.settings import Settings
-from npl_mcp.http.identities import Identities, owner
+from npl_mcp.http.identities import Identities, identity_of
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import FailedReply, as_dict, encode
-from npl_mcp.web.browsers import SIGN_IN, is_from_elsewhere, is_page, needs_nobody, signed_in, wants_html
+from npl_mcp.web.browsers import SIGN_IN, is_from_elsewhere, is_page, needs_no_sign_in, signed_in, wants_html
 
 READY = "/readyz"
 
@@ -37,7 +37,7 @@ STREAM_KEY = "npl.stream"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-def names(settings: Settings, port: int | None) -> frozenset[str]:
+def host_names(settings: Settings, port: int | None) -> frozenset[str]:
     """Return the accepted values of a ``Host`` header.
 
     :param port: the port of the listening socket.
@@ -158,7 +158,7 @@ class Policy:
             admitted = await self._identified(caller, given, identities)
             if isinstance(admitted, Caller):
                 caller = admitted
-            elif not (page and needs_nobody(scope["path"]) and (admitted is NO_TOKEN or not given)):
+            elif not (page and needs_no_sign_in(scope["path"]) and (admitted is NO_TOKEN or not given)):
                 return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
         if scope["method"] == "POST" and not page and not _is_json(headers):
             return NOT_JSON
@@ -190,7 +190,7 @@ class Policy:
         except StoreError as error:
             return replace(NOT_CHECKED, message=f"the caller cannot be checked: {error}")
         if known is not None:
-            identity = owner(known, given)
+            identity = identity_of(known, given)
             return NO_TOKEN if identity is None else replace(caller, identity=identity, key=identity.name)
         trusted = caller.transport == UNIX
         token = self.settings.token
@@ -224,11 +224,11 @@ def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
     if headers.get(b"sec-fetch-site") == b"cross-site" and not signed_in(headers):
         # The browser sends the cookie only if our own page asks.
         return replace(NO_TOKEN, headers={**NO_TOKEN.headers, "refresh": "0"})
-    address = f"{SIGN_IN}?{urlencode({'next': asked(scope)})}"
+    address = f"{SIGN_IN}?{urlencode({'next': address_of(scope)})}"
     return replace(NO_TOKEN, status=303, headers={"location": address})
 
 
-def asked(scope: Scope) -> str:
+def address_of(scope: Scope) -> str:
     """Return the requested address."""
     query = scope["query_string"].decode("latin-1")
     return quote(scope["path"], errors="replace") + (f"?{query}" if query else "")

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from npl_mcp.server.messages import MAX_VALUES, excess
+from npl_mcp.server.messages import MAX_VALUES, exceeded
 from npl_mcp.tools.contract.parameters import Check, CommaList
 
 MAX_ENTRIES = 1_000
@@ -27,7 +27,7 @@ MAX_ENTRIES = 1_000
 
 def from_text(text: str, kind: type) -> object:
     """Return the list or object that a text holds as JSON; any other, or oversized, text stays unchanged."""
-    if text.lstrip()[:1] != _BEGINS[kind] or excess(text.encode("utf-8", "surrogatepass")):
+    if text.lstrip()[:1] != _BEGINS[kind] or exceeded(text.encode("utf-8", "surrogatepass")):
         return text
     try:
         return json.loads(text)

@@ -29,7 +29,7 @@ _FIRST_ID = re.compile(rb"\s*\{\s*(?:" + _OTHER + rb",\s*){0,2}" + _ID + rb"(?:[
 _LAST_ID = re.compile(rb"[{,]\s*" + _ID + rb"(?:,\s*" + _OTHER + rb"){0,2}\}\s*$")
 
 
-def excess(message: bytes | bytearray) -> str | None:
+def exceeded(message: bytes | bytearray) -> str | None:
     """Return the limit that a message exceeds; ``None`` if it is within all limits.
 
     :param message: JSON, or invalid input.
@@ -52,7 +52,7 @@ def excess(message: bytes | bytearray) -> str | None:
     return None
 
 
-def identity(message: bytes | bytearray) -> int | str | None:
+def request_id(message: bytes | bytearray) -> int | str | None:
     """Return the id of a request that was not parsed; ``None`` if it cannot be determined.
 
     Clients write it before or after the parameters; the text in between is not searched.

@@ -29,7 +29,7 @@ CALL = "call_tool"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTools:
+class MatchingTools:
     """The tools that match a query.
 
     :param tools: their entries in a list of tools, best first.
@@ -53,7 +53,7 @@ class SmallList(BM25SearchTransform):
     def __init__(self, app: App, domains: Sequence[str], specs: Sequence[ToolSpec]) -> None:
         super().__init__(always_visible=[spec.name for spec in specs if spec.always])
 
-        def search_tools(_: App, query: str) -> FoundTools:
+        def search_tools(_: App, query: str) -> MatchingTools:
             """Find tools."""
             return from_thread.run(self._matching, query[:MAX_QUERY])
 
@@ -62,12 +62,12 @@ class SmallList(BM25SearchTransform):
         call = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
         self._call = BoundTool.bind(call, app)
 
-    async def _matching(self, query: str) -> FoundTools:
+    async def _matching(self, query: str) -> MatchingTools:
         every = await self.get_tool_catalog(get_context())
         others = [tool for tool in every if tool.name not in self._always_visible]
         tools = await self._search(others, query)
         names = None if tools else tuple(tool.name for tool in every)
-        return FoundTools(tuple(serialize_tools_for_output_json(tools)), names)
+        return MatchingTools(tuple(serialize_tools_for_output_json(tools)), names)
 
     def _make_search_tool(self) -> Tool:
         domains = ", ".join(name for name in self._domains if may_see_domain(name, CALLER.get().permissions))

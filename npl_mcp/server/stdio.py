@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from npl_mcp.server.fastmcp_private import sdk_server
-from npl_mcp.server.messages import MAX_END, excess, identity
+from npl_mcp.server.messages import MAX_END, exceeded, request_id
 from npl_mcp.tools.contract.error_codes import shortened
 
 _NO_REQUEST = (
@@ -72,16 +72,16 @@ def check(content: bytes, limit: int) -> protocol.JSONRPCMessage:
     code, problem = protocol.INVALID_REQUEST, _NO_REQUEST
     if len(content) > limit:
         problem = f"the message is longer than {limit:,} bytes; set NPL_MCP_MAX_BODY_BYTES to allow more"
-        raise UnreadableError(code, problem, identity(content))
-    if surplus := excess(content):
-        raise UnreadableError(code, f"the message has {surplus}", identity(content))
+        raise UnreadableError(code, problem, request_id(content))
+    if surplus := exceeded(content):
+        raise UnreadableError(code, f"the message has {surplus}", request_id(content))
     try:
         message = protocol.jsonrpc_message_adapter.validate_json(content, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
             code, problem = protocol.PARSE_ERROR, f"{first['msg']}; send JSON in UTF-8"
-        raise UnreadableError(code, problem, identity(content)) from None
+        raise UnreadableError(code, problem, request_id(content)) from None
     # A request with an id of a wrong type looks like a notification, which gets no answer.
     is_notification = isinstance(message, protocol.JSONRPCNotification)
     if is_notification and b'"id"' in content and "id" in from_json(content):

@@ -108,7 +108,7 @@ def _words(row: Row) -> str:
     return str(row["words"])
 
 
-def _said(row: Row) -> str:
+def _event_text(row: Row) -> str:
     """Return the text of an event without the names of other records in it."""
     try:
         data = json.loads(row["words"])
@@ -126,7 +126,7 @@ _MESSAGES = RowKind(
     where="archived_at IS NULL AND event_type IN ('message', 'handoff', 'todo_create')",
     place="event.id = hit.place",
     order="event.id DESC",
-    text_of=_said,
+    text_of=_event_text,
     recent="event.id > (SELECT coalesce(max(id), 0) FROM event) - 100000",
 )
 

@@ -55,7 +55,7 @@ def is_page(path: str) -> bool:
     return not any(path == place or path.startswith(f"{place}/") for place in _PROGRAMS)
 
 
-def needs_nobody(path: str) -> bool:
+def needs_no_sign_in(path: str) -> bool:
     """Return whether a page needs no signed-in caller."""
     return path == SIGN_IN or path.startswith(STATIC)
 
@@ -87,7 +87,7 @@ def _host_of(origin: str) -> str | None:
         return None
 
 
-def protecting(send: Send) -> Send:
+def with_headers(send: Send) -> Send:
     """Return a function that sends an answer and adds its missing :data:`HEADERS`."""
 
     async def send_protected(message: Message) -> None:
@@ -115,12 +115,12 @@ def signed_in(headers: Mapping[bytes, bytes]) -> bytes:
     return _decoded(cookies(headers).get(TOKEN_COOKIE, ""))
 
 
-def kept_in(kept: Mapping[str, str], cookie: str) -> str:
+def cookie_text(values: Mapping[str, str], cookie: str) -> str:
     """Return the text of a cookie; empty without it.
 
-    :param kept: all cookies.
+    :param values: all cookies.
     """
-    return _decoded(kept.get(cookie, "")).decode("utf-8", "replace").strip()
+    return _decoded(values.get(cookie, "")).decode("utf-8", "replace").strip()
 
 
 def _decoded(cookie: str) -> bytes:

@@ -36,9 +36,9 @@ from npl_mcp.web.browsers import (
     SIGNED_IN_SECONDS,
     TOKEN_COOKIE,
     as_cookie,
+    cookie_text,
     form_token,
     is_page,
-    kept_in,
 )
 from npl_mcp.web.rendering import fragments, in_thread, render
 from npl_mcp.web.tables import Table
@@ -249,11 +249,11 @@ class Site:
                 raise
             return await self.render_page(visit, page.template, error.form, error.status)
         if page.row is not None:
-            parts = self._growing(visit, page.template, page.row, data)
+            parts = self._page_by_rows(visit, page.template, page.row, data)
             return _in_session(visit, StreamingResponse(parts, media_type="text/html"))
         return await self.render_page(visit, page.template, data)
 
-    async def _growing(
+    async def _page_by_rows(
         self, visit: Visit, template: str, row: tuple[str, str], data: Data
     ) -> AsyncIterator[str]:
         """Yield a page up to its rows, each row as it comes, and the rest of the page."""
@@ -291,22 +291,22 @@ class Site:
                 set_cookie(visit, response, TOKEN_COOKIE, done.token)
             return response
         response = RedirectResponse(done, 303)
-        if visit.who and not visit.identity and not kept_in(visit.cookies, NAME_COOKIE):
+        if visit.who and not visit.identity and not cookie_text(visit.cookies, NAME_COOKIE):
             set_cookie(visit, response, NAME_COOKIE, visit.who)
         return response
 
     async def not_found(self, request: Request, _: Exception) -> Response:
         """Answer a request for an unknown address."""
         error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
-        return await self._unanswered(request, error, "Not Found")
+        return await self._refusal(request, error, "Not Found")
 
     async def server_error(self, request: Request, _: Exception) -> Response:
         """Answer a request that met a defect; the HTTP server logs the exception."""
         message = "this page failed because of a defect in this server; its log has the details"
         error = CallError(message, ErrorCode.INTERNAL_ERROR)
-        return await self._unanswered(request, error, "Internal Server Error")
+        return await self._refusal(request, error, "Internal Server Error")
 
-    async def _unanswered(self, request: Request, error: CallError, plain: str) -> Response:
+    async def _refusal(self, request: Request, error: CallError, plain: str) -> Response:
         """Return the reason why a request has no answer; programs get the text of Starlette's answer."""
         if not is_page(request.url.path):
             return PlainTextResponse(plain, error.status)

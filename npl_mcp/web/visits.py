@@ -27,7 +27,7 @@ from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
-from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookies, form_token, kept_in
+from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookie_text, cookies, form_token
 from npl_mcp.web.calling import STATUS, call
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class Visit:
         """The visitor's name: from the token, else from the form or the browser; or empty."""
         if self.identity:
             return self.identity.name
-        return self.form.get(PERSONA) or kept_in(self.cookies, NAME_COOKIE)
+        return self.form.get(PERSONA) or cookie_text(self.cookies, NAME_COOKIE)
 
     @property
     def is_signed_in(self) -> bool:

@@ -44,9 +44,9 @@ class Event:
 def parse_since(since: int | str, name: str) -> int | str:
     """Check a caller's last position: the id of an event, or a time, which is converted to the stored form.
 
-    :param name: the name of the parameter.
-
     A time is ISO 8601, as :meth:`datetime.datetime.fromisoformat` reads it. Without a zone it is UTC.
+
+    :param name: the name of the parameter.
     """
     written = str(since).strip()
     if written.isascii() and written.isdecimal():
@@ -73,7 +73,7 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
         last = count - page.offset
         first = max(last - page.limit, 0) + 1
     else:
-        seen, order = _seen(tx, room_id, since), "event.position"
+        seen, order = _position_of(tx, room_id, since), "event.position"
         first = seen + 1 + page.offset
         last = min(first + page.limit - 1, count)
     items = _events(tx, _RANGE, order, room=room_id, first=first, last=last) if first <= last else ()
@@ -85,7 +85,7 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     return page.page(items, count - seen, cursor)
 
 
-def _seen(tx: Transaction, room_id: int, since: int | str) -> int:
+def _position_of(tx: Transaction, room_id: int, since: int | str) -> int:
     """Return the number of events up to an id or a time; neither ever decreases in a room."""
     before = "timestamp <= :since ORDER BY position"
     if isinstance(since, int):

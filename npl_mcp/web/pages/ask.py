@@ -264,9 +264,9 @@ def _changes(first: list[Any], second: list[Any]) -> list[Data]:
     return changed
 
 
-async def keep(visit: Visit) -> str:
+async def mark_right(visit: Visit) -> str:
     """Return the address of the same page with the sections marked as right."""
     return visit.here(**{RIGHT: visit.form.getlist(RIGHT)})
 
 
-DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"), Action(PATH, keep, "npl", writes=False))
+DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"), Action(PATH, mark_right, "npl", writes=False))

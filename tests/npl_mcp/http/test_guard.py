@@ -30,7 +30,7 @@ from npl_mcp.http.guard import (
     Guard,
 )
 from npl_mcp.http.listening import bind_path, bind_port
-from npl_mcp.http.policy import Policy, names
+from npl_mcp.http.policy import Policy, host_names
 from npl_mcp.http.service import check, is_loopback, needs_token
 from npl_mcp.stores.access import add_token, revoke_token
 from npl_mcp.stores.data_folder import Stores
@@ -266,9 +266,9 @@ def test_tokens_of_single_callers_are_enough(settings: Settings) -> None:
 
 def test_the_names_of_a_server(settings: Settings) -> None:
     """Clients leave out port 80; the listening address is a name as well."""
-    assert "localhost" in names(settings, 80)
-    assert "localhost" not in names(settings, 8765)
-    assert "[fd00::1]:8765" in names(replace(settings, host="fd00::1"), 8765)
+    assert "localhost" in host_names(settings, 80)
+    assert "localhost" not in host_names(settings, 8765)
+    assert "[fd00::1]:8765" in host_names(replace(settings, host="fd00::1"), 8765)
     assert not is_loopback("localhost.evil.example")
 
 
