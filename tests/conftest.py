@@ -118,6 +118,12 @@ def _warm_programs() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of tests that are coroutine functions."""
+    return "asyncio"
+
+
 @pytest.fixture(autouse=True)
 def used_databases() -> Iterator[None]:
     """Databases of a server are removed after the test that made them."""
@@ -246,11 +252,16 @@ def calls(settings: Settings, requests: list[tuple[str, dict[str, Any]]]) -> lis
     return with_client(settings, ask)
 
 
+def client_of(settings: Settings, **changes: Any) -> Client[Any]:
+    """Return a client of a new server."""
+    return Client(create_server(replace(settings, **changes)))
+
+
 def with_client(settings: Settings, work: Callable[[Client[Any]], Awaitable[Any]], **changes: Any) -> Any:
     """Run something with a client of a new server."""
 
     async def run() -> Any:
-        async with Client(create_server(replace(settings, **changes))) as client:
+        async with client_of(settings, **changes) as client:
             return await work(client)
 
     return anyio.run(run)

@@ -14,7 +14,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.stores.calls import CallFilter, LoggedCall, latest
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
-from tests.conftest import calls, envelope, with_client
+from tests.conftest import calls, client_of, envelope
 
 LOAD = [("npl_load_tailored", {"file": "guide.md", "context": "how to begin"})]
 
@@ -98,19 +98,17 @@ FOLLOWING: dict[str, tuple[dict[str, Any], int | None]] = {
 
 
 @pytest.mark.parametrize("case", FOLLOWING)
-def test_a_call_for_an_offered_section_is_marked(logged: Settings, docs: Path, case: str) -> None:
+async def test_a_call_for_an_offered_section_is_marked(logged: Settings, docs: Path, case: str) -> None:
     """Each offer counts once."""
     parts = "".join(f"## Part {number}\n\nThe siphon lifts water.\n\n" for number in range(9))
     (docs / "siphons.md").write_text(f"# Siphons\n\n{parts}", encoding="utf-8")
     arguments, expected = FOLLOWING[case]
 
-    async def ask(client: Any) -> None:
+    async with client_of(logged) as client:
         question = {"file": "siphons.md", "context": "siphon", "token_budget": 200}
         answer = envelope(await client.call_tool("npl_load_tailored", question))
         offered = answer["data"]["request_more"][0]
         following = json.loads(json.dumps(arguments).replace("OFFERED", offered))
         for _ in range(2):
             await client.call_tool("npl_load_tailored", {"file": "siphons.md", **following})
-
-    with_client(logged, ask)
     assert [row.followed for row in rows(logged)] == [None, expected, None]

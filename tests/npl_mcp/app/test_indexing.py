@@ -97,7 +97,7 @@ def first_children(process: int) -> list[int]:
 
 
 @pytest.mark.thorough
-def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
+async def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
     """The parent process indexes its files."""
 
     def shoot() -> None:
@@ -106,12 +106,9 @@ def test_a_worker_that_dies_breaks_no_call(large: Settings) -> None:
 
     app = App(large)
 
-    async def run() -> object:
-        async with anyio.create_task_group() as group:
-            group.start_soon(anyio.to_thread.run_sync, shoot)
-            return await anyio.to_thread.run_sync(told, app)
-
-    answer = anyio.run(run)
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, shoot)
+        answer = await anyio.to_thread.run_sync(told, app)
     app.close()
     assert answer == in_one_process(large)
 
@@ -153,34 +150,30 @@ def is_alive(process: int) -> bool:
 ASKED = {"context": QUESTION, "file": ".", "token_budget": 600}
 
 
-def test_clients_see_how_far_it_is(large: Settings) -> None:
+async def test_clients_see_how_far_it_is(large: Settings) -> None:
     """A caller with a progress token sees all files done; others are answered meanwhile."""
     seen: list[list[tuple[float, float | None]]] = []
     ended: list[str] = []
 
-    async def run() -> list[dict[str, Any]]:
-        async with Client(create_server(large)) as client:
-            answers: list[dict[str, Any]] = []
+    async with Client(create_server(large)) as client:
+        answers: list[dict[str, Any]] = []
 
-            async def ask(**arguments: Any) -> None:
-                own: list[tuple[float, float | None]] = []
-                seen.append(own)
+        async def ask(**arguments: Any) -> None:
+            own: list[tuple[float, float | None]] = []
+            seen.append(own)
 
-                async def tell(progress: float, total: float | None, message: str | None) -> None:
-                    own.append((progress, total))
+            async def tell(progress: float, total: float | None, message: str | None) -> None:
+                own.append((progress, total))
 
-                result = await client.call_tool("npl_load_tailored", arguments, progress_handler=tell)
-                answers.append(envelope(result)["data"])
-                ended.append(arguments["file"])
+            result = await client.call_tool("npl_load_tailored", arguments, progress_handler=tell)
+            answers.append(envelope(result)["data"])
+            ended.append(arguments["file"])
 
-            async with anyio.create_task_group() as group:
-                for _ in range(4):
-                    group.start_soon(lambda: ask(**ASKED))
-                await anyio.to_thread.run_sync(first_children, os.getpid())
-                await ask(**{**ASKED, "file": "npl.md"})
-            return answers
-
-    answers = anyio.run(run)
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(lambda: ask(**ASKED))
+            await anyio.to_thread.run_sync(first_children, os.getpid())
+            await ask(**{**ASKED, "file": "npl.md"})
     assert ended == ["npl.md", ".", ".", ".", "."]
     assert answers[1:] == answers[1:2] * 4
     waited = [own for own in seen if own]
@@ -227,26 +220,23 @@ def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
     assert anyio.run(run, patient) == {form: texts[form][-1:] for form in forms}
 
 
-def test_what_a_part_lacks_is_not_said_to_be_nowhere(hurried: Settings) -> None:
+async def test_what_a_part_lacks_is_not_said_to_be_nowhere(hurried: Settings) -> None:
     """The error for a selector, and an outline, say that files are still to come."""
     calls = {
         "npl_load_tailored": {"selectors": ["## No such heading"], "file": "."},
         "npl_section_index": {"file": ".", "token_budget": 300},
     }
 
-    async def run() -> list[str]:
-        async with Client(create_server(hurried)) as client:
-            texts = dict.fromkeys(calls, "")
+    async with Client(create_server(hurried)) as client:
+        texts = dict.fromkeys(calls, "")
 
-            async def ask(tool: str) -> None:
-                result = await client.call_tool(tool, calls[tool], raise_on_error=False)
-                texts[tool] = result.content[0].text
+        async def ask(tool: str) -> None:
+            result = await client.call_tool(tool, calls[tool], raise_on_error=False)
+            texts[tool] = result.content[0].text
 
-            async with anyio.create_task_group() as group:
-                for tool in calls:
-                    group.start_soon(ask, tool)
-            return list(texts.values())
-
-    failed, outline = anyio.run(run)
+        async with anyio.create_task_group() as group:
+            for tool in calls:
+                group.start_soon(ask, tool)
+        failed, outline = list(texts.values())
     assert "not indexed yet, ask again" in failed
     assert '"partial":true' in outline

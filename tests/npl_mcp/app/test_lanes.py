@@ -57,62 +57,51 @@ async def queue(group: Any, lane: WorkerLane, gates: Gates, caller: Hashable, co
 
 
 @pytest.mark.parametrize("name", [name for name, threads in LANES.items() if threads > 1])
-def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> None:
+async def test_a_quiet_caller_goes_before_a_hundred_calls_of_another(name: str) -> None:
     """It gets the next free thread; the busy caller's other calls come after."""
-
-    async def run() -> None:
-        workers, gates = lane(name), Gates()
-        busy = min(LANES[name], max(2, LANES[name] - 1))
-        async with anyio.create_task_group() as group:
-            await queue(group, workers, gates, "busy", 100)
-            await gates.until(busy)
-            await queue(group, workers, gates, "quiet", 1)
-            if busy == LANES[name]:
-                await gates.open(workers)
-            await gates.until(busy + 1)
-            gates.end()
-        assert gates.begun[: busy + 1] == ["busy"] * busy + ["quiet"]
-        assert len(gates.begun) == 101
-
-    anyio.run(run)
+    workers, gates = lane(name), Gates()
+    busy = min(LANES[name], max(2, LANES[name] - 1))
+    async with anyio.create_task_group() as group:
+        await queue(group, workers, gates, "busy", 100)
+        await gates.until(busy)
+        await queue(group, workers, gates, "quiet", 1)
+        if busy == LANES[name]:
+            await gates.open(workers)
+        await gates.until(busy + 1)
+        gates.end()
+    assert gates.begun[: busy + 1] == ["busy"] * busy + ["quiet"]
+    assert len(gates.begun) == 101
 
 
-def test_callers_take_turns() -> None:
-    async def run() -> None:
-        workers, gates = WorkerLane(1), Gates()
-        async with anyio.create_task_group() as group:
-            await queue(group, workers, gates, "a", 5)
-            await queue(group, workers, gates, "b", 3)
-            await queue(group, workers, gates, "c", 1)
-            await gates.open(workers, 8)
-            gates.end()
-        assert gates.begun == list("aabcababa")
-
-    anyio.run(run)
+async def test_callers_take_turns() -> None:
+    workers, gates = WorkerLane(1), Gates()
+    async with anyio.create_task_group() as group:
+        await queue(group, workers, gates, "a", 5)
+        await queue(group, workers, gates, "b", 3)
+        await queue(group, workers, gates, "c", 1)
+        await gates.open(workers, 8)
+        gates.end()
+    assert gates.begun == list("aabcababa")
 
 
-def test_calls_that_are_given_up_take_no_turn() -> None:
+async def test_calls_that_are_given_up_take_no_turn() -> None:
     """Their caller leaves no trace."""
-
-    async def run() -> None:
-        workers, gates = WorkerLane(1), Gates()
-        async with anyio.create_task_group() as group:
-            await queue(group, workers, gates, "a", 1)
-            await gates.until(1)
-            async with anyio.create_task_group() as others:
-                await queue(others, workers, gates, "gone", 3)
-                others.cancel_scope.cancel()
-            await queue(group, workers, gates, "b", 1)
-            gates.end()
-        assert gates.begun == ["a", "b"]
-        assert not workers.waiting
-        gc.collect()
-        assert not workers._callers
-
-    anyio.run(run)
+    workers, gates = WorkerLane(1), Gates()
+    async with anyio.create_task_group() as group:
+        await queue(group, workers, gates, "a", 1)
+        await gates.until(1)
+        async with anyio.create_task_group() as others:
+            await queue(others, workers, gates, "gone", 3)
+            others.cancel_scope.cancel()
+        await queue(group, workers, gates, "b", 1)
+        gates.end()
+    assert gates.begun == ["a", "b"]
+    assert not workers.waiting
+    gc.collect()
+    assert not workers._callers
 
 
-def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) -> None:
+async def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) -> None:
     """Its sections are loaded among the short calls; those of a large file or a folder are not."""
     root = settings.cwd / "pages"
     root.mkdir()
@@ -120,26 +109,23 @@ def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) -> Non
     (root / "large.md").write_text("# Large\n\n## Valve\n\n" + "Close it.\n" * 10_000, encoding="utf-8")
     done: list[str] = []
 
-    async def run() -> None:
-        gates = Gates()
-        async with Client(create_server(replace(settings, roots=(root,)))) as client:
+    gates = Gates()
+    async with Client(create_server(replace(settings, roots=(root,)))) as client:
 
-            async def load(file: str) -> None:
-                asked = {"file": file, "selectors": ["## Valve"], "token_budget": 200}
-                assert envelope(await client.call_tool("npl_load_tailored", asked))["success"]
-                done.append(file)
+        async def load(file: str) -> None:
+            asked = {"file": file, "selectors": ["## Valve"], "token_budget": 200}
+            assert envelope(await client.call_tool("npl_load_tailored", asked))["success"]
+            done.append(file)
 
+        await load("small.md")
+        async with anyio.create_task_group() as group:
+            for caller in range(LANES["heavy"]):
+                await queue(group, lane("heavy"), gates, caller, 1)
+            await gates.until(LANES["heavy"])
+            for file in ("large.md", "."):
+                group.start_soon(load, file)
+            await soon(lambda: lane("heavy").waiting >= 2)
             await load("small.md")
-            async with anyio.create_task_group() as group:
-                for caller in range(LANES["heavy"]):
-                    await queue(group, lane("heavy"), gates, caller, 1)
-                await gates.until(LANES["heavy"])
-                for file in ("large.md", "."):
-                    group.start_soon(load, file)
-                await soon(lambda: lane("heavy").waiting >= 2)
-                await load("small.md")
-                assert done == ["small.md"] * 2
-                gates.end()
-        assert len(done) == 4
-
-    anyio.run(run)
+            assert done == ["small.md"] * 2
+            gates.end()
+    assert len(done) == 4

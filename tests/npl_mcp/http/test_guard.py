@@ -320,131 +320,112 @@ def statuses(sent: list[Any]) -> list[int]:
     return [message["status"] for message in sent if message["type"].endswith("start")]
 
 
-def test_calls_beyond_the_cap_are_sent_away() -> None:
+async def test_calls_beyond_the_cap_are_sent_away() -> None:
     """The answer says when to come back; a sent answer frees a place."""
+    started, finish, read, sent = anyio.Event(), anyio.Event(), anyio.Event(), []
 
-    async def run() -> None:
-        started, finish, read, sent = anyio.Event(), anyio.Event(), anyio.Event(), []
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        assert (await receive())["body"] == b"{}"
+        started.set()
+        await finish.wait()
+        await answer(b"x")(scope, receive, send)
 
-        async def slow(scope: Any, receive: Any, send: Any) -> None:
-            assert (await receive())["body"] == b"{}"
-            started.set()
-            await finish.wait()
-            await answer(b"x")(scope, receive, send)
-
-        guard = Guard(slow, policy_of(10, 1))
-        async with anyio.create_task_group() as group:
-            group.start_soon(partial(post, guard, sent, reading=read.wait, caller=1))
-            await started.wait()
-            await post(guard, sent, caller=1)
-            assert (b"retry-after", b"1") in sent[0]["headers"]
-            finish.set()
-            await anyio.wait_all_tasks_blocked()
-            await post(guard, sent, caller=1)
-            assert statuses(sent) == [503, 503]
-            read.set()
-            await anyio.wait_all_tasks_blocked()
-            await post(guard, sent, caller=1)
-            assert statuses(sent) == [503, 503, 200, 200]
-
-    anyio.run(run)
+    guard = Guard(slow, policy_of(10, 1))
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(post, guard, sent, reading=read.wait, caller=1))
+        await started.wait()
+        await post(guard, sent, caller=1)
+        assert (b"retry-after", b"1") in sent[0]["headers"]
+        finish.set()
+        await anyio.wait_all_tasks_blocked()
+        await post(guard, sent, caller=1)
+        assert statuses(sent) == [503, 503]
+        read.set()
+        await anyio.wait_all_tasks_blocked()
+        await post(guard, sent, caller=1)
+        assert statuses(sent) == [503, 503, 200, 200]
 
 
-def test_the_only_call_of_a_caller_waits_in_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_only_call_of_a_caller_waits_in_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without tokens each connection is a caller."""
     monkeypatch.setattr(guard_module, "BUSY_SECONDS", 0.01)
 
-    async def run() -> None:
-        finish, sent = anyio.Event(), []
+    finish, sent = anyio.Event(), []
 
-        async def slow(scope: Any, receive: Any, send: Any) -> None:
-            await finish.wait()
-            await answer(b"x")(scope, receive, send)
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await finish.wait()
+        await answer(b"x")(scope, receive, send)
 
-        guard = Guard(slow, policy_of(1_000, 1))
-        async with anyio.create_task_group() as group:
-            for caller in range(3 * guard_module.CROWD):
-                group.start_soon(partial(post, guard, sent, caller=caller))
-            await anyio.wait_all_tasks_blocked()
-            assert statuses(sent) == []
-            finish.set()
-        assert statuses(sent) == [200] * (3 * guard_module.CROWD)
-
-    anyio.run(run)
+    guard = Guard(slow, policy_of(1_000, 1))
+    async with anyio.create_task_group() as group:
+        for caller in range(3 * guard_module.CROWD):
+            group.start_soon(partial(post, guard, sent, caller=caller))
+        await anyio.wait_all_tasks_blocked()
+        assert statuses(sent) == []
+        finish.set()
+    assert statuses(sent) == [200] * (3 * guard_module.CROWD)
 
 
-def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """One caller leaves a quarter of the places to others; after that each still has a few."""
     monkeypatch.setattr(guard_module, "BUSY_SECONDS", 0)
     monkeypatch.setattr(guard_module, "TURN_SECONDS", 0)
 
-    async def run() -> None:
-        async def never(scope: Any, receive: Any, send: Any) -> None:
-            await anyio.sleep_forever()
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await anyio.sleep_forever()
 
-        guard = Guard(never, policy_of(1_000, 16))
-        sent: dict[str, list[Any]] = {"one": [], "another": [], "third": [], "quiet": []}
-        async with anyio.create_task_group() as group:
-            for who, calls, refused in (
-                ("one", 20, 8),
-                ("another", 20, 16),
-                ("third", 20, 18),
-                ("quiet", 2, 0),
-            ):
-                for _ in range(calls):
-                    group.start_soon(partial(post, guard, sent[who], caller=who))
-                await anyio.wait_all_tasks_blocked()
-                assert statuses(sent[who]) == [503] * refused, who
-            for number in range(CROWD * 16 - 20):
-                group.start_soon(partial(post, guard, sent["quiet"], caller=number))
+    guard = Guard(never, policy_of(1_000, 16))
+    sent: dict[str, list[Any]] = {"one": [], "another": [], "third": [], "quiet": []}
+    async with anyio.create_task_group() as group:
+        for who, calls, refused in (
+            ("one", 20, 8),
+            ("another", 20, 16),
+            ("third", 20, 18),
+            ("quiet", 2, 0),
+        ):
+            for _ in range(calls):
+                group.start_soon(partial(post, guard, sent[who], caller=who))
             await anyio.wait_all_tasks_blocked()
-            assert sent["quiet"] == []
-            await post(guard, sent["quiet"])
-            assert statuses(sent["quiet"]) == [503]
-            group.cancel_scope.cancel()
-
-    anyio.run(run)
+            assert statuses(sent[who]) == [503] * refused, who
+        for number in range(CROWD * 16 - 20):
+            group.start_soon(partial(post, guard, sent["quiet"], caller=number))
+        await anyio.wait_all_tasks_blocked()
+        assert sent["quiet"] == []
+        await post(guard, sent["quiet"])
+        assert statuses(sent["quiet"]) == [503]
+        group.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("bodies", [range(MAX_BODIES), [1] * MAX_BODIES])
-def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None:
+async def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None:
     """Long bodies on their way, of many callers or of one, delay no ordinary call."""
-
-    async def run() -> tuple[list[int], list[int]]:
-        small, long = [], []
-        policy = policy_of(100_000, 99)
-        guard = Guard(answer(b"x"), policy)
-        async with anyio.create_task_group() as group:
-            for caller in bodies:
-                group.start_soon(
-                    partial(post, guard, long, b"x" * 100_000, anyio.sleep_forever, caller=f"c{caller}")
-                )
-            await anyio.wait_all_tasks_blocked()
-            await post(guard, small)
-            await post(guard, long, b"[" + b" " * 99_000 + b"]", caller="c1")
-            group.cancel_scope.cancel()
-        return statuses(small), statuses(long)
-
-    small, long = anyio.run(run)
-    assert small == [200]
-    assert set(long) == {503}
+    small, long = [], []
+    policy = policy_of(100_000, 99)
+    guard = Guard(answer(b"x"), policy)
+    async with anyio.create_task_group() as group:
+        for caller in bodies:
+            group.start_soon(
+                partial(post, guard, long, b"x" * 100_000, anyio.sleep_forever, caller=f"c{caller}")
+            )
+        await anyio.wait_all_tasks_blocked()
+        await post(guard, small)
+        await post(guard, long, b"[" + b" " * 99_000 + b"]", caller="c1")
+        group.cancel_scope.cancel()
+    assert statuses(small) == [200]
+    assert set(statuses(long)) == {503}
 
 
-def test_long_answers_of_one_caller_leave_room_for_those_of_others() -> None:
+async def test_long_answers_of_one_caller_leave_room_for_those_of_others() -> None:
     """A caller that reads slowly leaves room as well."""
-
-    async def run() -> tuple[list[int], list[int]]:
-        policy = policy_of(len(LONG), 99)
-        guard, slow, quick = Guard(answer(LONG), policy), [], []
-        async with anyio.create_task_group() as group:
-            for _ in range(MAX_ANSWERS):
-                group.start_soon(partial(post, guard, slow, reading=anyio.sleep_forever, caller=1))
-            await anyio.wait_all_tasks_blocked()
-            await post(guard, quick)
-            group.cancel_scope.cancel()
-        return statuses(slow), statuses(quick)
-
-    assert anyio.run(run) == ([], [200])
+    policy = policy_of(len(LONG), 99)
+    guard, slow, quick = Guard(answer(LONG), policy), [], []
+    async with anyio.create_task_group() as group:
+        for _ in range(MAX_ANSWERS):
+            group.start_soon(partial(post, guard, slow, reading=anyio.sleep_forever, caller=1))
+        await anyio.wait_all_tasks_blocked()
+        await post(guard, quick)
+        group.cancel_scope.cancel()
+    assert (statuses(slow), statuses(quick)) == ([], [200])
 
 
 def answer(body: bytes) -> Any:
@@ -461,11 +442,11 @@ def answer(body: bytes) -> Any:
 LONG = bytes(range(256)) * 16 * 1024
 
 
-def test_a_long_answer_is_sent_whole_and_waited_for() -> None:
+async def test_a_long_answer_is_sent_whole_and_waited_for() -> None:
     """The end of the answer is sent once the body has been read."""
     sent: list[Any] = []
     guard = Guard(answer(LONG), policy_of(10, 1))
-    anyio.run(partial(post, guard, sent))
+    await post(guard, sent)
     assert statuses(sent) == [200]
     assert [(message["body"], message.get("more_body", False)) for message in sent[1:]] == [
         (LONG, True),
@@ -473,23 +454,19 @@ def test_a_long_answer_is_sent_whole_and_waited_for() -> None:
     ]
 
 
-def test_long_answers_in_memory_are_bounded() -> None:
+async def test_long_answers_in_memory_are_bounded() -> None:
     """While others are being read, the next caller is told to come back."""
-
-    async def run() -> list[int]:
-        policy = policy_of(len(LONG), 99)
-        guard, sent = Guard(answer(LONG), policy), []
-        async with anyio.create_task_group() as group:
-            for _ in range(MAX_ANSWERS):
-                group.start_soon(partial(post, guard, sent, reading=anyio.sleep_forever))
-            await anyio.wait_all_tasks_blocked()
-            await post(guard, sent)
-            small = Guard(answer(b"x" * (READ_AT_ONCE + 1)), policy)
-            await post(small, sent)
-            group.cancel_scope.cancel()
-        return statuses(sent)
-
-    assert anyio.run(run) == [503, 200]
+    policy = policy_of(len(LONG), 99)
+    guard, sent = Guard(answer(LONG), policy), []
+    async with anyio.create_task_group() as group:
+        for _ in range(MAX_ANSWERS):
+            group.start_soon(partial(post, guard, sent, reading=anyio.sleep_forever))
+        await anyio.wait_all_tasks_blocked()
+        await post(guard, sent)
+        small = Guard(answer(b"x" * (READ_AT_ONCE + 1)), policy)
+        await post(small, sent)
+        group.cancel_scope.cancel()
+    assert statuses(sent) == [503, 200]
 
 
 @pytest.mark.thorough
@@ -516,26 +493,22 @@ def test_a_reader_that_reads_nothing_takes_next_to_no_memory(tmp_path: Path) -> 
         assert "Traceback" not in server.log
 
 
-def test_bodies_in_memory_are_bounded() -> None:
+async def test_bodies_in_memory_are_bounded() -> None:
     """Many slow senders of long bodies do not fill the memory; short bodies are served again afterwards."""
+    sent: list[Any] = []
 
-    async def run() -> list[int]:
-        sent: list[Any] = []
+    async def quick(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
 
-        async def quick(scope: Any, receive: Any, send: Any) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-
-        guard = Guard(quick, policy_of(10, 99))
-        async with anyio.create_task_group() as group:
-            for _ in range(MAX_BODIES):
-                group.start_soon(post, guard, [], b"x" * 10, anyio.sleep_forever)
-            await anyio.wait_all_tasks_blocked()
-            await post(guard, sent)
-            group.cancel_scope.cancel()
+    guard = Guard(quick, policy_of(10, 99))
+    async with anyio.create_task_group() as group:
+        for _ in range(MAX_BODIES):
+            group.start_soon(post, guard, [], b"x" * 10, anyio.sleep_forever)
+        await anyio.wait_all_tasks_blocked()
         await post(guard, sent)
-        return [message["status"] for message in sent if message["type"].endswith("start")]
-
-    assert anyio.run(run) == [503, 200]
+        group.cancel_scope.cancel()
+    await post(guard, sent)
+    assert statuses(sent) == [503, 200]
 
 
 async def post(
@@ -616,15 +589,14 @@ WIDE = {
 
 
 @pytest.mark.parametrize("case", WIDE)
-def test_wide_bodies_are_refused_before_they_are_parsed(case: str) -> None:
+async def test_wide_bodies_are_refused_before_they_are_parsed(case: str) -> None:
     """A parser would need many times their size, on either route."""
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError
 
     sent: list[Any] = []
-    policy = policy_of(10_000_000, 1)
-    anyio.run(post, Guard(never, policy), sent, WIDE[case])
+    await post(Guard(never, policy_of(10_000_000, 1)), sent, WIDE[case])
     assert statuses(sent) == [400]
     assert b"INVALID_PARAMETER" in sent[1]["body"]
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import Client
 from prometheus_client.parser import text_string_to_metric_families
@@ -57,21 +56,17 @@ def old(server: Running, body: Any, **headers: str) -> Answer:
 
 
 @pytest.mark.parametrize("mode", ["legacy", MODERN, "auto"])
-def test_the_sdk_lists_and_calls_in_both_eras(server: Running, mode: str) -> None:
+async def test_the_sdk_lists_and_calls_in_both_eras(server: Running, mode: str) -> None:
     """A client with a handshake and one without see the same tools and get the same answers."""
-
-    async def use() -> None:
-        async with Client(f"{server.state.url}/mcp", mode=mode) as client:
-            tools = (await client.list_tools()).tools
-            assert [tool.name for tool in tools][:2] == ["search", "npl_load_tailored"]
-            done = await client.call_tool("npl_section_index", {"file": "guide.md"})
-            assert not done.is_error
-            body = json.loads(done.content[0].text)
-            assert body["data"]["file"] == "guide.md"
-            failed = await client.call_tool("npl_section_index", {"file": "none.md"})
-            assert failed.is_error
-
-    anyio.run(use)
+    async with Client(f"{server.state.url}/mcp", mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools][:2] == ["search", "npl_load_tailored"]
+        done = await client.call_tool("npl_section_index", {"file": "guide.md"})
+        assert not done.is_error
+        body = json.loads(done.content[0].text)
+        assert body["data"]["file"] == "guide.md"
+        failed = await client.call_tool("npl_section_index", {"file": "none.md"})
+        assert failed.is_error
 
 
 def test_plain_json_gives_the_envelope_of_mcp(server: Running) -> None:

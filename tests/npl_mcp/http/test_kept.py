@@ -43,42 +43,33 @@ async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
+async def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
     """One request serves all of them; a failure is not kept."""
     slow = Slow()
     slow.fails = fails
     kept = Refreshed(slow, 3600)
 
-    async def run() -> None:
-        assert await together(kept, slow, 50) == ["gone" if fails else 1] * 50
-        assert slow.asked == 1
-        slow.fails = False
-        assert await kept.get() == (2 if fails else 1)
-
-    anyio.run(run)
+    assert await together(kept, slow, 50) == ["gone" if fails else 1] * 50
+    assert slow.asked == 1
+    slow.fails = False
+    assert await kept.get() == (2 if fails else 1)
 
 
-def test_an_old_one_is_asked_for_again() -> None:
+async def test_an_old_one_is_asked_for_again() -> None:
     """With a lifetime of zero, each call asks for it."""
     slow = Slow()
     slow.may_answer.set()
     kept = Refreshed(slow, 0)
 
-    async def run() -> None:
-        assert [await kept.get(), await kept.get()] == [1, 2]
-
-    anyio.run(run)
+    assert [await kept.get(), await kept.get()] == [1, 2]
 
 
-def test_who_goes_away_takes_no_answer_from_others() -> None:
+async def test_who_goes_away_takes_no_answer_from_others() -> None:
     """The others get the answer to the same question after one caller gives up."""
     slow = Slow()
     kept = Refreshed(slow, 3600)
 
-    async def run() -> None:
-        with anyio.move_on_after(0.05) as limit:
-            await kept.get()
-        assert limit.cancelled_caught
-        assert await together(kept, slow, 2) == [1, 1]
-
-    anyio.run(run)
+    with anyio.move_on_after(0.05) as limit:
+        await kept.get()
+    assert limit.cancelled_caught
+    assert await together(kept, slow, 2) == [1, 1]

@@ -13,22 +13,18 @@ from tests import engines
 from tests.npl_mcp.http.http_server import call, command, environment, serving
 
 
-def test_a_lane_without_turns_is_named() -> None:
+async def test_a_lane_without_turns_is_named() -> None:
     """It is named exactly while calls wait for one that hangs."""
-
-    async def script() -> None:
-        end = threading.Event()
-        async with anyio.create_task_group() as group:
-            for _ in range(3 * HEAVY_WORKERS):
-                group.start_soon(lane("heavy").run, end.wait)
-            await anyio.wait_all_tasks_blocked()
-            await lane("light").run(lambda: None)
-            assert blocked(0.01) == ["heavy"]
-            assert blocked(http_app.BLOCKED_SECONDS) == []
-            end.set()
-        assert blocked(0.0) == []
-
-    anyio.run(script)
+    end = threading.Event()
+    async with anyio.create_task_group() as group:
+        for _ in range(3 * HEAVY_WORKERS):
+            group.start_soon(lane("heavy").run, end.wait)
+        await anyio.wait_all_tasks_blocked()
+        await lane("light").run(lambda: None)
+        assert blocked(0.01) == ["heavy"]
+        assert blocked(http_app.BLOCKED_SECONDS) == []
+        end.set()
+    assert blocked(0.0) == []
 
 
 @pytest.mark.engine("postgres")

@@ -12,7 +12,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx2
 import psycopg
 import pytest
@@ -201,7 +200,7 @@ class Turns(httpx2.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
-def test_a_client_may_reach_another_server_each_time(
+async def test_a_client_may_reach_another_server_each_time(
     servers: list[Running], team: Balancer, mode: Any
 ) -> None:
     """A client with a handshake may too: no server keeps its session."""
@@ -209,15 +208,12 @@ def test_a_client_may_reach_another_server_each_time(
     def factory(**options: Any) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(**{**options, "transport": Turns([server.port for server in servers])})
 
-    async def run() -> None:
-        transport = StreamableHttpTransport("http://127.0.0.1/mcp", httpx_client_factory=factory)
-        async with Client(transport, mode=mode) as client:
-            for _ in range(4):
-                assert len(await client.list_tools()) > 40
-                answer = envelope(await client.call_tool("session_get", {"session_id": "s"}))
-                assert answer["data"]["session"]["title"] == "Release"
-
-    anyio.run(run)
+    transport = StreamableHttpTransport("http://127.0.0.1/mcp", httpx_client_factory=factory)
+    async with Client(transport, mode=mode) as client:
+        for _ in range(4):
+            assert len(await client.list_tools()) > 40
+            answer = envelope(await client.call_tool("session_get", {"session_id": "s"}))
+            assert answer["data"]["session"]["title"] == "Release"
 
 
 def test_calls_that_are_repeated_while_servers_are_killed_are_made_once(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,12 +75,9 @@ class Counted:
 
         return replace(spec, function=function)
 
-    def run(self, script: Callable[[Client[Any]], Awaitable[None]]) -> None:
-        async def run() -> None:
-            async with Client(self.server) as client:
-                await script(client)
-
-        anyio.run(run)
+    @property
+    def client(self) -> Client[Any]:
+        return Client(self.server)
 
 
 def arguments(tool: str) -> dict[str, Any]:
@@ -89,13 +85,14 @@ def arguments(tool: str) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
-def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> None:
+async def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> None:
     """Each call waits for the index without a thread; another process indexes it once all have begun."""
     counted = Counted(large)
     given = {tool: {**arguments(tool), "since": None, "session_id": None} for tool in DOCUMENTS}
     answers = {}
 
-    async def script(client: Client[Any]) -> None:
+    async with counted.client as client:
+
         async def ask(tool: str) -> None:
             sent = {name: value for name, value in given[tool].items() if value is not None}
             answers[tool] = envelope(await client.call_tool(tool, sent, raise_on_error=False))
@@ -109,8 +106,6 @@ def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> N
             assert counted.app.state.sets.built == 0
             os.close(handle)
         await soon(lambda: counted.app.state.sets.built == FILES)  # a search does not wait for all
-
-    counted.run(script)
     for tool, answer in answers.items():
         late = "being indexed; ask again" in answer.get("error", "")  # a page waits a second
         assert answer["success"] or answer["error_code"] == "INVALID_PARAMETER" or late, (tool, answer)
@@ -119,12 +114,13 @@ def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings) -> N
 
 
 @pytest.mark.parametrize("tool", NEWS)
-def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> None:
+async def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> None:
     counted = Counted(settings)
     given = {**arguments(tool), **({"since": 2} if tool == "chat_get_feed" else {})}
     answers = []
 
-    async def script(client: Client[Any]) -> None:
+    async with counted.client as client:
+
         async def wait() -> None:
             answers.append(envelope(await client.call_tool(tool, {**given, "wait": LONG})))
 
@@ -136,15 +132,13 @@ def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: str) -> 
             todo = {"room_id": 1, "persona": "ann", "description": "oil it", "assigned_to": "bo"}
             await client.call_tool("chat_create_todo", todo)
             await client.call_tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
-
-    counted.run(script)
     assert answers[0]["success"]
     assert counted.app.news.waiting == 0
     assert [name for name, _ in counted.ran].count(tool) == 1
     assert threading.get_ident() not in {thread for _, thread in counted.ran}
 
 
-def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> None:
+async def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> None:
     """A tool that is not told to wait waits in its own thread."""
     effects: list[int] = []
 
@@ -154,23 +148,19 @@ def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> Non
 
     counted = Counted(large, ToolSpec(gather_all, read_only=False))
 
-    async def script(client: Client[Any]) -> None:
+    async with counted.client as client:
         assert envelope(await client.call_tool("gather_all", {}))["data"] == FILES
-
-    counted.run(script)
     assert effects == [1]
 
 
-def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Settings) -> None:
+async def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Settings) -> None:
     counted = Counted(settings)
 
-    async def script(client: Client[Any]) -> None:
+    async with counted.client as client:
         await client.call_tool(*ROOM)
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "chat_get_feed", {"room_id": 1, "since": 2, "wait": LONG})
             await soon(lambda: counted.app.news.waiting)
             group.cancel_scope.cancel()
         await soon(lambda: not counted.app.news.waiting)
-
-    counted.run(script)
     assert [name for name, _ in counted.ran] == [ROOM[0], "chat_get_feed"]

@@ -12,7 +12,7 @@ from npl_mcp.app.progress import report_progress
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from tests import engines
-from tests.conftest import with_client
+from tests.conftest import client_of
 
 Told = list[tuple[float, float | None, str | None]]
 
@@ -24,12 +24,11 @@ WITHIN = 30.0
 """Seconds after which an answer counts as missing."""
 
 
-def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
+async def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
     """One call waits without a thread for another, whose thread waits for the database."""
-
-    async def ask(client: Client[Any]) -> dict[str, Told]:
+    async with client_of(settings) as client:
         await client.call_tool("chat_create_room", ROOM)
-        told: dict[str, Told] = {"chat_get_feed": [], "chat_send_message": []}
+        all_told: dict[str, Told] = {"chat_get_feed": [], "chat_send_message": []}
         with ExitStack() as writer:
             stores = engines.stores(settings.data_folder)
             writer.callback(stores.close)
@@ -37,8 +36,8 @@ def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
 
             async def call(tool: str, arguments: dict[str, Any]) -> None:
                 async def tell(*progress: Any) -> None:
-                    told[tool].append(progress)
-                    if all(told.values()):
+                    all_told[tool].append(progress)
+                    if all(all_told.values()):
                         writer.close()
 
                 await client.call_tool(tool, arguments, progress_handler=tell)
@@ -46,16 +45,16 @@ def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(call, "chat_get_feed", NEWS)
                 group.start_soon(call, "chat_send_message", HELLO)
-        return told
-
-    for told in with_client(settings, ask).values():
+    for told in all_told.values():
         values = [value for value, _, _ in told]
         assert values == sorted(set(values))
         assert {(total, (message or "")[:8]) for _, total, message in told} == {(None, "working,")}
 
 
 @pytest.mark.parametrize("rounds", range(12))
-def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(settings: Settings, rounds: int) -> None:
+async def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(
+    settings: Settings, rounds: int
+) -> None:
     server = create_server(settings)
 
     async def work() -> str:
@@ -67,16 +66,12 @@ def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(settings: Settin
 
     server.tool(work)
 
-    async def ask() -> tuple[Told, str]:
-        told: Told = []
+    told: Told = []
 
-        async def tell(*progress: Any) -> None:
-            told.append(progress)
+    async def tell(*progress: Any) -> None:
+        told.append(progress)
 
-        async with Client(server) as client:
-            with anyio.fail_after(WITHIN):
-                answer = await client.call_tool("work", progress_handler=tell)
-        return told, answer.data
-
-    told, answer = anyio.run(ask)
-    assert (told[-1][:2], answer) == ((2, 2), "done")
+    async with Client(server) as client:
+        with anyio.fail_after(WITHIN):
+            answer = await client.call_tool("work", progress_handler=tell)
+    assert (told[-1][:2], answer.data) == ((2, 2), "done")

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -54,21 +53,17 @@ def test_the_list_on_the_wire(
     assert {result["cacheScope"] for result in said.values()} == {"private"}
 
 
-def test_the_sdk_of_the_protocol_lists_and_calls(docs: Path, tmp_path: Path) -> None:
+async def test_the_sdk_of_the_protocol_lists_and_calls(docs: Path, tmp_path: Path) -> None:
     """A client by other authors loads tailored text."""
-
-    async def run() -> tuple[list[str], str]:
-        words = ["-m", "npl_mcp", "--root", str(docs)]
-        server = StdioServerParameters(command=sys.executable, args=words, cwd=tmp_path)
-        async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
-            await session.initialize()
-            tools = await session.list_tools()
-            result = await session.call_tool(
-                "npl_load_tailored", {"selectors": ["guide > ## Compost"], "file": "guide.md"}
-            )
-            return [tool.name for tool in tools.tools], result.content[0].text  # type: ignore[union-attr]
-
-    names, text = anyio.run(run)
+    words = ["-m", "npl_mcp", "--root", str(docs)]
+    server = StdioServerParameters(command=sys.executable, args=words, cwd=tmp_path)
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        tools = await session.list_tools()
+        result = await session.call_tool(
+            "npl_load_tailored", {"selectors": ["guide > ## Compost"], "file": "guide.md"}
+        )
+        names, text = [tool.name for tool in tools.tools], result.content[0].text
     assert "npl_load_tailored" in names
     assert json.loads(text)["data"]["sections"][0]["title"] == "Compost"
 

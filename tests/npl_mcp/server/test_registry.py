@@ -6,9 +6,9 @@ import logging
 import re
 import threading
 import weakref
+from dataclasses import replace
 from typing import Any
 
-import anyio
 import pytest
 from fastmcp import Client
 
@@ -25,7 +25,7 @@ from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import encode
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import calls, cases, envelope, listed, with_client
+from tests.conftest import Connect, calls, cases, client_of, envelope, listed
 from tests.until import soon
 
 LIST_BUDGETS = cases("npl_mcp/server/registry")
@@ -123,7 +123,7 @@ def test_examples_fit_the_parameters(settings: Settings) -> None:
         assert answer["success"] or answer["error_code"] == "MISSING_REQUIRED", (tool, arguments, answer)
 
 
-def test_structured_answers_follow_their_schema(settings: Settings) -> None:
+def test_structured_answers_follow_their_schema(settings: Settings, connect: Connect) -> None:
     """With the setting both forms say the same, and the listed schema holds for successes."""
     requests: list[tuple[str, dict[str, Any]]] = [
         ("npl_load_tailored", {"context": "pruning", "file": "guide.md", "explain": True}),
@@ -132,13 +132,12 @@ def test_structured_answers_follow_their_schema(settings: Settings) -> None:
         ("npl_load_agent", {"agent_name": "nobody"}),
     ]
 
-    async def ask(client: Client[Any]) -> list[Any]:
-        return [await client.call_tool(name, arguments, raise_on_error=False) for name, arguments in requests]
-
     tools = {tool["name"]: tool for tool in listed(settings, structured=True)}
     assert all(tool["outputSchema"]["type"] == "object" for tool in tools.values())
-    for result in with_client(settings, ask, structured=True):
+    call = connect(replace(settings, structured=True))
+    for name, arguments in requests:
         # The client itself checks structured content against the listed schema.
+        result = call.result(name, **arguments)
         assert result.structured_content == envelope(result)
 
 
@@ -194,14 +193,10 @@ def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogC
     assert caplog.text == ""
 
 
-def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
+async def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
     """The core reference is indexed without a call, and the task ends with the server."""
-
-    async def wait(client: Client[Any]) -> bool:
+    async with client_of(settings, warm_up=True):
         await soon(lambda: any(thread.name == "npl-warm-up" for thread in threading.enumerate()))
-        return True
-
-    assert with_client(settings, wait, warm_up=True)
     assert not any(thread.name == "npl-warm-up" for thread in threading.enumerate())
 
 
@@ -212,7 +207,7 @@ def test_the_two_writers_of_json_agree(text: str) -> None:
     assert registry._json(body) == encode(body)
 
 
-def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.FixtureRequest) -> None:
+async def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.FixtureRequest) -> None:
     """Its frames are freed with the answer, since the collector may run a gigabyte later."""
 
     class State:
@@ -233,15 +228,12 @@ def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.F
         except ValueError as error:
             raise NPLError("it took too long") from error
 
-    async def ask() -> list[State | None]:
-        server = create_server(settings)
-        register_all(server, App(settings), (ToolSpec(fails, read_only=True),))
-        async with Client(server) as client:
-            for _ in range(2):
-                answer = await client.call_tool("fails", {}, raise_on_error=False)
-                assert "it took too long" in answer.content[0].text
-            return [state() for state in states]
-
     gc.disable()
     request.addfinalizer(gc.enable)
-    assert anyio.run(ask) == [None, None]
+    server = create_server(settings)
+    register_all(server, App(settings), (ToolSpec(fails, read_only=True),))
+    async with Client(server) as client:
+        for _ in range(2):
+            answer = await client.call_tool("fails", {}, raise_on_error=False)
+            assert "it took too long" in answer.content[0].text
+        assert [state() for state in states] == [None, None]

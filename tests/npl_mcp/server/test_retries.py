@@ -16,7 +16,7 @@ from npl_mcp.server.server import create_server
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.domains import listed_tools, optional_tools
 from tests import engines
-from tests.conftest import Call, Connect, calls, envelope, with_client
+from tests.conftest import Call, Connect, calls, client_of, envelope, listed
 
 ROOM: tuple[str, dict[str, Any]] = ("chat_create_room", {"name": "den", "members": ["ann", "bo"]})
 JOINED = 2
@@ -26,29 +26,26 @@ SEND: dict[str, Any] = {"room_id": 1, "persona": "ann", "message": "hello", "req
 
 
 @pytest.mark.parametrize("form", ["json", "markdown"])
-def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: Path, form: str) -> None:
+async def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: Path, form: str) -> None:
     """Each example of the documentation is sent twice; a reading tool ignores the id."""
     work = tmp_path / "project"
     prepare(work)
     own = replace(settings, cwd=work, roots=(work,), write=True, format=form)
 
-    async def ask(client: Client[Any]) -> None:
+    async with client_of(own) as client:
         for spec in (*listed_tools(), *optional_tools(own)):
             sent = {**spec.example, "request_id": f"id of {spec.name}"}
             answers = [await client.call_tool(spec.name, sent) for _ in range(2)]
             first, second = (answer.content[0].text for answer in answers)
             assert first == second or spec.may_read(spec.example), spec.name
-
-    with_client(own, ask)
     shown = (*listed_tools(), *optional_tools(own))
     writing = sum(not spec.may_read(spec.example) for spec in shown)
     assert engines.query(own.data_folder, "SELECT count(*) FROM request") == [(writing,)]
 
 
-def test_a_repeated_call_is_made_once(settings: Settings) -> None:
+async def test_a_repeated_call_is_made_once(settings: Settings) -> None:
     """Repetitions may arrive at once; without an id each is a call of its own."""
-
-    async def ask(client: Client[Any]) -> None:
+    async with client_of(settings) as client:
         await client.call_tool(*ROOM)
         answers = await asyncio.gather(*(client.call_tool("chat_send_message", SEND) for _ in range(9)))
         assert len({answer.content[0].text for answer in answers}) == 1
@@ -57,8 +54,6 @@ def test_a_repeated_call_is_made_once(settings: Settings) -> None:
             await client.call_tool("chat_send_message", plain)
         feed = envelope(await client.call_tool("chat_get_feed", {"room_id": 1}))["data"]
         assert [event["event_type"] for event in feed["items"]].count("message") == 3
-
-    with_client(settings, ask)
 
 
 @pytest.fixture
@@ -90,22 +85,19 @@ def marked(settings: Settings) -> int:
 
 
 @pytest.mark.parametrize("case", FILED)
-def test_equal_calls_at_once_change_a_file_once(project: Settings, case: str) -> None:
+async def test_equal_calls_at_once_change_a_file_once(project: Settings, case: str) -> None:
     """Calls reach two servers of one database; all wait for the first, and get its answer."""
     tool, given = FILED[case]
 
-    async def ask(client: Client[Any]) -> None:
-        async with Client(create_server(project)) as other:
-            before = marked(project)
-            for turn in range(1, 4):
-                sent = {**given, "request_id": f"r{turn}"}
-                answers = await asyncio.gather(
-                    *(caller.call_tool(tool, sent) for _ in range(6) for caller in (client, other))
-                )
-                assert len({answer.content[0].text for answer in answers}) == 1
-                assert marked(project) == before + turn
-
-    with_client(project, ask)
+    async with client_of(project) as client, Client(create_server(project)) as other:
+        before = marked(project)
+        for turn in range(1, 4):
+            sent = {**given, "request_id": f"r{turn}"}
+            answers = await asyncio.gather(
+                *(caller.call_tool(tool, sent) for _ in range(6) for caller in (client, other))
+            )
+            assert len({answer.content[0].text for answer in answers}) == 1
+            assert marked(project) == before + turn
 
 
 def test_after_a_kill_during_a_change_of_files_a_repetition_is_refused(
@@ -181,11 +173,11 @@ def test_answers_are_kept_for_a_day(settings: Settings, connect: Connect) -> Non
     assert engines.query(settings.data_folder, "SELECT count(*) FROM request") == [(1,)]
 
 
-def test_a_call_that_waits_is_repeated_safely(settings: Settings) -> None:
+async def test_a_call_that_waits_is_repeated_safely(settings: Settings) -> None:
     """The call claims a todo that arrives meanwhile, and its repetition gets the same one."""
     claim = {"room_id": 1, "persona": "bo", "wait": 30, "request_id": "c1"}
 
-    async def ask(client: Client[Any]) -> None:
+    async with client_of(settings) as client:
         await client.call_tool(*ROOM)
         waiting = asyncio.create_task(client.call_tool("chat_claim_todo", claim))
         for name in ("weed", "sow"):
@@ -197,16 +189,10 @@ def test_a_call_that_waits_is_repeated_safely(settings: Settings) -> None:
         ready = envelope(await client.call_tool("chat_list_todos", {"room_id": 1, "filter": "ready"}))["data"]
         assert ready["total"] == 1
 
-    with_client(settings, ask)
-
 
 def test_the_list_does_not_show_the_parameter(settings: Settings) -> None:
     """Programs know it from API.md; a listed parameter costs every agent tokens."""
-
-    async def ask(client: Client[Any]) -> str:
-        return json.dumps([tool.model_dump(mode="json") for tool in await client.list_tools()])
-
-    assert "request_id" not in with_client(settings, ask)
+    assert "request_id" not in json.dumps(listed(settings))
 
 
 def test_the_write_and_its_answer_are_one_transaction(settings: Settings) -> None:

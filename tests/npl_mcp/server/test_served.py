@@ -12,7 +12,7 @@ from npl_index.tokens.counting import TokenCounter
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.introduction import MAX_ENTRIES
 from npl_mcp.server.primitives.document_resources import MAP
-from tests.conftest import every, with_client
+from tests.conftest import client_of, every, with_client
 from tests.folders import fill
 
 COUNTER: TokenCounter = estimator("o200k_base")
@@ -98,26 +98,22 @@ def test_of_many_files_some_are_looked_at(settings: Settings, tmp_path: Path) ->
     assert served(settings, roots=(root,)) == 'Served: over 1,000 documents of "many" about Quokka.'
 
 
-def test_a_map_names_documents_and_rare_words(settings: Settings, tmp_path: Path) -> None:
+async def test_a_map_names_documents_and_rare_words(settings: Settings, tmp_path: Path) -> None:
     """The map follows new, changed and removed files."""
     root = fill(tmp_path / "animals", PAGES)
-    assert with_client(settings, chart, roots=(root,)).splitlines() == [
-        "4 documents for npl_load_tailored; in brackets words of headings",
-        "",
-        "- ./: intro (guide)",
-        "- care/: far (afar, Usage, Wombats), feeding (Quokka), night (Moonrise, Nocturnal)",
-    ]
-
-    async def changing(client: Client[Any]) -> tuple[str, str, str]:
+    async with client_of(settings, roots=(root,)) as client:
         before = await chart(client)
+        assert before.splitlines() == [
+            "4 documents for npl_load_tailored; in brackets words of headings",
+            "",
+            "- ./: intro (guide)",
+            "- care/: far (afar, Usage, Wombats), feeding (Quokka), night (Moonrise, Nocturnal)",
+        ]
         fill(root, {"care/new place.md": "# Burrow\n", "intro.md": "# Bandicoot\n"})
         after = await chart(client)
         (root / "care/new place.md").unlink()
-        (root / "intro.md").write_text(PAGES["intro.md"], encoding="utf-8")
-        return before, after, await chart(client)
-
-    before, after, again = with_client(settings, changing, roots=(root,))
-    assert before == again
+        fill(root, PAGES)
+        assert await chart(client) == before
     assert '"new place" (Burrow)' in after
     assert "intro (Bandicoot)" in after
 

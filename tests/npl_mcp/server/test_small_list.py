@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-import anyio
 import pytest
 from fastmcp import Client
 
@@ -160,16 +159,13 @@ def test_exact_names_are_found_and_called(settings: Settings) -> None:
     assert calls(told, [("call_tool", made)])[0]["success"]
 
 
-def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings) -> None:
+async def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings) -> None:
     """Logs and metrics do not distinguish the two ways."""
     seen: list[Report] = []
     server = create_server(small(settings), reports=Reports(seen.append))
 
-    async def run() -> None:
-        async with Client(server) as client:
-            await client.call_tool("call_tool", {"name": "session_list"})
-
-    anyio.run(run)
+    async with Client(server) as client:
+        await client.call_tool("call_tool", {"name": "session_list"})
     assert [report.tool for report in seen] == ["session_list"]
 
 

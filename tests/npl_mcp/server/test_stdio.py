@@ -147,16 +147,13 @@ def test_messages_behind_headers_are_read(data: bytes, methods: list[str]) -> No
     assert [message.method for message in read] == ["notifications/initialized", *methods]
 
 
-def test_answers_have_headers_in_ascii() -> None:
+async def test_answers_have_headers_in_ascii() -> None:
     target = io.BytesIO()
     client = Headers(io.BytesIO(), target, 1_000)
 
-    async def run() -> None:
-        for request, result in ((1, "é"), (2, "y")):
-            answer = JSONRPCResponse(jsonrpc="2.0", id=request, result={"r": result})
-            await client.send(SessionMessage(answer))
-
-    anyio.run(run)
+    for request, result in ((1, "é"), (2, "y")):
+        answer = JSONRPCResponse(jsonrpc="2.0", id=request, result={"r": result})
+        await client.send(SessionMessage(answer))
     assert target.getvalue() == (
         b'Content-Length: 48\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{"r":"\\u00e9"}}'
         b'Content-Length: 43\r\n\r\n{"jsonrpc":"2.0","id":2,"result":{"r":"y"}}'

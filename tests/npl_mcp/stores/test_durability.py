@@ -117,7 +117,7 @@ async def do(client: Client[Any], tool: str, **arguments: Any) -> Any:
 TURNS = 8
 
 
-def test_two_servers_on_one_data_folder_lose_nothing(tmp_path: Path) -> None:
+async def test_two_servers_on_one_data_folder_lose_nothing(tmp_path: Path) -> None:
     """Both write at once and give equal answers; numbers have no gaps, writes keep their order."""
     (tmp_path / "project").mkdir()
     seen: list[dict[str, Any]] = []
@@ -140,18 +140,15 @@ def test_two_servers_on_one_data_folder_lose_nothing(tmp_path: Path) -> None:
         entries = (await do(client, "worklog_read", agent_id="reader", peek=True))["items"]
         return {"history": history, "contents": contents, "feed": feed, "entries": entries}
 
-    async def both() -> None:
-        async with Client(server(tmp_path)) as ann, Client(server(tmp_path)) as ben:
-            file = {"file_content_base64": encoded("-"), "filename": "a.txt"}
-            await do(ann, "chat_create_room", name="room", members=["ann", "ben"])
-            await do(ann, "artifact_create", name="a", artifact_type="text", **file)
-            await do(ann, "worklog_init", session_id=SESSION)
-            async with anyio.create_task_group() as group:
-                group.start_soon(write, ann, "ann")
-                group.start_soon(write, ben, "ben")
-            seen.extend([await look(ann), await look(ben)])
-
-    anyio.run(both)
+    async with Client(server(tmp_path)) as ann, Client(server(tmp_path)) as ben:
+        file = {"file_content_base64": encoded("-"), "filename": "a.txt"}
+        await do(ann, "chat_create_room", name="room", members=["ann", "ben"])
+        await do(ann, "artifact_create", name="a", artifact_type="text", **file)
+        await do(ann, "worklog_init", session_id=SESSION)
+        async with anyio.create_task_group() as group:
+            group.start_soon(write, ann, "ann")
+            group.start_soon(write, ben, "ben")
+        seen.extend([await look(ann), await look(ben)])
     answers, others = seen
     assert answers == others
     history, entries = answers["history"], answers["entries"]

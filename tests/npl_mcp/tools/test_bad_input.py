@@ -9,11 +9,10 @@ from typing import Any
 
 import anyio
 import pytest
-from fastmcp import Client
 
 from npl_index.tokens.estimated import estimator
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, Connect, cases, with_client
+from tests.conftest import Call, Connect, cases, client_of
 
 MiB = 1 << 20
 
@@ -115,12 +114,12 @@ def test_hostile_text_ends_in_an_answer_or_a_clear_error(
 
 
 @pytest.mark.thorough
-def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Settings, docs: Path) -> None:
+async def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Settings, docs: Path) -> None:
     """Indexing runs outside the event loop: a small call overtakes a large one."""
     (docs / "hostile.md").write_bytes(HOSTILE["tall table"] * 4)
     order: list[str] = []
 
-    async def work(client: Client[Any]) -> None:
+    async with client_of(settings) as client:
         await client.call_tool("npl_section_index", {"file": "guide.md"})
 
         async def ask(name: str, file: str) -> None:
@@ -131,8 +130,6 @@ def test_other_callers_are_served_while_a_hostile_file_is_read(settings: Setting
             group.start_soon(ask, "hostile", "hostile.md")
             await anyio.wait_all_tasks_blocked()
             group.start_soon(ask, "small", "guide.md")
-
-    with_client(settings, work)
     assert order == ["small", "hostile"]
 
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import anyio
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from tests import engines
-from tests.conftest import Call, cases, envelope, with_client
+from tests.conftest import Call, cases, client_of, envelope
 from tests.until import soon
 
 TEAM = ["ann", "bo", "cy"]
@@ -87,10 +86,10 @@ def test_the_former_holder_of_a_todo_is_told(den: Call, settings: Settings) -> N
     assert [kind for kind, _ in notes(den, "cy")] == ["todo_assign"]
 
 
-def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
+async def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
     """No commit wakes it. The holder is told, and a caller that waits for the room or the todo gets it."""
+    async with client_of(settings) as client:
 
-    async def script(client: Client[Any]) -> None:
         async def do(tool: str, **arguments: Any) -> Any:
             return envelope(await client.call_tool(tool, arguments))["data"]
 
@@ -114,13 +113,11 @@ def test_a_call_wakes_when_a_claim_ends(settings: Settings) -> None:
                 await do("chat_mark_read", notification_id=note["id"])
             told.clear()
 
-    with_client(settings, script)
 
-
-def test_a_caller_that_waits_for_a_todo_gets_it_when_it_is_free(settings: Settings) -> None:
+async def test_a_caller_that_waits_for_a_todo_gets_it_when_it_is_free(settings: Settings) -> None:
     """It is released, or its last blocker done; a todo that is never free is refused at once."""
+    async with client_of(settings) as client:
 
-    async def script(client: Client[Any]) -> None:
         async def ask(tool: str, **arguments: Any) -> Any:
             return envelope(await client.call_tool(tool, arguments, raise_on_error=False))
 
@@ -146,8 +143,6 @@ def test_a_caller_that_waits_for_a_todo_gets_it_when_it_is_free(settings: Settin
         assert "is done" in done["error"]
         late = await ask("chat_claim_todo", persona="bo", event_id=second, wait=0.05)
         assert "is cy's until" in late["error"]
-
-    with_client(settings, script)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = cases("npl_mcp/tools/chat_todos")
@@ -256,10 +251,10 @@ def test_a_todo_is_done_by_one(den: Call, settings: Settings) -> None:
     assert den("chat_update_todo", event_id=event, persona="ann", status="done")["success"]
 
 
-def test_a_caller_waits_for_a_todo(settings: Settings) -> None:
+async def test_a_caller_waits_for_a_todo(settings: Settings) -> None:
     """The first of two waiting callers gets the todo, the second the next."""
+    async with client_of(settings) as client:
 
-    async def script(client: Client[Any]) -> None:
         async def do(tool: str, **arguments: Any) -> Any:
             return envelope(await client.call_tool(tool, arguments))["data"]
 
@@ -280,5 +275,3 @@ def test_a_caller_waits_for_a_todo(settings: Settings) -> None:
             assert [event for _, event in claimed] == [first]
             await do("chat_create_todo", room_id=1, persona="ann", description="two")
         assert sorted(persona for persona, _ in claimed) == ["bo", "cy"]
-
-    with_client(settings, script)

@@ -107,34 +107,31 @@ def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., An
     return look
 
 
-def test_searches_hold_up_no_other_call(
+async def test_searches_hold_up_no_other_call(
     stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as may run at one time wait while they look through messages."""
     monkeypatch.setattr(RowKind, "matching", at_messages(gate))
 
-    async def run() -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = []
-        with anyio.fail_after(SECONDS):
-            async with Client(create_server(stored)) as client, anyio.create_task_group() as group:
+    answers: list[dict[str, Any]] = []
+    with anyio.fail_after(SECONDS):
+        async with Client(create_server(stored)) as client, anyio.create_task_group() as group:
 
-                async def ask() -> None:
-                    answers.append(envelope(await client.call_tool("search", {"query": "capstan"})))
+            async def ask() -> None:
+                answers.append(envelope(await client.call_tool("search", {"query": "capstan"})))
 
-                for _ in range(4):
-                    group.start_soon(ask)
-                await gate.waits_for(2)
-                for tool, arguments in OTHERS:
-                    assert envelope(await client.call_tool(tool, arguments))["success"], tool
-                assert not answers
-                gate.open.set()
-        return answers
-
-    assert [answer["data"]["counts"] for answer in anyio.run(run)] == [{"message": 1, "artifact": 1}] * 4
+            for _ in range(4):
+                group.start_soon(ask)
+            await gate.waits_for(2)
+            for tool, arguments in OTHERS:
+                assert envelope(await client.call_tool(tool, arguments))["success"], tool
+            assert not answers
+            gate.open.set()
+    assert [answer["data"]["counts"] for answer in answers] == [{"message": 1, "artifact": 1}] * 4
 
 
 @pytest.mark.parametrize("way", ["mcp", "http"])
-def test_a_search_ends_with_its_caller(
+async def test_a_search_ends_with_its_caller(
     way: str, stored: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It reads no more, and its place is free."""
@@ -144,41 +141,38 @@ def test_a_search_ends_with_its_caller(
 
     left: list[bool] = []
 
-    async def run() -> None:
-        server, both_are_held = create_server(stored), anyio.Event()
+    server, both_are_held = create_server(stored), anyio.Event()
 
-        async def gone() -> Any:
-            await both_are_held.wait()
-            left.append(True)  # the call is cancelled before any other task goes on
-            return {"type": "http.disconnect"}
+    async def gone() -> Any:
+        await both_are_held.wait()
+        left.append(True)  # the call is cancelled before any other task goes on
+        return {"type": "http.disconnect"}
 
-        with anyio.fail_after(SECONDS):
-            async with Client(server) as client, anyio.create_task_group() as group:
+    with anyio.fail_after(SECONDS):
+        async with Client(server) as client, anyio.create_task_group() as group:
 
-                async def ask() -> None:
-                    if way == "http":
-                        await calling.call(server, "search", asked, Caller(), gone)
-                    else:
-                        with anyio.CancelScope() as scope:
-                            scopes.append(scope)
-                            await client.call_tool("search", asked)
-
-                scopes: list[anyio.CancelScope] = []
-                for _ in range(2):
-                    group.start_soon(ask)
-                await gate.waits_for(2)
-                both_are_held.set()
-                if way == "mcp":
-                    for scope in scopes:
-                        scope.cancel()
-                    # A server that has answered what was sent after it has read the cancellation.
-                    await client.call_tool(*OTHERS[0])
+            async def ask() -> None:
+                if way == "http":
+                    await calling.call(server, "search", asked, Caller(), gone)
                 else:
-                    await soon(lambda: len(left) == 2)
-                gate.open.set()
-                assert envelope(await client.call_tool("search", asked))["data"]["total"] == 1
+                    with anyio.CancelScope() as scope:
+                        scopes.append(scope)
+                        await client.call_tool("search", asked)
 
-    anyio.run(run)
+            scopes: list[anyio.CancelScope] = []
+            for _ in range(2):
+                group.start_soon(ask)
+            await gate.waits_for(2)
+            both_are_held.set()
+            if way == "mcp":
+                for scope in scopes:
+                    scope.cancel()
+                # A server that has answered what was sent after it has read the cancellation.
+                await client.call_tool(*OTHERS[0])
+            else:
+                await soon(lambda: len(left) == 2)
+            gate.open.set()
+            assert envelope(await client.call_tool("search", asked))["data"]["total"] == 1
     assert looked == ["worklog_entry_words"]
 
 
@@ -195,7 +189,7 @@ def large(settings: Settings) -> int:
 
 
 @pytest.mark.thorough
-def test_artifacts_are_read_in_the_background(
+async def test_artifacts_are_read_in_the_background(
     settings: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search answers before that and says so; later ones find all of them."""
@@ -203,19 +197,16 @@ def test_artifacts_are_read_in_the_background(
     read = sources.ArtifactDocuments.read
     monkeypatch.setattr(sources.ArtifactDocuments, "read", gate.holding(read))
 
-    async def run() -> list[dict[str, Any]]:
-        with anyio.fail_after(SECONDS):
-            async with Client(create_server(settings)) as client:
-                answers: list[dict[str, Any]] = []
-                for _ in range(2):
-                    answers.append(envelope(await client.call_tool("search", {"query": "capstan"}))["data"])
-                await gate.waits_for(1)
-                gate.open.set()
-                while "missing_files" in answers[-1]:
-                    answers.append(envelope(await client.call_tool("search", {"query": "capstan"}))["data"])
-        return answers
-
-    first, second, *_, last = anyio.run(run)
+    with anyio.fail_after(SECONDS):
+        async with Client(create_server(settings)) as client:
+            answers: list[dict[str, Any]] = []
+            for _ in range(2):
+                answers.append(envelope(await client.call_tool("search", {"query": "capstan"}))["data"])
+            await gate.waits_for(1)
+            gate.open.set()
+            while "missing_files" in answers[-1]:
+                answers.append(envelope(await client.call_tool("search", {"query": "capstan"}))["data"])
+    first, second, *_, last = answers
     assert first["missing_files"] == second["missing_files"] == count
     assert "artifact" not in first["counts"]
     assert last["counts"]["artifact"] == count

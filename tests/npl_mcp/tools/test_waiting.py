@@ -3,7 +3,7 @@
 import json
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -63,16 +63,14 @@ class Desk:
         await soon(lambda: self.app.news.waiting == waiting)
 
 
-def at_desk(settings: Settings, script: Callable[[Desk], Awaitable[None]]) -> None:
-    async def run() -> None:
-        app = App(settings)
-        async with Client(create_server(settings, app)) as client:
-            desk = Desk(client, app)
-            await desk.do(*ROOM)
-            await desk.do(*LOG)
-            await script(desk)
-
-    anyio.run(run)
+@pytest.fixture
+async def desk(settings: Settings) -> AsyncIterator[Desk]:
+    app = App(settings)
+    async with Client(create_server(settings, app)) as client:
+        desk = Desk(client, app)
+        await desk.do(*ROOM)
+        await desk.do(*LOG)
+        yield desk
 
 
 def elsewhere(settings: Settings, tool: str, arguments: dict[str, Any]) -> list[str]:
@@ -92,101 +90,81 @@ def elsewhere(settings: Settings, tool: str, arguments: dict[str, Any]) -> list[
 
 
 @pytest.mark.parametrize("case", NEWS)
-def test_a_call_waits_until_there_is_something_new(settings: Settings, case: str) -> None:
+async def test_a_call_waits_until_there_is_something_new(desk: Desk, case: str) -> None:
     """Its answer is that of a later call; rows that concern others do not wake it."""
     (tool, arguments), news, other = NEWS[case]
+    answers = []
 
-    async def script(desk: Desk) -> None:
-        answers = []
+    async def wait() -> None:
+        answers.append(await desk.do(tool, {**arguments, "wait": LONG}))
 
-        async def wait() -> None:
-            answers.append(await desk.do(tool, {**arguments, "wait": LONG}))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait)
-            await desk.until(1)
-            await desk.do(*other)
-            await anyio.wait_all_tasks_blocked()
-            assert answers == []
-            await desk.do(*news)
-        assert len(answers[0]["items"]) == 1
-        assert desk.app.news.waiting == 0
-        if tool != "worklog_read" or arguments.get("peek"):
-            assert answers[0] == await desk.do(tool, arguments)
-
-    at_desk(settings, script)
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        await desk.until(1)
+        await desk.do(*other)
+        await anyio.wait_all_tasks_blocked()
+        assert answers == []
+        await desk.do(*news)
+    assert len(answers[0]["items"]) == 1
+    assert desk.app.news.waiting == 0
+    if tool != "worklog_read" or arguments.get("peek"):
+        assert answers[0] == await desk.do(tool, arguments)
 
 
 @pytest.mark.parametrize("case", ["feed", "current worklog"])
-def test_what_another_process_commits_wakes_a_call(settings: Settings, case: str) -> None:
+async def test_what_another_process_commits_wakes_a_call(settings: Settings, desk: Desk, case: str) -> None:
     """The other process only needs the same data folder."""
     (tool, arguments), news, _ = NEWS[case]
-
-    async def script(desk: Desk) -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(anyio.run_process, elsewhere(settings, *news))
-            answer = await desk.do(tool, {**arguments, "wait": LONG})
-        assert len(answer["items"]) == 1
-
-    at_desk(settings, script)
+    async with anyio.create_task_group() as group:
+        group.start_soon(anyio.run_process, elsewhere(settings, *news))
+        answer = await desk.do(tool, {**arguments, "wait": LONG})
+    assert len(answer["items"]) == 1
 
 
 @pytest.mark.parametrize("case", NEWS)
-def test_a_call_that_waited_in_vain_answers_as_an_empty_one(settings: Settings, case: str) -> None:
+async def test_a_call_that_waited_in_vain_answers_as_an_empty_one(desk: Desk, case: str) -> None:
     tool, arguments = NEWS[case][0]
-
-    async def script(desk: Desk) -> None:
-        empty = await desk.do(tool, arguments)
-        assert empty["items"] == []
-        assert await desk.do(tool, {**arguments, "wait": 0.05}) == empty
-        assert desk.app.news.waiting == 0
-
-    at_desk(settings, script)
+    empty = await desk.do(tool, arguments)
+    assert empty["items"] == []
+    assert await desk.do(tool, {**arguments, "wait": 0.05}) == empty
+    assert desk.app.news.waiting == 0
 
 
-def test_a_cancelled_call_waits_no_longer_and_moves_no_cursor(settings: Settings) -> None:
+async def test_a_cancelled_call_waits_no_longer_and_moves_no_cursor(desk: Desk) -> None:
     """The next call gets the later entries."""
-
-    async def script(desk: Desk) -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(desk.do, "worklog_read", {"agent_id": "reader", "wait": LONG})
-            await desk.until(1)
-            group.cancel_scope.cancel()
-        await desk.until(0)
-        await desk.do("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
-        read = await desk.do("worklog_read", {"agent_id": "reader"})
-        assert [entry["seq"] for entry in read["items"]] == [1]
-
-    at_desk(settings, script)
+    async with anyio.create_task_group() as group:
+        group.start_soon(desk.do, "worklog_read", {"agent_id": "reader", "wait": LONG})
+        await desk.until(1)
+        group.cancel_scope.cancel()
+    await desk.until(0)
+    await desk.do("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
+    read = await desk.do("worklog_read", {"agent_id": "reader"})
+    assert [entry["seq"] for entry in read["items"]] == [1]
 
 
-def test_calls_that_wait_hold_no_thread_and_no_connection(settings: Settings) -> None:
+async def test_calls_that_wait_hold_no_thread_and_no_connection(desk: Desk) -> None:
     """They outnumber the threads; others are answered, and one message wakes its recipients."""
     rooms, waiters = 6, 60
+    answers: list[int] = []
 
-    async def script(desk: Desk) -> None:
-        answers: list[int] = []
+    async def wait(room: int) -> None:
+        arguments = {"room_id": room, "since": room + 1, "wait": LONG}
+        answers.append((await desk.do("chat_get_feed", arguments))["items"][0]["room_id"])
 
-        async def wait(room: int) -> None:
-            arguments = {"room_id": room, "since": room + 1, "wait": LONG}
-            answers.append((await desk.do("chat_get_feed", arguments))["items"][0]["room_id"])
-
-        for number in range(2, rooms + 1):
-            await desk.do("chat_create_room", {"name": f"r{number}", "members": ["ann"]})
-        threads = threading.active_count()
-        async with anyio.create_task_group() as group:
-            for number in range(waiters):
-                group.start_soon(wait, number % rooms + 1)
-            await desk.until(waiters)
-            assert threading.active_count() <= threads + 10
-            assert (await desk.do("chat_list_rooms", {}))["total"] == rooms
-            await desk.do("chat_send_message", {"room_id": 3, "persona": "ann", "message": "m"})
-            await soon(lambda: len(answers) == waiters // rooms)
-            assert desk.app.news.waiting == waiters - len(answers)
-            group.cancel_scope.cancel()
-        assert answers == [3] * (waiters // rooms)
-
-    at_desk(settings, script)
+    for number in range(2, rooms + 1):
+        await desk.do("chat_create_room", {"name": f"r{number}", "members": ["ann"]})
+    threads = threading.active_count()
+    async with anyio.create_task_group() as group:
+        for number in range(waiters):
+            group.start_soon(wait, number % rooms + 1)
+        await desk.until(waiters)
+        assert threading.active_count() <= threads + 10
+        assert (await desk.do("chat_list_rooms", {}))["total"] == rooms
+        await desk.do("chat_send_message", {"room_id": 3, "persona": "ann", "message": "m"})
+        await soon(lambda: len(answers) == waiters // rooms)
+        assert desk.app.news.waiting == waiters - len(answers)
+        group.cancel_scope.cancel()
+    assert answers == [3] * (waiters // rooms)
 
 
 def test_a_server_that_ends_wakes_whoever_waits(settings: Settings) -> None:

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client
 
 from npl_mcp.config.settings import Settings
 from tests import engines
-from tests.conftest import Connect, calls, cases, envelope, with_client
+from tests.conftest import Connect, calls, cases, client_of, envelope
 from tests.npl_mcp.http.http_server import call, serving
 
 """Tokens the five tools may cost every agent that connects."""
@@ -29,10 +28,9 @@ def data(settings: Settings, *requests: tuple[str, dict[str, Any]]) -> list[dict
 READS: list[tuple[dict[str, Any], list[int], int]] = cases("npl_mcp/tools/worklog")
 
 
-def test_reading_follows_the_cursor(settings: Settings) -> None:
+async def test_reading_follows_the_cursor(settings: Settings) -> None:
     """Each agent gets what it has not seen; ``since`` and ``peek`` keep their former meaning."""
-
-    async def ask(client: Client[Any]) -> list[tuple[list[int], int]]:
+    async with client_of(settings) as client:
         await client.call_tool(*INIT)
         for _ in range(3):
             await client.call_tool(*LOG)
@@ -43,9 +41,7 @@ def test_reading_follows_the_cursor(settings: Settings) -> None:
                 await client.call_tool(*LOG)
             answer = envelope(await client.call_tool("worklog_read", arguments))["data"]
             seen.append(([entry["seq"] for entry in answer["items"]], answer["cursor"]))
-        return seen
-
-    assert with_client(settings, ask) == [(seqs, cursor) for _, seqs, cursor in READS]
+        assert seen == [(seqs, cursor) for _, seqs, cursor in READS]
 
 
 def test_an_entry_comes_back_as_it_was_logged(settings: Settings) -> None:

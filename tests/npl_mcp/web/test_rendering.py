@@ -71,7 +71,7 @@ class Long(Mapping[str, int]):
 
 
 @pytest.mark.parametrize("path", ["/long", "/long.json"])
-def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path: str) -> None:
+async def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path: str) -> None:
     long = Long()
 
     async def long_one(_: Visit) -> Data:
@@ -84,15 +84,12 @@ def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path: str) 
     settings = Settings(cwd=tmp_path, home=tmp_path)
     site = Site(FastMCP("test"), settings, pages, App(settings))
 
-    async def both() -> tuple[int, int]:
-        first = asyncio.create_task(opened(site, path))
-        assert await asyncio.to_thread(long.began.wait, ENOUGH)
-        second = await opened(site, "/short")
-        assert not first.done()
-        long.go_on.set()
-        return await first, second
-
-    assert asyncio.run(both()) == (200, 200)
+    first = asyncio.create_task(opened(site, path))
+    assert await asyncio.to_thread(long.began.wait, ENOUGH)
+    assert await opened(site, "/short") == 200
+    assert not first.done()
+    long.go_on.set()
+    assert await first == 200
 
 
 WRITING = (
@@ -104,7 +101,7 @@ WRITING = (
 """Modules whose functions take long with long texts."""
 
 
-def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
+async def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
     """The functions for templates, Markdown and pictures run, and never in its thread."""
     (tmp_path / "guide.md").write_text("# Guide\n\n## Part\n\n*Text.*\n", encoding="utf-8")
     settings = Settings(cwd=tmp_path, home=tmp_path, roots=(tmp_path,), data_dir=tmp_path / "data")
@@ -114,7 +111,10 @@ def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
         if event == "call":
             here.add(Path(frame.f_code.co_filename).as_posix().removesuffix(".py"))
 
-    async def visit(site: Site) -> None:
+    app = App(settings)
+    try:
+        server = create_server(settings, app)
+        site = site_of(server, settings, app)
         entry = {"agent_id": "ann", "action": "found", "summary": "a rope"}
         file = {"name": "n", "artifact_type": "t", "filename": "a.md", "content": "# A\n", "session_id": "s"}
         for tool, given in (
@@ -137,11 +137,6 @@ def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) -> None:
                 assert await opened(site, path) == 200, path
             finally:
                 sys.setprofile(None)
-
-    app = App(settings)
-    try:
-        server = create_server(settings, app)
-        asyncio.run(visit(site_of(server, settings, app)))
     finally:
         app.close()
     assert any(name.endswith("web/routing") for name in here)

@@ -9,7 +9,7 @@ from mcp import MCPError
 from mcp_types import TextResourceContents
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import GUIDE, with_client
+from tests.conftest import GUIDE, client_of, with_client
 
 DRIP = GUIDE[GUIDE.index("### Drip") : GUIDE.index("## Pruning")].rstrip() + "\n"
 WATERING = GUIDE[GUIDE.index("## Watering") : GUIDE.index("## Pruning")].rstrip() + "\n"
@@ -78,14 +78,12 @@ def test_what_cannot_be_read(settings: Settings, docs: Path, path: str, problem:
     assert "LEAK" not in raised.value.error.message
 
 
-def test_a_document_as_it_is_now(settings: Settings, docs: Path) -> None:
-    async def ask(client: Client[Any]) -> list[str]:
+async def test_a_document_as_it_is_now(settings: Settings, docs: Path) -> None:
+    async with client_of(settings) as client:
         texts = []
         for text in ("# One\n", "# Another\n"):
             (docs / "one.md").write_text(text)
             (content,) = await client.read_resource("npl://file/one.md")
             assert isinstance(content, TextResourceContents)
             texts.append(content.text)
-        return texts
-
-    assert with_client(settings, ask) == ["# One\n", "# Another\n"]
+        assert texts == ["# One\n", "# Another\n"]

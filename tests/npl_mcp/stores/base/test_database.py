@@ -6,7 +6,6 @@ import sys
 import threading
 from pathlib import Path
 
-import anyio
 import pytest
 from fastmcp import Client
 
@@ -309,19 +308,16 @@ def test_an_old_sqlite_is_named(monkeypatch: pytest.MonkeyPatch, version: str, s
 
 
 @pytest.mark.engine("sqlite")
-def test_a_server_warns_of_an_old_sqlite_once(
+async def test_a_server_warns_of_an_old_sqlite_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """Neither each command nor each connection warns."""
     monkeypatch.setattr(sqlite.driver(), "sqlite_version_info", (3, 40, 1))
     settings = Settings(cwd=tmp_path, home=tmp_path, data_dir=tmp_path / "data")
 
-    async def run() -> None:
-        async with Client(create_server(settings)) as client:
-            for number in range(3):
-                await client.call_tool("chat_create_room", {"name": f"room{number}", "members": ["a"]})
-
-    anyio.run(run)
+    async with Client(create_server(settings)) as client:
+        for number in range(3):
+            await client.call_tool("chat_create_room", {"name": f"room{number}", "members": ["a"]})
     assert [record.message for record in caplog.records if "can damage" in record.message] == [
         f"{sqlite.weakness()}; {sqlite.REMEDY}"
     ]
