@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from npl_index.errors import NPLError
 from npl_mcp.stores.review.annotation import (
-    Place,
+    Location,
     PlacedComment,
     annotate,
     count_lines,
@@ -20,13 +20,13 @@ from npl_mcp.stores.review.annotation import (
 from tests.conftest import cases
 
 LOCATIONS = {
-    "line:1": Place(1, 1),
-    "line:12": Place(12, 12),
-    "line:2-3": Place(2, 3),
-    "line:4-4": Place(4, 4),
-    " line:007 ": Place(7, 7),
-    "@x:0,y:0": Place(x=0, y=0),
-    "@x:120,y:45": Place(x=120, y=45),
+    "line:1": Location(1, 1),
+    "line:12": Location(12, 12),
+    "line:2-3": Location(2, 3),
+    "line:4-4": Location(4, 4),
+    " line:007 ": Location(7, 7),
+    "@x:0,y:0": Location(x=0, y=0),
+    "@x:120,y:45": Location(x=120, y=45),
 }
 
 
