@@ -22,7 +22,7 @@ from npl_index.index.scope import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
-from npl_index.markdown.state import NO_DEADLINE, Deadline
+from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
@@ -350,7 +350,7 @@ class App(Files):
         return Deadline(name, time.monotonic() + self.settings.time_limit)
 
     def counting(
-        self, collection: Collection, clock: Deadline = NO_DEADLINE, counter: TokenCounter | None = None
+        self, collection: Collection, clock: Deadline, counter: TokenCounter | None = None
     ) -> Callable[[int], TokenCounts]:
         """Return the token counts of each document of a collection.
 

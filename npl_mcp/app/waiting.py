@@ -144,7 +144,7 @@ def step(call: Waiting[T]) -> Awaited | T:
 
 
 @coroutine
-def limit_wait(call: Waiting[T], began: float, seconds: float = 1.0) -> Generator[Awaited, None, T]:
+def limit_wait(call: Waiting[T], began: float, seconds: float) -> Generator[Awaited, None, T]:
     """Limit the wait of a call for sets; after that it does without them.
 
     :param began: start of the call, in seconds of the monotonic clock.

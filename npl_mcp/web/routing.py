@@ -336,7 +336,7 @@ class Site:
                     pages.setdefault(entry, []).append(page)
         return [MenuEntry(title, own, title == current) for title, own in pages.items()]
 
-    async def render_error(self, visit: Visit, error: CallError, as_json: bool = False) -> Response:
+    async def render_error(self, visit: Visit, error: CallError, as_json: bool) -> Response:
         """Return a page or JSON with the reason of a failure."""
         if as_json:
             return await _json(FailedReply(error=error.message, error_code=error.code.value), error.status)
