@@ -13,7 +13,7 @@ def choose(tab: Tab, name: str) -> None:
     tab.follow(inbox.get_by_role("button", name="Use it"))
 
 
-def test_what_waits_for_somebody_is_listed_until_it_is_done(tab: Tab) -> None:
+def test_what_waits_for_a_person_is_listed_until_it_is_done(tab: Tab) -> None:
     who = f"reader-{secrets.token_hex(4)}"
     room = tab.site.call("chat_create_room", name=f"Lock of {who}", members=["ann", who])["room_id"]
     tab.site.call("chat_send_message", room_id=room, persona="ann", message=f"The gate, @{who}!")

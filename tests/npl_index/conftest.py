@@ -55,21 +55,7 @@ def tailor(request: TailorRequest, documents: DocumentSet) -> Tailored:
 
 def exact_counter() -> TokenCounter:
     """Return an exact counter without a vocabulary file: bytes, and the pairs that matter for joining."""
-    pairs = [
-        b"\n\n",
-        b"##",
-        b"--",
-        b"th",
-        b"in",
-        b" a",
-        b"``",
-        b"\n#",
-        b".\n",
-        b".\n\n",
-        b"  ",
-        b"|\n",
-        b"|\n\n",
-    ]
+    pairs = b"\n\n,##,--,th,in, a,``,\n#,.\n,.\n\n,  ,|\n,|\n\n".split(b",")
     ranks = {bytes([byte]): byte for byte in range(256)} | {pair: 256 + n for n, pair in enumerate(pairs)}
     # Pieces as in o200k_base, whose classes of letters are made small: words, numbers, signs, white space.
     pattern = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"

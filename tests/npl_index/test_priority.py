@@ -28,7 +28,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-def test_nobody_pauses_for_nobody(pauses: list[float]) -> None:
+def test_without_others_there_is_no_pause(pauses: list[float]) -> None:
     """A thread pauses neither for itself nor without another that answers."""
     give_way()
     with priority():

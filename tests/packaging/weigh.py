@@ -40,15 +40,11 @@ ROWS = (
         "the protocol on standard streams and over HTTP, tokens, TLS; fastmcp-slim alone has no server",
     ),
     Row(
-        ("pysqlite3",),
-        "a SQLite that several processes can write, if a wheel exists; otherwise Python's own",
+        ("pysqlite3",), "a SQLite that several processes can write, if a wheel exists; otherwise Python's own"
     ),
     Row(("rapidfuzz",), "near names in errors and suggestions"),
     Row(("tiktoken",), "exact counts, where a vocabulary is there"),
-    Row(
-        (PROJECT["name"],),
-        "npl with its prompts, and small packages: parser, stemmer, templates, metrics",
-    ),
+    Row((PROJECT["name"],), "npl with its prompts, and small packages: parser, stemmer, templates, metrics"),
 )
 
 

@@ -64,17 +64,14 @@ def test_ranks_and_scores_are_those_that_are_explained(documents: DocumentSet) -
 
 def test_what_selectors_ask_for_and_what_is_known(documents: DocumentSet) -> None:
     report = audited(
-        documents,
-        selectors=["boats > ## Hull"],
-        exclude=["pumps > ## Oiling a pump"],
-        context="oil the pump",
+        documents, selectors=["boats > ## Hull"], exclude=["pumps > ## Oiling a pump"], context="oil the pump"
     )
     states = {row.title: (row.state, row.chosen) for row in report.matches}
     assert states["Hull"] == (TAKEN, True)
     assert states["Oiling a pump"] == (KNOWN, None)
 
 
-def test_one_section_beside_what_was_taken_of_it(documents: DocumentSet) -> None:
+def test_a_section_and_a_part_that_was_taken_of_it(documents: DocumentSet) -> None:
     section, context = "pumps > ## Oiling a pump", "oil the pump in week 31"
     report = audited(documents, "markdown", section, context=context, token_budget=300)
     opened = report.opened

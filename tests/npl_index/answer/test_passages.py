@@ -48,10 +48,7 @@ KINDS = {
         f"3. Start it:\n\n   ```sh\n{indented(CODE, '   ')}   ```\n",
         ("\n3. Start it:\n", "   ```sh\n", f"   {CALL}", "   ```\n"),
     ),
-    "fence in a quote": (
-        f"> ```sh\n{indented(CODE, '> ')}> ```\n",
-        ("\n> ```sh\n", f"> {CALL}", "> ```\n"),
-    ),
+    "fence in a quote": (f"> ```sh\n{indented(CODE, '> ')}> ```\n", ("\n> ```sh\n", f"> {CALL}", "> ```\n")),
     "fence in a tab": (
         f'=== "Python"\n\n    ```py\n{indented(CODE, "    ")}    ```\n',
         ('\n=== "Python"\n', "    ```py\n", f"    {CALL}", "    ```\n"),

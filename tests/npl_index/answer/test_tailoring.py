@@ -405,7 +405,7 @@ def test_documents_of_a_set_are_marked_in_the_content() -> None:
     assert answer.total_tokens == on.counter.count(answer.content)
 
 
-def test_a_selector_that_finds_nothing_is_reported_beside_those_that_do() -> None:
+def test_a_selector_that_finds_nothing_is_reported_next_to_those_that_do() -> None:
     """An answer reports it; if no selector selects anything, that is an error."""
     on = document_set({"a.md": TREE["a.md"]})
     answer = ask(on, selectors=["## One", "## Onne"])

@@ -99,11 +99,7 @@ def test_separators_are_not_doubled() -> None:
     assert append("Top\n", []) == "Top\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
-    cases("npl_index/items/versioned"),
-    ids=range(13),
-)
+@pytest.mark.parametrize(("text", "version"), cases("npl_index/items/versioned"), ids=range(13))
 def test_versions(text: str, version: str | None) -> None:
     """The version is that of the header at the start, else of the front matter, as written."""
     assert version_of(text) == version

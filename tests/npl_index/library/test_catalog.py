@@ -65,7 +65,7 @@ def test_a_theme_comes_before_the_default_everywhere() -> None:
     ]
 
 
-def test_who_may_patch() -> None:
+def test_kinds_that_may_patch() -> None:
     """Components, metadata and styles can be patched, by project, user and system."""
     patched = [kind.name for kind in full().kinds if kind.patches]
     assert patched == ["component", "meta", "style"]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from npl_index import errors
 from npl_index.errors import (
     DocumentNotFoundError,
     DocumentTooLargeError,
@@ -72,69 +73,18 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return build_hostile(tmp_path_factory.mktemp("hostile"))
 
 
+# What is asked for, and the errors that may come.
 REFUSED = [
-    ("../x", OutsideRootError),
-    ("../x.md", OutsideRootError),
-    ("../secret.md", OutsideRootError),
-    ("a/../../secret.md", OutsideRootError),
-    ("sub/../../secret.md", OutsideRootError),
-    ("./../secret.md", OutsideRootError),
-    ("..", OutsideRootError),
-    ("/etc/passwd", OutsideRootError),
-    ("/", OutsideRootError),
-    ("//etc/passwd", OutsideRootError),
-    ("../prompts-evil/s.md", OutsideRootError),
-    ("../prompts-evil/*.md", OutsideRootError),
-    ("/etc/*", OutsideRootError),
-    ("/proc/self/environ", OutsideRootError),
-    ("out.md", OutsideRootError),
-    ("out", OutsideRootError),
-    ("outdir", OutsideRootError),
-    ("outdir/s.md", OutsideRootError),
-    ("outdir/nothing.md", OutsideRootError),
-    ("outdir/*.md", OutsideRootError),
-    ("zero.md", OutsideRootError),
-    ("..\\secret.md", DocumentNotFoundError),
-    ("C:\\x.md", DocumentNotFoundError),
-    ("C:x.md", DocumentNotFoundError),
-    ("%2e%2e/secret.md", DocumentNotFoundError),
-    ("%252e%252e/secret.md", DocumentNotFoundError),
-    ("\uff0e\uff0e/secret.md", DocumentNotFoundError),
-    ("\u2024\u2024/secret.md", DocumentNotFoundError),
-    ("~/x.md", DocumentNotFoundError),
-    ("~root/x.md", DocumentNotFoundError),
-    ("$HOME/x.md", DocumentNotFoundError),
-    ("file:///etc/passwd", DocumentNotFoundError),
-    ("--help", DocumentNotFoundError),
-    ("nothing.md", DocumentNotFoundError),
-    ("gone.md", DocumentNotFoundError),
-    ("empty", DocumentNotFoundError),
-    ("chain.md", (DocumentNotFoundError, OutsideRootError)),
-    ("sub/ok.md/deeper.md", DocumentNotFoundError),
-    ("a/" * 2000 + "x.md", DocumentNotFoundError),
-    ("x" * 300 + ".md", DocumentNotFoundError),
-    ("notes.txt", UnreadableDocumentError),
-    ("text.md", UnreadableDocumentError),
-    ("folder.md", UnreadableDocumentError),
-    ("loop.md", UnreadableDocumentError),
-    ("pipe.md", UnreadableDocumentError),
-    ("giant.md", DocumentTooLargeError),
-    ("x.md\0.png", InvalidRequestError),
-    ("top.md\n", InvalidRequestError),
-    ("\ud800.md", InvalidRequestError),
-    ("\x1b[2J", InvalidRequestError),
-    ("a" * 5000, InvalidRequestError),
-    ("", InvalidRequestError),
-    ("  ", InvalidRequestError),
-    ("*" * 100, InvalidRequestError),
+    *cases("npl_index/library/documents_refused"),
+    ("a/" * 2000 + "x.md", ["DocumentNotFoundError"]),
+    ("x" * 300 + ".md", ["DocumentNotFoundError"]),
+    ("a" * 5000, ["InvalidRequestError"]),
 ]
 
 
-@pytest.mark.parametrize(("file", "error"), REFUSED, ids=[ascii(file)[:40] for file, _ in REFUSED])
-def test_hostile_paths_are_refused(
-    hostile: Library, file: str, error: type[NPLError] | tuple[type[NPLError], ...]
-) -> None:
-    with pytest.raises(error) as raised:
+@pytest.mark.parametrize(("file", "allowed"), REFUSED, ids=[ascii(file)[:40] for file, _ in REFUSED])
+def test_hostile_paths_are_refused(hostile: Library, file: str, allowed: list[str]) -> None:
+    with pytest.raises(tuple(getattr(errors, name) for name in allowed)) as raised:
         read(hostile, file)
     folder = str(Path(next(iter(hostile.roots)).path).parent)
     assert folder not in str(raised.value)

@@ -15,10 +15,7 @@ def matches(pattern: str, path: str) -> bool:
     return PathPattern.compile(pattern.split("/"), parameter="file").matches(path.split("/"))
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "expected"),
-    cases("npl_index/library/patterns"),
-)
+@pytest.mark.parametrize(("pattern", "path", "expected"), cases("npl_index/library/patterns"))
 def test_what_matches(pattern: str, path: str, expected: bool) -> None:
     """Stars, question marks and sets stay in one segment; two stars span any number of folders."""
     assert matches(pattern, path) is expected

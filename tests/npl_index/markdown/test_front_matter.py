@@ -90,10 +90,7 @@ def test_a_value_is_read_as_it_was_written(value: str) -> None:
 
 
 @given(
-    st.lists(lines, max_size=6, unique=True),
-    texts,
-    st.sampled_from(["a", "list", "e", "new"]),
-    st.booleans(),
+    st.lists(lines, max_size=6, unique=True), texts, st.sampled_from(["a", "list", "e", "new"]), st.booleans()
 )
 def test_one_field_is_set_and_no_other_byte_changes(
     kept: list[str], value: str, name: str, dos: bool

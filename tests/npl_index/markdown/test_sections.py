@@ -275,10 +275,7 @@ CLOSED = NESTED + "```x\n```\n"
 """The same text, at whose end CommonMark is not inside a fence."""
 
 
-@pytest.mark.parametrize(
-    ("data", "npl", "expected"),
-    cases("npl_index/markdown/nested_fences"),
-)
+@pytest.mark.parametrize(("data", "npl", "expected"), cases("npl_index/markdown/nested_fences"))
 def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[str]) -> None:
     """Fences of equal length nest where NPL is declared or shows, or CommonMark leaves one open."""
     assert headings(data.encode(), npl=npl) == expected

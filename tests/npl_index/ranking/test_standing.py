@@ -10,10 +10,7 @@ from tests.conftest import cases
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    cases("npl_index/ranking/standing"),
-)
+@pytest.mark.parametrize(("language", "text"), cases("npl_index/ranking/standing"))
 def test_the_language_of_a_text(language: str, text: str) -> None:
     assert language_of(text) == language
 
@@ -98,10 +95,7 @@ STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Sta
         ("Wie kann ich das löschen?", dict.fromkeys((0, 1, 3), "language en") | {4: "deprecated"}),
         ("How do I delete it in v1?", {1: "version 2", 2: "language de", 4: "deprecated"}),
         ("How do I delete it with Python 3.12?", {0: "version 1", 2: "language de", 4: "deprecated"}),
-        (
-            "When was the flag removed?",
-            {0: "current", 1: "current", 2: "language de", 4: "current"},
-        ),
+        ("When was the flag removed?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
         ("When did the server drop it?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
         ("Which release allowed more?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
         ("Which version of Python is supported?", {2: "language de"}),

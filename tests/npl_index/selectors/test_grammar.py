@@ -133,16 +133,13 @@ def test_blanks_between_elements_do_not_matter(elements: list[str]) -> None:
     assert read(" ".join(elements)) == read("\n  ".join(["", *elements, ""]))
 
 
-@pytest.mark.parametrize(
-    ("name", "spelt"),
-    cases("npl_index/selectors/grammar"),
-)
-def test_a_name_shows_what_nobody_can_see(name: str, spelt: str) -> None:
+@pytest.mark.parametrize(("name", "spelt"), cases("npl_index/selectors/grammar"))
+def test_a_name_shows_invisible_characters(name: str, spelt: str) -> None:
     """Invisible characters are written as numbers, end no comment, and read back unchanged."""
     assert spell(name) == spelt
     assert compile_selector(f"guide > ## {spelt}").steps[-1].name == name
 
 
-def test_only_what_nobody_can_see_is_written_by_its_number() -> None:
+def test_only_invisible_characters_are_written_by_their_numbers() -> None:
     """Visible characters in quotes stay."""
     assert compile_selector(r'"C:\x41\u0041"').document == r"C:\x41\u0041"

@@ -46,10 +46,7 @@ def test_heading_label_is_cut_between_words() -> None:
     assert heading_label("a" * (NAME_LENGTH - 1) + " b") == "a" * (NAME_LENGTH - 1)
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    cases("npl_index/selectors/labels"),
-)
+@pytest.mark.parametrize(("left", "right"), cases("npl_index/selectors/labels"))
 def test_same(left: str, right: str) -> None:
     assert fold(left) == fold(right) != ""
 

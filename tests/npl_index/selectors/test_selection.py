@@ -165,10 +165,7 @@ def test_a_long_heading_is_found_by_its_full_text() -> None:
     assert select([build("guide", [(2, name)])], compile_selector(f"## {name}"))[0].head == 1
 
 
-@pytest.mark.parametrize(
-    ("nodes", "expected"),
-    cases("npl_index/selectors/selection"),
-)
+@pytest.mark.parametrize(("nodes", "expected"), cases("npl_index/selectors/selection"))
 def test_text_of_generated_selectors(nodes: list[tuple[int, str]], expected: list[str]) -> None:
     """Generated selectors are paths of headings, quoted and numbered only where it is needed."""
     assert selectors_of(build("guide", nodes)) == ("guide", *(f"guide > {text}" for text in expected))

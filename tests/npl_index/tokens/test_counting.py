@@ -36,10 +36,7 @@ def test_bound_is_never_below_the_count(counter: TokenCounter) -> None:
     assert bound(counter, "") == 0
 
 
-REPEATED = [
-    *cases("npl_index/tokens/counting"),
-    "\ud800",
-]
+REPEATED = [*cases("npl_index/tokens/counting"), "\ud800"]
 
 
 @pytest.mark.parametrize(("counter", "text"), list(product(EVERY, REPEATED)))
@@ -65,10 +62,7 @@ def test_names_say_what_was_counted() -> None:
     """A counter's name has the vocabulary and says whether the count is exact."""
     assert [
         (counter.name, counter.margin) for counter in (SMALL["cl100k_base"], estimator("o200k_harmony"))
-    ] == [
-        ("tiktoken:cl100k_base", 0),
-        ("estimate:o200k_harmony", 6),
-    ]
+    ] == [("tiktoken:cl100k_base", 0), ("estimate:o200k_harmony", 6)]
 
 
 def test_unknown_vocabulary_names_those_alike() -> None:

@@ -2,7 +2,7 @@
 
 ``python -m tests.npl_mcp.app.kills PLACE publish 1`` (or ``append``) prints what was found after
 each kill: the step before which the process died, how many documents the next start had to index, whether it
-and the one after it say what a folder says that is read anew, and how many documents the latter indexed.
+and the one after it say what a folder says that is read again, and how many documents the latter indexed.
 
 The number says how many steps lie between two kills. A step is a call of the system that changes or opens a
 file, or a statement of SQLite that is no query; a run of like ones is one step. The steps are counted from

@@ -227,8 +227,7 @@ def test_headings_are_counted_together_as_one_by_one(kept: Settings) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "harm",
-    cases("npl_mcp/app/document_sets")["damage_that_sqlite_does_not_see_is_found_after_a_start"],
+    "harm", cases("npl_mcp/app/document_sets")["damage_that_sqlite_does_not_see_is_found_after_a_start"]
 )
 def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, harm: str) -> None:
     expected = said(kept)

@@ -120,8 +120,7 @@ def test_the_file_an_answer_names_goes_back(places: Settings, case: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("selector", "text"),
-    cases("npl_mcp/app/going_back")["other_names_of_a_document_lead_to_it"],
+    ("selector", "text"), cases("npl_mcp/app/going_back")["other_names_of_a_document_lead_to_it"]
 )
 def test_other_names_of_a_document_lead_to_it(places: Settings, selector: str, text: str) -> None:
     """Its path, the end of its path, an item's name and the usual short forms lead to it."""

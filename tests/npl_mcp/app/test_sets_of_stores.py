@@ -66,10 +66,7 @@ class Artifacts:
 
     def fill(self, app: App, pages: Names) -> None:
         for name, text in pages.items():
-            file = {
-                "file_content_base64": base64.b64encode(text.encode()).decode(),
-                "filename": f"{name}.md",
-            }
+            file = {"file_content_base64": base64.b64encode(text.encode()).decode(), "filename": f"{name}.md"}
             if name in self._numbers:
                 artifact_add_revision(app, artifact_id=self._numbers[name], **file)
             else:
@@ -150,7 +147,7 @@ def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_pa
 
 
 @pytest.mark.engine("sqlite")
-def test_a_backup_that_was_put_back_beside_the_index(settings: Settings, tmp_path: Path) -> None:
+def test_a_backup_that_was_put_back_next_to_the_index(settings: Settings, tmp_path: Path) -> None:
     """Its artifacts have the numbers of other indexed ones, and are not taken for them."""
     data = {name: replace(settings, data_dir=tmp_path / name) for name in ("data", "backup")}
     for name, mark in (("data", ""), ("backup", " Mind the ladle.")):

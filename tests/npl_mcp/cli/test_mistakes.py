@@ -17,10 +17,7 @@ WORKLOG: list[tuple[list[str], str]] = [
     (["init", "--id", LONG], "--id has 70,000 characters; at most 200"),
     (["init", "--task", LONG], "--task has 70,000 characters; at most 65,536"),
     ([*ENTRY, "--tags", f"a,{LONG}"], "--tags (word 2) has 70,000 characters; at most 200"),
-    (
-        ["read", "--agent", "a", "--since", "9" * 5_000],
-        f"argument --since: invalid int value: '{'9' * 200}",
-    ),
+    (["read", "--agent", "a", "--since", "9" * 5_000], f"argument --since: invalid int value: '{'9' * 200}"),
 ]
 STORES: list[tuple[list[str], str]] = [
     *cases("npl_mcp/cli/mistakes")["stores"],

@@ -101,10 +101,7 @@ def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
     assert settings.serves.startswith("serves the working" if searched else "no --root")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    cases("npl_mcp/config/settings"),
-)
+@pytest.mark.parametrize(("name", "value"), cases("npl_mcp/config/settings"))
 def test_a_value_that_cannot_be_used_is_named(read: Callable[..., Settings], name: str, value: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         read({name: value})

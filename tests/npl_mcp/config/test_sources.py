@@ -138,7 +138,7 @@ PROJECTS = {
 }  # fmt: skip
 
 
-# A project names folders in another way.
+# A project names folders differently.
 LINES = [line for line in USERS.splitlines() if not line.startswith(("root", "project"))]
 
 
@@ -187,10 +187,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
     assert said[-1] == f"npl: --worklog-files has no effect: {advice}"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    cases("npl_mcp/config/sources"),
-)
+@pytest.mark.parametrize(("line", "said"), cases("npl_mcp/config/sources"))
 def test_what_cannot_be_used_is_named_with_its_key(line: str, said: str, place: Place) -> None:
     (place.project / "link").symlink_to(place.project.parent / "other")
     place.write(f"# ours\n{line}\n")
@@ -213,10 +210,7 @@ def make_link(file: Path) -> None:
         (lambda file: file.mkdir(), "cannot be read"),
         (lambda file: os.mkfifo(file), "cannot be read: not a regular file"),
         (lambda file: file.write_bytes(b"# \xff\n"), "cannot be read: it is not UTF-8; write"),
-        (
-            lambda file: file.write_bytes(b"#" * 65537),
-            "cannot be read: larger than 65,536 bytes; ",
-        ),
+        (lambda file: file.write_bytes(b"#" * 65537), "cannot be read: larger than 65,536 bytes; "),
         (lambda file: file.write_text("a = = 1"), "is not TOML: Invalid value (at line 1, column 5)"),
         (lambda file: file.write_text("a = " + "[" * 60000), "is not TOML: "),
     ],

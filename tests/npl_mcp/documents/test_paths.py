@@ -6,11 +6,7 @@ from hypothesis import strategies as st
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
-from npl_mcp.documents.format import (
-    heading_of,
-    title_of,
-    without_title,
-)
+from npl_mcp.documents.format import heading_of, title_of, without_title
 from npl_mcp.documents.paths import Outline
 from tests.conftest import case_text, cases
 
@@ -18,10 +14,7 @@ DOCUMENT = case_text("texts/equal-headings.md")
 SHOWN = Outline(parse_sections(DOCUMENT.encode(), "x"))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "content"),
-    cases("npl_mcp/documents/paths"),
-)
+@pytest.mark.parametrize(("wanted", "content"), cases("npl_mcp/documents/paths"))
 def test_the_strictest_reading_decides(wanted: str, content: str) -> None:
     """An exact heading beats names that contain it, in any case and number; parts must be unique."""
     assert SHOWN.content(SHOWN.find(wanted, "X-001")) == content
@@ -67,10 +60,7 @@ def test_versioned_parts_do_not_share_paths() -> None:
     shown = Outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
     assert [
         shown.content(shown.find(shown.shown(index), "X-001"))[:1] for index in [*shown.addresses][1::2]
-    ] == [
-        "x",
-        "y",
-    ]
+    ] == ["x", "y"]
 
 
 def test_long_lists_of_candidates_end() -> None:

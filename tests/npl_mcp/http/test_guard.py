@@ -21,14 +21,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.config.settings import Settings
 from npl_mcp.http import guard as guard_module
 from npl_mcp.http import listening
-from npl_mcp.http.guard import (
-    BODY_SECONDS,
-    CROWD,
-    MAX_ANSWERS,
-    MAX_BODIES,
-    READ_AT_ONCE,
-    Guard,
-)
+from npl_mcp.http.guard import BODY_SECONDS, CROWD, MAX_ANSWERS, MAX_BODIES, READ_AT_ONCE, Guard
 from npl_mcp.http.listening import bind_path, bind_port
 from npl_mcp.http.policy import Policy, host_names
 from npl_mcp.http.service import check, is_loopback, needs_token
@@ -272,7 +265,7 @@ def test_the_names_of_a_server(settings: Settings) -> None:
     assert not is_loopback("localhost.evil.example")
 
 
-def test_a_socket_replaces_only_what_nobody_listens_on(tmp_path: Path) -> None:
+def test_a_socket_replaces_only_one_without_a_listener(tmp_path: Path) -> None:
     """A left-over socket is replaced; one in use, a file, and a folder others may write to are refused."""
     path = tmp_path / "s"
     first = bind_path(path)
@@ -377,12 +370,7 @@ async def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch
     guard = Guard(never, policy_of(1_000, 16))
     sent: dict[str, list[Any]] = {"one": [], "another": [], "third": [], "quiet": []}
     async with anyio.create_task_group() as group:
-        for who, calls, refused in (
-            ("one", 20, 8),
-            ("another", 20, 16),
-            ("third", 20, 18),
-            ("quiet", 2, 0),
-        ):
+        for who, calls, refused in (("one", 20, 8), ("another", 20, 16), ("third", 20, 18), ("quiet", 2, 0)):
             for _ in range(calls):
                 group.start_soon(partial(post, guard, sent[who], caller=who))
             await anyio.wait_all_tasks_blocked()
@@ -397,7 +385,7 @@ async def test_a_caller_with_many_calls_is_refused_before_others_are(monkeypatch
 
 
 @pytest.mark.parametrize("bodies", [range(MAX_BODIES), [1] * MAX_BODIES])
-async def test_small_bodies_find_room_beside_any_others(bodies: Sequence[int]) -> None:
+async def test_small_bodies_find_room_next_to_any_others(bodies: Sequence[int]) -> None:
     """Long bodies on their way, of many callers or of one, delay no ordinary call."""
     small, long = [], []
     policy = policy_of(100_000, 99)
@@ -602,18 +590,20 @@ async def test_wide_bodies_are_refused_before_they_are_parsed(case: str) -> None
 
 
 ACCOUNTS = {
-    "nobody else": ([(0, "/bin/sh"), (33, "/bin/sh"), (1000, "/bin/bash")], 1000, False),
+    "one person": ([(0, "/bin/sh"), (33, "/bin/sh"), (1000, "/bin/bash")], 1000, False),
     "another person": ([(0, "/bin/sh"), (1000, "/bin/bash"), (1001, "/bin/zsh")], 1000, True),
-    "a person beside root": ([(0, "/bin/sh"), (1000, "/bin/bash")], 0, True),
-    "a person beside a service": ([(33, "/bin/sh"), (1000, "/bin/bash")], 33, True),
+    "a person and root": ([(0, "/bin/sh"), (1000, "/bin/bash")], 0, True),
+    "a person and a service": ([(33, "/bin/sh"), (1000, "/bin/bash")], 33, True),
     "services only": ([(0, "/bin/sh"), (999, "/bin/sh")], 0, False),
-    "nobody who can log in": ([(0, "/bin/sh"), (65534, "/usr/sbin/nologin"), (1000, "/bin/false")], 0, False),
+    "no login": ([(0, "/bin/sh"), (65534, "/usr/sbin/nologin"), (1000, "/bin/false")], 0, False),
     "no shell given": ([(1000, "")], 0, True),
 }
 
 
 @pytest.mark.parametrize("case", ACCOUNTS)
-def test_who_else_could_reach_a_port(case: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accounts_that_could_reach_a_port(
+    case: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only accounts with a login shell count, not those of services."""
     accounts, own, expected = ACCOUNTS[case]
     entries = [pwd.struct_passwd(("", "", number, 0, "", "", shell)) for number, shell in accounts]

@@ -215,7 +215,7 @@ def test_sessions_that_are_idle_make_room_for_new_ones(tmp_path: Path) -> None:
             assert statuses == [200, 200, 404]
 
 
-def test_answers_reach_who_asked(server: Running) -> None:
+def test_answers_reach_their_callers(server: Running) -> None:
     """Many clients with equal message ids each get the answer to their own question."""
 
     def ask(client: int) -> int:

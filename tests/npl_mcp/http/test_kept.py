@@ -43,7 +43,7 @@ async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_who_comes_meanwhile_gets_the_same(fails: bool) -> None:
+async def test_callers_that_come_meanwhile_get_the_same(fails: bool) -> None:
     """One request serves all of them; a failure is not kept."""
     slow = Slow()
     slow.fails = fails
@@ -64,7 +64,7 @@ async def test_an_old_one_is_asked_for_again() -> None:
     assert [await kept.get(), await kept.get()] == [1, 2]
 
 
-async def test_who_goes_away_takes_no_answer_from_others() -> None:
+async def test_a_caller_that_goes_away_takes_no_answer_from_others() -> None:
     """The others get the answer to the same question after one caller gives up."""
     slow = Slow()
     kept = Refreshed(slow, 3600)

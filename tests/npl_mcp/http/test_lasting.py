@@ -34,12 +34,7 @@ from tests.npl_mcp.http.http_server import (
 )
 from tests.until import until
 
-PROTOCOL = {
-    **BOTH,
-    "MCP-Protocol-Version": MODERN,
-    "Mcp-Method": "tools/call",
-    "Mcp-Name": "chat_get_feed",
-}
+PROTOCOL = {**BOTH, "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "chat_get_feed"}
 
 
 def awaited(cursor: int) -> dict[str, Any]:

@@ -153,8 +153,7 @@ def test_a_folder_is_indexed_ahead(run: Run, settings: Settings, many: Path) -> 
     done = run("index", "many")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(
-        rf"{FILES} files with {3 * FILES} sections: {FILES} indexed, [\d.]+ s; stored in .+\n",
-        done.stdout,
+        rf"{FILES} files with {3 * FILES} sections: {FILES} indexed, [\d.]+ s; stored in .+\n", done.stdout
     )
     again = run("--root", str(many), "index")
     assert f": 0 indexed, {FILES} unchanged, " in again.stdout
@@ -221,11 +220,7 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
         os.write(ours, b"\x04")
         assert process.wait(timeout=60) == 0
     os.close(ours)
-    words = [
-        str(Path(sys.executable).with_name("npl-mcp")),
-        f"--root={docs}",
-        f"--data-dir={cwd / 'data'}",
-    ]
+    words = [str(Path(sys.executable).with_name("npl-mcp")), f"--root={docs}", f"--data-dir={cwd / 'data'}"]
     words += ["--domains", "reading", "--format", "markdown"]
     assert f"claude mcp add npl -- {shlex.join(words)}\n" in shown
     entry = json.loads(next(line for line in shown.splitlines() if "mcpServers" in line))["mcpServers"]["npl"]
@@ -245,16 +240,7 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
     ],
 )
 @pytest.mark.parametrize(
-    "words",
-    [
-        "check",
-        "token list",
-        "config show",
-        "doctor",
-        "migrate",
-        "backup new",
-        "copy {address} new",
-    ],
+    "words", ["check", "token list", "config show", "doctor", "migrate", "backup new", "copy {address} new"]
 )
 def test_a_malformed_address_of_a_database_is_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Program, address: str, words: str

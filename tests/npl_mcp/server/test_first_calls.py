@@ -3,7 +3,7 @@
 ``intents.json`` was written by somebody who saw the list alone: for each tool what a user would say, and what
 must be true afterwards. ``calls.json`` is what an agent called that saw the list and the sentences of users.
 A call is judged by its schema, and by what it did to a small world: an effect looks at the answer, or at that
-of a reading call made ``after`` it. The world begins anew for each.
+of a reading call made ``after`` it. The world begins again for each.
 """
 
 import json

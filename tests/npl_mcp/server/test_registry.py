@@ -193,7 +193,7 @@ def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogC
     assert caplog.text == ""
 
 
-async def test_warm_up_runs_beside_the_server_and_ends_with_it(settings: Settings) -> None:
+async def test_warm_up_runs_next_to_the_server_and_ends_with_it(settings: Settings) -> None:
     """The core reference is indexed without a call, and the task ends with the server."""
     async with client_of(settings, warm_up=True):
         await soon(lambda: any(thread.name == "npl-warm-up" for thread in threading.enumerate()))

@@ -131,10 +131,7 @@ def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
     assert answers[3:] == [answers[3]] * 5
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "code", "text"),
-    cases("npl_mcp/server/small_list"),
-)
+@pytest.mark.parametrize(("tool", "arguments", "code", "text"), cases("npl_mcp/server/small_list"))
 def test_failures_are_told_in_the_envelope(
     settings: Settings, tool: str, arguments: dict[str, Any], code: str, text: str
 ) -> None:

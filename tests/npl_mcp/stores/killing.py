@@ -25,14 +25,7 @@ from typing import Any
 from npl_mcp.app.app import App
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call
-from tests.npl_mcp.stores.writer import (
-    Acknowledged,
-    Examination,
-    Writer,
-    caller,
-    examine,
-    settings_in,
-)
+from tests.npl_mcp.stores.writer import Acknowledged, Examination, Writer, caller, examine, settings_in
 from tests.replicas import kill, replica
 
 WRITERS = 3

@@ -206,12 +206,7 @@ class Model(Worklogs):
         return paged(shown, *part)
 
     def _listed_review(self, number: int, review: Review) -> Answer:
-        return {
-            "id": number,
-            **self._head(review),
-            "created_at": WHEN,
-            "comment_count": len(review.comments),
-        }
+        return {"id": number, **self._head(review), "created_at": WHEN, "comment_count": len(review.comments)}
 
     def session_get(self, session_id: str) -> Answer:
         linked = self._session(session_id).artifacts

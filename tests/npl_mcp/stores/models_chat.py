@@ -143,11 +143,7 @@ class Rooms(Artifacts):
         return {"event_id": event, "room_id": room_id, "persona": persona, **data, "notifications": told}
 
     def chat_get_feed(
-        self,
-        room_id: int,
-        since: int | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
+        self, room_id: int, since: int | None = None, limit: int | None = None, offset: int | None = None
     ) -> Answer:
         size, skipped = cut(limit, offset, 50)
         events = self._room(room_id).events

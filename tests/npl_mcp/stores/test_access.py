@@ -126,10 +126,7 @@ def test_the_command(tmp_path: Path, run: Run, program: Run) -> None:
     assert bob[3:] == ["read, write", "all", f"{Path('docs').absolute()}"]
     assert [
         (row["name"], row["read_only"], row["roots"]) for row in json.loads(run("list", "--json").out)
-    ] == [
-        ("alice", True, None),
-        ("bob", False, [str(Path("docs").absolute())]),
-    ]
+    ] == [("alice", True, None), ("bob", False, [str(Path("docs").absolute())])]
     assert run("revoke", "bob")[:2] == (0, "revoked: bob\n")
     assert "revoked" in run("list").out.splitlines()[2]
     assert program("npl-mcp", "--data-dir", str(tmp_path / "data"), "check").code == 0

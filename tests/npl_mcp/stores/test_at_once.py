@@ -101,7 +101,7 @@ def test_appends_are_numbered_without_gap_and_none_is_lost(
     assert inbox["total"] == len(sent)
 
 
-def test_one_of_those_who_create_the_same_has_it(servers: Sequence[Running]) -> None:
+def test_one_of_the_creators_of_the_same_has_it(servers: Sequence[Running]) -> None:
     """All others are told that it exists, without an error of the database."""
     bodies = at_once(servers, "session_create", lambda number: {"session_id": f"s{number // 6}"})
     made = Counter(body["data"]["session_id"] for body in bodies if body["success"])
@@ -128,7 +128,7 @@ def test_what_is_created_at_once_has_an_id_of_its_own(servers: Sequence[Running]
         assert (created["artifact_name"], created["content"]) == (f"a{number}", f"content {number % 2}")
 
 
-def test_one_of_those_who_claim_the_same_todo_has_it(servers: Sequence[Running], balancer: Balancer) -> None:
+def test_one_of_the_claimers_of_a_todo_has_it(servers: Sequence[Running], balancer: Balancer) -> None:
     """The others are told whose it is, and all replicas agree."""
     names = [f"p{number}" for number in range(TURNS * len(servers))]
     room = balancer.do("chat_create_room", name="one todo", members=names)["room_id"]

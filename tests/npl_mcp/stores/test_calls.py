@@ -110,7 +110,7 @@ def test_a_log_can_be_checked(database: Database, tmp_path: Path) -> None:
         (set(), []),
     ],
 )
-def test_a_call_is_seen_by_who_sees_all_that_it_needs(
+def test_a_call_is_seen_by_callers_that_see_all_it_needs(
     database: Database, domains: set[str] | None, expected: list[str]
 ) -> None:
     database.writing(
@@ -121,6 +121,6 @@ def test_a_call_is_seen_by_who_sees_all_that_it_needs(
     assert [row.tool for row in database.reading(module.latest, seen, ALL)][::-1] == expected
 
 
-def test_where_nobody_called_nothing_is_seen(database: Database) -> None:
+def test_without_calls_nothing_is_seen(database: Database) -> None:
     database.writing(module.add, [])
     assert database.reading(module.latest, CallFilter(domains=frozenset({"npl"})), ALL) == []

@@ -22,15 +22,7 @@ from tests.conftest import envelope
 from tests.messages import calling
 from tests.npl_mcp.server.speaking import Speaker, spoken_to
 from tests.npl_mcp.stores.killing import Outcome, kill_writers
-from tests.npl_mcp.stores.writer import (
-    SESSION,
-    Acknowledged,
-    Writer,
-    caller,
-    digest,
-    examine,
-    settings_in,
-)
+from tests.npl_mcp.stores.writer import SESSION, Acknowledged, Writer, caller, digest, examine, settings_in
 
 pytestmark = pytest.mark.thorough
 

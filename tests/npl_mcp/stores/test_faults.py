@@ -305,7 +305,7 @@ LOST: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize(("case", "used"), [("missing", True), ("missing", False), ("empty", False)])
-def test_no_new_database_is_made_beside_artifacts(app: App, place: Path, case: str, used: bool) -> None:
+def test_no_new_database_is_made_next_to_artifacts(app: App, place: Path, case: str, used: bool) -> None:
     """A lost database is reported, with the way out."""
     database = place / "data" / "npl.db"
     copy, before = database.with_name("copy.db"), files_of(place)

@@ -141,9 +141,7 @@ def test_damage_is_found_and_named(run: Run, folder: Path) -> None:
     engines.execute(folder, "DELETE FROM library_file WHERE path = 'gone.md'")
     code, _, problems = run("check")
     assert code == 1
-    assert set(lines(problems)) == {
-        "the content of guide.md of library notes is not the one that was stored",
-    }
+    assert set(lines(problems)) == {"the content of guide.md of library notes is not the one that was stored"}
     code, text, problems = run("library", "export", "out")
     assert (code, text) == (1, "3 of 4 files of libraries are in out\n")
     assert lines(problems) == ["notes/guide.md: it is damaged in the database"]

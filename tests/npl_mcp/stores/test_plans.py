@@ -23,15 +23,7 @@ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})
 INSERT INTO event (room_id, position, event_type, persona, timestamp, data)
 SELECT 1, 100 + i, 'message', 'ann', '2099-01-01T00:00:00.000000Z', '{{"message": "m"}}' FROM n"""
 
-GROWING = (
-    "event",
-    "notification",
-    "reaction",
-    "todo",
-    "revision",
-    "review_comment",
-    "worklog_entry",
-)
+GROWING = ("event", "notification", "reaction", "todo", "revision", "review_comment", "worklog_entry")
 
 WRITES: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/stores/plans")["writes"]
 

@@ -107,8 +107,7 @@ def test_a_description_is_front_matter_and_notes(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "said"),
-    cases("npl_mcp/tools/artifact")["what_is_refused_leaves_nothing_behind"],
+    ("change", "code", "said"), cases("npl_mcp/tools/artifact")["what_is_refused_leaves_nothing_behind"]
 )
 def test_what_is_refused_leaves_nothing_behind(
     settings: Settings, change: dict[str, Any], code: str, said: str

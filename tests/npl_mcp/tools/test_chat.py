@@ -41,12 +41,7 @@ def test_a_room_begins_with_its_members(call: Call) -> None:
     made = call.do(
         "chat_create_room", name=" den ", members=["bob", "alice", "bob", " alice "], description="talk\nhere"
     )
-    assert made == {
-        "room_id": 1,
-        "name": "den",
-        "description": "talk\nhere",
-        "members": ["bob", "alice"],
-    }
+    assert made == {"room_id": 1, "name": "den", "description": "talk\nhere", "members": ["bob", "alice"]}
     page = call.do("chat_get_feed", room_id=1)
     assert [(event["event_type"], event["persona"], event["data"]) for event in page["items"]] == [
         ("persona_join", "bob", {"action": "joined", "persona": "bob"}),

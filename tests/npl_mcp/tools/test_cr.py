@@ -216,10 +216,7 @@ def test_an_ambiguous_name_is_answered_with_paths_that_work(workspace: Workspace
     code, error = workspace.fail("manage_cr_sections", key="2", operation="get", section="Sub A")
     assert code == "NOT_FOUND"
     paths = [line.removeprefix("  - ") for line in error.split("\n")[1:]]
-    assert paths == [
-        "# Second / ## 1. Description / ### Sub A",
-        "# Second / ## 2. Rationale / ### Sub A",
-    ]
+    assert paths == ["# Second / ## 1. Description / ### Sub A", "# Second / ## 2. Rationale / ### Sub A"]
     assert [workspace.section(path) for path in paths] == ["aaa", "dup"]
     for path in paths:
         assert workspace.edit("append", path, "more")["section"] == path
@@ -348,9 +345,7 @@ def test_a_renamed_section_is_answered_with_its_new_path(workspace: Workspace) -
     assert workspace.section(answer["section"]) == "why\n\n### Sub A\n\ndup"
 
 
-def test_lines_of_front_matter_nobody_knows_stay(
-    connect: Connect, settings: Settings, tmp_path: Path
-) -> None:
+def test_unknown_lines_of_front_matter_stay(connect: Connect, settings: Settings, tmp_path: Path) -> None:
     """They are comments, quotes, blanks, lists, and a leading byte order mark."""
     odd = (
         "# a comment\nTags :  [a, 'b']   # both\nnested:\n  - one\n  -   two\n\npriority:   'High'  # soon\n"

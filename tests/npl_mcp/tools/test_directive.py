@@ -112,10 +112,7 @@ def test_text_comes_back_byte_for_byte(call: Call, work: Path) -> None:
     assert call("directive_file_get", path="specs/x.md")["data"]["content"] == text
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    cases("npl_mcp/tools/directive"),
-)
+@pytest.mark.parametrize(("path", "code"), cases("npl_mcp/tools/directive"))
 def test_nothing_else_is_read(call: Call, work: Path, path: str, code: str) -> None:
     """No path and no link leads out of the folder; the message repeats only the given path."""
     folder, private = work / "directive", work / "directive-private"

@@ -25,7 +25,7 @@ def den(call: Call) -> Call:
     return call
 
 
-def test_who_takes_something_over_is_told_its_documents(den: Call) -> None:
+def test_a_claim_is_answered_with_the_documents(den: Call) -> None:
     """They come with selectors that load them, and their sizes."""
     todo = den("chat_create_todo", room_id=1, persona="ann", description=TEXT)["data"]["event_id"]
     claim = den("chat_claim_todo", persona="bo", event_id=todo)["data"]

@@ -73,7 +73,7 @@ def test_every_hit_has_an_address(filled: Call) -> None:
     assert any(hit.get("artifact_id") == 2 and "file" not in hit for hit in data["items"])
 
 
-def test_a_change_request_is_no_document_beside(filled: Call, docs: Path) -> None:
+def test_a_change_request_is_no_second_document(filled: Call, docs: Path) -> None:
     (docs / "care.md").write_text("# Shears\n\nOil them.\n", encoding="utf-8")
     assert {hit["file"] for hit in searched(filled, "shears", kinds="document")["items"]} == {
         "care.md",

@@ -52,8 +52,7 @@ def test_an_id_is_plain(settings: Settings, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "code", "said"),
-    cases("npl_mcp/tools/session")["errors_say_what_to_write"],
+    ("tool", "arguments", "code", "said"), cases("npl_mcp/tools/session")["errors_say_what_to_write"]
 )
 def test_errors_say_what_to_write(
     settings: Settings, tool: str, arguments: dict[str, Any], code: str, said: str

@@ -167,7 +167,7 @@ async def test_calls_that_wait_hold_no_thread_and_no_connection(desk: Desk) -> N
     assert answers == [3] * (waiters // rooms)
 
 
-def test_a_server_that_ends_wakes_whoever_waits(settings: Settings) -> None:
+def test_a_server_that_ends_wakes_all_that_wait(settings: Settings) -> None:
     """A call that begins to wait afterwards returns at once."""
     app = App(settings)
     ended = app.news.expect(Topic(POSITIONS, 1), None)
@@ -209,7 +209,7 @@ def test_calls_that_wait_leave_room_for_others_over_standard_streams(tmp_path: P
 
 
 @pytest.mark.parametrize("path", ["/mcp/tools/worklog_read", "/mcp"])
-def test_a_caller_over_http_who_goes_ends_the_wait(tmp_path: Path, path: str) -> None:
+def test_a_caller_over_http_that_goes_ends_the_wait(tmp_path: Path, path: str) -> None:
     """Waiting calls take no places, and the cursor of a caller that left stays."""
     plain = path != "/mcp"
     arguments = {"agent_id": "reader", "wait": LONG}

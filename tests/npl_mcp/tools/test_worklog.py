@@ -11,8 +11,6 @@ from tests import engines
 from tests.conftest import Connect, calls, cases, client_of, envelope
 from tests.npl_mcp.http.http_server import call, serving
 
-"""Tokens the five tools may cost every agent that connects."""
-
 LOG = ("worklog_log", {"agent_id": "a-1", "action": "found", "summary": "text"})
 INIT = ("worklog_init", {"session_id": "s1"})
 

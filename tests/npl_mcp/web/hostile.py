@@ -8,11 +8,7 @@ from tests.conftest import cases
 
 RUN = "window.pwned=1;alert(1)"
 
-STRINGS = [
-    *cases("npl_mcp/web/hostile")["strings"],
-    "surrogate \ud800 \udfff alone",
-    "x" * 900,
-]
+STRINGS = [*cases("npl_mcp/web/hostile")["strings"], "surrogate \ud800 \udfff alone", "x" * 900]
 
 Ask = Callable[..., Any]
 """Calls a tool; returns its data, or ``None`` if the text is refused."""

@@ -218,7 +218,7 @@ def test_the_ruler_adds_up_to_the_tokens(server: Running) -> None:
     assert all(start >= sum(used[-1]) - 0.01 for start in left)
 
 
-def test_who_sees_less_is_shown_less(tmp_path: Path) -> None:
+def test_a_reader_who_sees_less_is_shown_less(tmp_path: Path) -> None:
     files = {f"{name}/{name}.md": f"# {name}\n\nPlums of {name}.\n" for name in ("open", "shut")}
     sights = {
         "ann": Permissions(roots=(str(tmp_path / "open"),)),

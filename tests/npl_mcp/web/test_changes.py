@@ -142,7 +142,7 @@ def test_a_change_elsewhere_in_the_file_does_not_matter(visitor: Visitor, server
 
 
 @pytest.mark.parametrize("gone", ["heading", "file"])
-def test_what_somebody_wrote_for_what_is_gone_is_kept(visitor: Visitor, server: Running, gone: str) -> None:
+def test_a_text_for_what_is_gone_is_kept(visitor: Visitor, server: Running, gone: str) -> None:
     number = 8 if gone == "heading" else 9
     file, action = file_of(server, number), f"/changes/TST-00{number}/section"
     fields = visitor.open(RATIONALE.format(number)).fields(action)

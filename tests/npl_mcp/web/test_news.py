@@ -75,7 +75,7 @@ def test_a_worklog_goes_on_where_the_browser_left_off(pages: Pages) -> None:
         assert "a tern" in news.next()[1]
 
 
-def test_waiting_pages_keep_nobody_out(pages: Pages) -> None:
+def test_waiting_pages_keep_no_caller_out(pages: Pages) -> None:
     """They outnumber workers and connections, and calls are answered as before."""
     many = 3 * (WORKERS + HEAVY_WORKERS)
     address = stream_of(pages, "ann", "/worklogs/s")
@@ -89,7 +89,7 @@ def test_waiting_pages_keep_nobody_out(pages: Pages) -> None:
     assert all("to all of them" in part for part in parts)
 
 
-def test_who_is_let_in_no_more_is_told_no_more(pages: Pages) -> None:
+def test_a_reader_that_is_let_in_no_more_is_told_no_more(pages: Pages) -> None:
     stores = engines.stores(pages.server.folder / "data")
     try:
         pages.tokens["guest"] = stores.database.writing(add_token, "guest")

@@ -162,7 +162,7 @@ def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path)
     assert len(shown.html) < 20_000
 
 
-def test_who_sees_some_folders_sees_their_questions(tmp_path: Path, docs: Path) -> None:
+def test_a_reader_of_some_folders_sees_their_questions(tmp_path: Path, docs: Path) -> None:
     """A token that only reads tests them, and changes none."""
     sights = {"all": Permissions(), "part": Permissions(roots=(str(docs),))}
     tokens = engines.tokens(tmp_path / "data", sights, readers=["part"])

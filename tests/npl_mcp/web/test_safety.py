@@ -232,7 +232,9 @@ def test_a_token_that_only_reads_sends_no_form(guarded: tuple[Running, dict[str,
 
 
 @pytest.mark.parametrize("domain", LISTED)
-def test_a_form_is_for_who_sees_its_domain(guarded: tuple[Running, dict[str, str]], domain: str) -> None:
+def test_a_form_is_for_those_that_see_its_domain(
+    guarded: tuple[Running, dict[str, str]], domain: str
+) -> None:
     """A token for one domain sends the forms of this domain, and finds no other; every form has one."""
     visitor = Visitor(guarded[0], guarded[1][f"only-{domain}"])
     token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
@@ -288,11 +290,7 @@ def test_without_a_token_only_signing_in_is_there(guarded: tuple[Running, dict[s
         assert (status in (303, 401)) != open_to_all, (method, address, status)
 
 
-PATHS = [
-    *cases("npl_mcp/web/safety")["paths"],
-    "9" * 5_000,
-    "x" * 2_000,
-]
+PATHS = [*cases("npl_mcp/web/safety")["paths"], "9" * 5_000, "x" * 2_000]
 
 
 def test_no_path_leads_out(server: Running) -> None:
@@ -378,7 +376,7 @@ NEWS = {"/rooms/{room:id}/events": "chat", "/worklog-news": "worklog"}
 """The domain of each page's news."""
 
 
-def test_news_are_told_to_who_may_see_them(guarded: tuple[Running, dict[str, str]]) -> None:
+def test_news_are_told_to_those_that_may_see_them(guarded: tuple[Running, dict[str, str]]) -> None:
     running, tokens = guarded
     assert {page.path for page in DECLARED if isinstance(page, Stream)} == NEWS.keys()
     for path, domain in NEWS.items():
@@ -445,7 +443,7 @@ def test_data_are_data(server: Running) -> None:
             assert answer.data["success"]
 
 
-def test_who_gave_the_token_of_the_server_can_sign_out(tmp_path: Path) -> None:
+def test_a_reader_with_the_token_of_the_server_can_sign_out(tmp_path: Path) -> None:
     """The token names no person; a visitor without it has nothing to forget."""
     with serving(tmp_path, NPL_MCP_TOKEN=OWN) as running:
         visitor = Visitor(running)

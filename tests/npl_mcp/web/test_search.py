@@ -76,7 +76,7 @@ def test_hidden_folders_are_not_counted(site: Pages) -> None:
     assert "more:" not in {place["address"] for place in start["places"]}
 
 
-def test_who_may_not_search_still_has_a_first_page(site: Pages) -> None:
+def test_a_reader_without_searches_still_has_a_first_page(site: Pages) -> None:
     page = site.get("no-search", "/")
     assert page.status == 200
     assert b'action="/search"' not in page.body

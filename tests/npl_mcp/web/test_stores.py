@@ -25,12 +25,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
         yield site
 
 
-LINKS = {
-    "chat": "/rooms/1#end",
-    "artifact": "/artifacts/1",
-    "review": "/reviews/1",
-    "worklog": "/worklogs/s",
-}
+LINKS = {"chat": "/rooms/1#end", "artifact": "/artifacts/1", "review": "/reviews/1", "worklog": "/worklogs/s"}
 
 
 @pytest.mark.parametrize("domain", ["", *LINKS])
@@ -68,7 +63,7 @@ def test_a_former_page_of_an_event_leads_to_its_place_in_the_room(pages: Pages) 
     assert 2 in [event["id"] for event in pages.data("ann", "/rooms/1?event=2")["items"]]
 
 
-def test_who_has_a_token_acts_in_their_own_name(pages: Pages) -> None:
+def test_a_person_with_a_token_acts_in_their_own_name(pages: Pages) -> None:
     assert pages.send("ann", "/rooms/1/messages", persona="ben", message="not ben's").status == 303
     assert pages.data("ann", "/rooms/1")["items"][-1]["persona"] == "ann"
 

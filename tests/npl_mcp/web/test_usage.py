@@ -38,7 +38,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
         yield running, tokens
 
 
-def test_calls_are_logged_and_shown_to_who_may_see_them(server: tuple[Running, dict[str, str]]) -> None:
+def test_calls_are_logged_and_shown_to_those_that_may_see_them(
+    server: tuple[Running, dict[str, str]],
+) -> None:
     running, tokens = server
     visitors = {name: Visitor(running, token) for name, token in tokens.items()}
 

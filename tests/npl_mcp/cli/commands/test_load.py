@@ -18,15 +18,7 @@ from tests.programs import Ended, Run
 
 CASES = cases("npl_mcp/cli/load")
 RECORDED = cases("predecessor/load")
-HEAVY = (
-    "yaml",
-    "numpy",
-    "tiktoken",
-    "asyncio",
-    "rapidfuzz",
-    "sqlite3",
-    "npl_mcp.app.app",
-)
+HEAVY = ("yaml", "numpy", "tiktoken", "asyncio", "rapidfuzz", "sqlite3", "npl_mcp.app.app")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ SEEN = "café Ελλάδα नमस्ते می\u200cخواهم 中文 👩\u
 
 
 @pytest.mark.parametrize("character", UNSEEN, ids=lambda sign: f"U+{ord(sign):04X}")
-def test_what_nobody_can_see_is_escaped(character: str) -> None:
+def test_invisible_characters_are_escaped(character: str) -> None:
     for lines in (True, False):
         shown = escaped(f"a{character}b", lines=lines)
         assert shown.isascii()

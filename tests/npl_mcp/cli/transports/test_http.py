@@ -45,10 +45,7 @@ def test_addresses(text: str, parts: tuple[object, ...]) -> None:
     assert parse_address(text) == Address(text, *parts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "text",
-    cases("npl_mcp/cli/transports/http"),
-)
+@pytest.mark.parametrize("text", cases("npl_mcp/cli/transports/http"))
 def test_what_is_no_address(text: str) -> None:
     """Other texts are refused, and no line break reaches a header."""
     assert parse_address(text) is None
@@ -95,7 +92,7 @@ def test_an_endless_answer_is_cut_off(
         asked(stage(play).where)
 
 
-def test_nobody_there() -> None:
+def test_without_a_server() -> None:
     """A port without a listener, a removed socket and an impossible name are failures."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -69,10 +69,7 @@ def test_own_prompts_and_their_arguments(settings: Settings, docs: Path) -> None
     assert prompts["bed"].description == "Plan a bed"
     assert [
         (argument.name, argument.description, argument.required) for argument in prompts["bed"].arguments
-    ] == [
-        ("plant", "What will grow there", True),
-        ("place", "Where it lies", True),
-    ]
+    ] == [("plant", "What will grow there", True), ("place", "Where it lies", True)]
     assert prompts["soil"].description == "Try the Soil"
     assert asked(settings, "npl-worklog") == "Mine.\n"
     text = asked(settings, "bed", plant="{place} beans", place="the wall")

@@ -52,7 +52,7 @@ def test_what_works_without_a_pooler_works_with_one(address: str, tmp_path: Path
     app.close()
 
 
-def test_who_waits_is_woken_by_others(address: str, tmp_path: Path) -> None:
+def test_a_waiting_call_is_woken_by_others(address: str, tmp_path: Path) -> None:
     """The wake-up works again when all connections are open."""
     settings = replace(settings_in(tmp_path), database_url=address)
     first, other = App(settings), App(replace(settings, data_dir=tmp_path / "other"))

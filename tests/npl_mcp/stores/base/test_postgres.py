@@ -210,7 +210,7 @@ def test_a_deadlock_with_another_program_ends(database: Database, tmp_path: Path
         assert tx.run("UPDATE total SET value = 4") == 2
 
 
-def test_a_process_that_stands_still_holds_nobody_up(
+def test_a_process_that_stands_still_delays_no_other(
     database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The server ends its transaction, and the process learns that when it goes on."""

@@ -37,10 +37,7 @@ def test_locations_are_read(text: str) -> None:
     assert parse_location(str(LOCATIONS[text])) == LOCATIONS[text]
 
 
-@pytest.mark.parametrize(
-    "text",
-    cases("npl_mcp/stores/review/annotation"),
-)
+@pytest.mark.parametrize("text", cases("npl_mcp/stores/review/annotation"))
 def test_other_locations_are_refused(text: str) -> None:
     with pytest.raises(NPLError) as caught:
         parse_location(text)
