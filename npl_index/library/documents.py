@@ -20,6 +20,7 @@ from itertools import chain, islice, product, zip_longest
 from typing import Any
 
 from npl_index import errors
+from npl_index.library import walking
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import read_below
 from npl_index.library.fingerprints import Fingerprint
@@ -31,7 +32,6 @@ from npl_index.library.roots import (
     DocumentFile,
     Limits,
     Roots,
-    Walked,
     outside,
     real_path,
     resolve,
@@ -169,7 +169,7 @@ class Library:
     def holds_any(self, root: Root) -> bool:
         """Return whether a short search finds Markdown below a root."""
         try:
-            return any(self.roots.walk(root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED))
+            return any(walking.walk(self.roots, root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED))
         except errors.DocumentTooLargeError:
             return False
 
@@ -258,7 +258,7 @@ class Library:
     def _find_ending(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""
         roots = [root.path for root in self.roots if not root.npl and os.path.isdir(root.path)]
-        walks = (self.roots.walk(root, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED) for root in roots)
+        walks = (walking.walk(self.roots, root, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED) for root in roots)
         paths = {file: " ".join(file.path.split()) for _, file in chain.from_iterable(walks)}
         spellings = {name, f"{name}.md"}
         exact = tuple(file for file, path in paths.items() if path in spellings)
@@ -308,14 +308,14 @@ class Library:
 
     def _walk(
         self, folders: Sequence[str], pattern: PathPattern | None = None, **noted: Any
-    ) -> Iterator[Walked]:
+    ) -> Iterator[walking.Walked]:
         """Yield the files of each folder below real folders.
 
-        :param noted: further arguments of :meth:`~npl_index.library.roots.Roots.walk_folders`.
+        :param noted: further arguments of :meth:`~npl_index.library.walking.walk_folders`.
         """
         # Each folder is entered once, with the fewest levels above it.
         for folder in sorted(folders, key=len, reverse=True):
-            yield from self.roots.walk_folders(folder, pattern, MARKDOWN_SUFFIXES, **noted)
+            yield from walking.walk_folders(self.roots, folder, pattern, MARKDOWN_SUFFIXES, **noted)
 
     def _check_number(self, files: Sized) -> None:
         """Check the number of files or items.
@@ -409,7 +409,7 @@ class Library:
         items: dict[str, tuple[str, DocumentFile]] = {}
         for place in places:
             folder = self.roots.below(place, "")
-            for below, file in self.roots.walk(folder, None, (kind.suffix,)) if folder else ():
+            for below, file in walking.walk(self.roots, folder, None, (kind.suffix,)) if folder else ():
                 path = below[: -len(kind.suffix)]
                 name = path.replace("/", ".")
                 if name not in items and not below.endswith(PATCH_SUFFIX):
@@ -426,6 +426,6 @@ class Library:
         """Return the error for a missing file, with similar file and item names."""
         kinds = [kind for kind in self.catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
         items = (name for kind in kinds for name in self.item_names(kind))
-        near = near_names(text, chain(items, self.roots.sample(MARKDOWN_SUFFIXES)))
+        near = near_names(text, chain(items, walking.sample(self.roots, MARKDOWN_SUFFIXES)))
         hint = None if near else "give a path below a root, a folder, a pattern or an item name"
         return errors.DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)

@@ -13,7 +13,8 @@ from cachetools import LRUCache, cached
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.fingerprints import Fingerprint
-from npl_index.library.roots import DocumentFile, Known, Walked
+from npl_index.library.roots import DocumentFile
+from npl_index.library.walking import Known, Walked
 
 MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
@@ -79,7 +80,7 @@ class Listed(tuple[DocumentFile, ...]):
 
 
 Walk = Callable[..., Iterable[Walked]]
-"""A walk with ``known`` folders, see :meth:`~npl_index.library.roots.Roots.walk_folders`."""
+"""A walk with ``known`` folders, see :meth:`~npl_index.library.walking.walk_folders`."""
 
 
 class CachedListing:

@@ -1,11 +1,11 @@
-"""Search roots: the root of a real path, and the files below a folder.
+"""Search roots: the root of a real path, and the regular file at one.
 
 This module opens no files. It resolves all links of a path, and compares the result with the real paths of
 the roots by whole segments.
 """
 
 # A path object for each file costs more than the system call.
-# ruff: noqa: PTH112, PTH116, PTH118
+# ruff: noqa: PTH116, PTH118
 
 from __future__ import annotations
 
@@ -13,24 +13,18 @@ import errno
 import os
 import re
 import stat
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from npl_index import errors
 from npl_index.library import references
 from npl_index.library.catalog import ItemFolder, Root
 from npl_index.library.files import FileChangedError, FileTooLargeError, NotRegularError
-from npl_index.library.fingerprints import Fingerprint, entry_state, settled_states
-from npl_index.library.ignoring import NOTHING, RULES_FILE, Ignoring, Rules, everything
+from npl_index.library.fingerprints import Fingerprint
+from npl_index.library.ignoring import NOTHING, Ignoring, Rules
 from npl_index.library.lazy import LazySequence
-from npl_index.library.patterns import PathPattern, fits
-
-_SAMPLE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,52 +89,6 @@ class DocumentFile:
         return Fingerprint.of(path, status)
 
 
-Walked = list[tuple[str, DocumentFile]]  # files of one folder, with their paths below the start of a walk
-
-
-class WalkedFolder(NamedTuple):
-    """What a walk finds in one folder while neither the folder nor its file of rules changes.
-
-    :param states: their states; that of the rules is empty if it has none.
-    :param above: the rules above it.
-    :param visited: number of its visited entries.
-    :param files: its files.
-    :param folders: folders to enter with their paths, and the rules above them.
-    """
-
-    states: tuple[tuple[int, ...], ...]
-    above: Rules | None
-    visited: int
-    files: Walked
-    folders: list[tuple[str, str, Rules | None]]
-
-    def is_current(self, folder: str, above: Rules | None, most: int) -> bool:
-        """Return whether a walk certainly finds the same again.
-
-        :param above: the rules above it.
-        :param most: maximum entries to visit.
-        """
-        own, rules = self.states
-        same = self.above is above and self.visited <= most and entry_state(folder) == own
-        return same and (not rules or entry_state(f"{folder}/{RULES_FILE}") == rules)
-
-
-Known = dict[str, WalkedFolder]
-
-
-@dataclass(slots=True)
-class _Walk:
-    """A walk; see :meth:`Roots.walk_folders`. ``waiting`` has the folders to enter."""
-
-    pattern: PathPattern | None
-    suffixes: tuple[str, ...]
-    most: int
-    counted: bool
-    skipped: Counter[str]
-    waiting: list[tuple[str, str, Rules | None]]
-    visited: int = 0
-
-
 class Roots:
     """The folders with the files, in order.
 
@@ -150,7 +98,7 @@ class Roots:
     """
 
     def __init__(self, roots: Iterable[Root], limits: Limits, ignoring: Ignoring = NOTHING) -> None:
-        self._limits, self._ignoring = limits, ignoring
+        self.limits, self.ignoring = limits, ignoring
         self._real: dict[str, str] = {}
         merged: dict[str, Root] = {}
         for root in dict.fromkeys(roots):  # kinds of items share roots
@@ -252,148 +200,10 @@ class Roots:
         file.stat()
         return file
 
-    def sample(self, suffixes: tuple[str, ...]) -> Iterator[str]:
-        """Yield the paths of a sample of files below each root, and of their folders, from a short walk."""
-        for root in self:
-            with suppress(errors.DocumentTooLargeError):
-                for _, file in self.walk(root.path, None, suffixes, _SAMPLE):
-                    yield from (file.path, file.path.rpartition("/")[0])
-
-    def walk(self, *arguments: Any, **named: Any) -> Iterator[tuple[str, DocumentFile]]:
-        """Yield each file of :meth:`walk_folders`."""
-        return chain.from_iterable(self.walk_folders(*arguments, **named))
-
-    def walk_folders(
-        self,
-        start: str,
-        pattern: PathPattern | None,
-        suffixes: tuple[str, ...],
-        max_entries: int | None = None,
-        known: Known | None = None,
-        skipped: Counter[str] | None = None,
-        entered: set[str] | None = None,
-    ) -> Iterator[Walked]:
-        """Yield the files of each folder below a real folder, with their paths below that, in no order.
-
-        Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
-        and ``.claude`` are skipped, as are those of installed packages, those deeper than the limit, and
-        ignored ones, except in roots declared as NPL.
-
-        :param pattern: pattern of the path below the folder; ``None`` matches all.
-        :param max_entries: maximum directory entries to visit, by default from the limits.
-        :param known: folders of an earlier equal walk; the files of unchanged ones are the same objects.
-        :param skipped: receives the numbers of skipped files and folders; ignored folders are walked for it.
-        :param entered: folders that are not entered; the entered ones are added.
-        :raises DocumentTooLargeError: more entries than the limits allow.
-        """
-        most = self._limits.max_entries if max_entries is None else max_entries
-        known, entered = {} if known is None else known, set() if entered is None else entered
-        counted, skipped = skipped is not None, Counter() if skipped is None else skipped
-        walk = _Walk(pattern, suffixes, most, counted, skipped, [(start, "", self._rules(start))])
-        while walk.waiting:
-            folder, below, above = walk.waiting.pop()
-            if folder in entered or (located := self.locate(folder)) is None:
-                continue
-            entered.add(folder)
-            direct = folder == f"{start}/{below}"[:-1]  # a link may lead to a different folder the next time
-            with suppress(OSError):  # unreadable or deleted
-                walked = known.pop(folder, None) if direct else None
-                if walked and walked.is_current(folder, above, most - walk.visited):
-                    walk.visited += walked.visited
-                    walk.waiting += walked.folders
-                    yield walked.files
-                else:
-                    walked = yield from self._read(walk, *located, folder, below, above)
-                if walked and direct:
-                    known[folder] = walked
-
-    def _read(
-        self, walk: _Walk, root: Root, prefix: str, folder: str, below: str, above: Rules | None
-    ) -> Generator[Walked, None, WalkedFolder | None]:
-        """Yield the files of a folder, and return what it holds; ``None`` if that may change unnoticed."""
-        states, before, most = settled_states(folder, f"{folder}/{RULES_FILE}"), walk.visited, walk.most
-        entries, rules = self._listed(folder, root, above, most)
-        files: Walked = []
-        folders: list[tuple[str, str, Rules | None]] = []
-        for number, entry in enumerate(entries):
-            if not references.is_walked(entry.name) and number < most:
-                walk.skipped.update(references.kinds_of_unusable(entry.name))
-                continue
-            walk.visited += 1
-            if walk.visited > most or number >= most:
-                walk.waiting.clear()
-                yield files
-                if rules is None or rules.folder:
-                    raise too_many(f"{most:,} entries")
-                # Of ignored files, there are more than were counted.
-                walk.skipped[f"or more {rules.label}"] = walk.skipped.pop(rules.label, 0)
-                return None
-            path = below + entry.name
-            if label := self._label(entry, rules):
-                if references.has_suffix(entry.name, walk.suffixes):
-                    walk.skipped[label] += 1
-                elif walk.counted and entry.is_dir(follow_symlinks=False):
-                    walk.waiting.insert(0, (entry.path, f"{path}/", everything(label)))
-            elif entry.is_symlink():
-                states = None  # its target may change
-                linked = self._linked(entry, walk.suffixes)
-                if isinstance(linked, DocumentFile) and fits(walk.pattern, path):
-                    files.append((path, linked))
-                elif isinstance(linked, str) and self._may_enter(walk, path):
-                    walk.waiting.append((linked, f"{path}/", self._rules(linked)))
-            elif references.has_suffix(entry.name, walk.suffixes):
-                if fits(walk.pattern, path) and entry.is_file(follow_symlinks=False):
-                    file = DocumentFile(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
-                    files.append((path, file))
-            elif entry.name.lower().endswith(references.OTHER_TEXTS):
-                walk.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
-            elif entry.is_dir(follow_symlinks=False) and self._may_enter(walk, path):
-                folders.append((entry.path, f"{path}/", rules))
-        walk.waiting += folders
-        yield files
-        return WalkedFolder(states, above, walk.visited - before, files, folders) if states else None
-
-    def _rules(self, folder: str) -> Rules | None:
+    def rules_above(self, folder: str) -> Rules | None:
         """Return the rules above a real folder."""
         root, _ = self.locate(folder) or (None, "")
-        return None if root is None or root.npl else self._ignoring.above(root.path, folder)
-
-    def _listed(
-        self, folder: str, root: Root, rules: Rules | None, most: int
-    ) -> tuple[list[os.DirEntry[str]], Rules | None]:
-        """Return the entries of a folder, and the rules for them; ``rules`` are those above it."""
-        with os.scandir(folder) as scanned:
-            entries = list(islice(scanned, most + 1))
-        unread = len(entries) > most  # its rules may be among the other entries
-        if self._ignoring.gitignore and (unread or RULES_FILE in [entry.name for entry in entries]):
-            rules = self._ignoring.within(root.path, folder, rules)
-        return entries, rules
-
-    def _label(self, entry: os.DirEntry[str], rules: Rules | None) -> str:
-        """Return the description of an ignored entry; ``""`` for other entries, and in roots of NPL."""
-        if rules is None or f"{entry.path}/".startswith(self.npl_prefixes):
-            return ""
-        return rules.label_of(entry.path, entry.is_dir(follow_symlinks=False))
-
-    def _linked(self, entry: os.DirEntry[str], suffixes: tuple[str, ...]) -> DocumentFile | str | None:
-        """Return the file or the real folder at the target of a link; ``None`` for an unusable target."""
-        real = real_path(entry.path)
-        located = None if real is None else self.locate(real)
-        if real is None or located is None or located[1].startswith(references.ADDRESSES):
-            return None
-        if os.path.isdir(real):
-            return real
-        try:
-            return self.regular(real, entry.name, suffixes)
-        except (errors.DocumentError, errors.DocumentNotFoundError):
-            return None
-
-    def _may_enter(self, walk: _Walk, path: str) -> bool:
-        """Return whether a walk enters a folder; count it if it lies deeper than the limit."""
-        if path.count("/") >= self._limits.max_depth:
-            walk.skipped[f"folders below {self._limits.max_depth} levels"] += 1
-            return False
-        return walk.pattern is None or walk.pattern.may_hold(path.split("/"))
+        return None if root is None or root.npl else self.ignoring.above(root.path, folder)
 
 
 def resolve(root: str, path: str) -> str | None:

@@ -330,10 +330,7 @@ def _section_hit(ranked: _Section, kind: str, words: Sequence[str]) -> SearchHit
     tokens = None
     try:
         body = tree.text(Span(section.heading_lines.stop, section.own.stop))
-        line, text = matching_line(documents, part) or (
-            section.own.start,
-            snippet(body, words, MAX_LINE),
-        )
+        line, text = matching_line(documents, part) or (section.own.start, snippet(body, words, MAX_LINE))
         tokens = part.size.last
     except DamagedRevisionError as error:  # damaged since it was indexed
         line, text = section.own.start, error.message

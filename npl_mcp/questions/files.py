@@ -24,15 +24,11 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from npl_index.errors import (
-    DocumentError,
-    DocumentTooLargeError,
-    InvalidRequestError,
-    SelectorSyntaxError,
-)
+from npl_index.errors import DocumentError, DocumentTooLargeError, InvalidRequestError, SelectorSyntaxError
 from npl_index.library.files import read_below
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_index.library.roots import DocumentFile, unusable
+from npl_index.library.walking import walk
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
 from npl_index.markdown.state import Deadline
@@ -316,7 +312,7 @@ def _files(app: App) -> Iterator[tuple[str, DocumentFile]]:
     below = [
         file
         for root in app.library.searched
-        for _, file in roots.walk(os.path.realpath(root.path), None, QUESTION_SUFFIXES)
+        for _, file in walk(roots, os.path.realpath(root.path), None, QUESTION_SUFFIXES)
     ]
     below = sorted(set(below), key=lambda file: file.path)
     yield from zip(roots.names(below), below, strict=True)

@@ -15,6 +15,7 @@ from npl_index.errors import DocumentTooLargeError
 from npl_index.library.files import Folder
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import DocumentFile, skipped_text
+from npl_index.library.walking import walk
 from npl_mcp.app.app import VIEWS, App
 
 FIRST = (
@@ -70,11 +71,10 @@ def describe_documents(app: App) -> str:
     roots, files, least = app.library.searched, set[DocumentFile](), ""
     skipped, entered = Counter[str](), set[str]()
     for root in roots:
-        walk = app.library.roots.walk(
-            root.path, None, MARKDOWN_SUFFIXES, MAX_ENTRIES // len(roots), skipped=skipped, entered=entered
-        )
+        most = MAX_ENTRIES // len(roots)
+        walked = walk(app.library.roots, root.path, None, MARKDOWN_SUFFIXES, most, None, skipped, entered)
         try:
-            files.update(file for _, file in walk)
+            files.update(file for _, file in walked)
         except DocumentTooLargeError:
             least = "over "
     # The result of a truncated walk may differ after any change.

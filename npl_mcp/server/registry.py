@@ -254,9 +254,7 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
 
 
 @cache
-def _arguments(
-    function: Callable[..., object],
-) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
     """Return a validator of a tool's arguments, and their JSON schema."""
 
     def collect(**values: Any) -> dict[str, Any]:

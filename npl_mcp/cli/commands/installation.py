@@ -20,6 +20,7 @@ from npl_index.index.driver import FTS5_REMEDY, driver, missing_search
 from npl_index.library.catalog import Root
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Roots, skipped_text
+from npl_index.library.walking import walk
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
@@ -122,7 +123,7 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
     try:
         real = os.path.realpath(folder)
         roots = Roots([Root(real, str(folder))], settings.limits, settings.ignoring)
-        for _ in roots.walk(real, None, MARKDOWN_SUFFIXES, MAX_ENTRIES, skipped=skipped):
+        for _ in walk(roots, real, None, MARKDOWN_SUFFIXES, MAX_ENTRIES, skipped=skipped):
             count += 1
     except DocumentTooLargeError:
         bound = " or more"

@@ -21,14 +21,7 @@ from itertools import pairwise
 
 from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, section_commands
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
-from npl_mcp.cli.terminal.arguments import (
-    CLIENT_FLAGS,
-    Commands,
-    Program,
-    ProgramParser,
-    option,
-    switch,
-)
+from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, Commands, Program, ProgramParser, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
 

@@ -20,13 +20,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
-from npl_mcp.server.primitives.components import (
-    MARKDOWN,
-    CallingResource,
-    CallingTemplate,
-    Content,
-    Given,
-)
+from npl_mcp.server.primitives.components import MARKDOWN, CallingResource, CallingTemplate, Content, Given
 from npl_mcp.tools.contract.responses import within
 from npl_mcp.tools.npl import content_map
 

@@ -39,6 +39,7 @@ from npl_index.errors import NPLError
 from npl_index.items.loading import text_of
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.library.roots import DocumentFile, resolve
+from npl_index.library.walking import walk
 from npl_index.markdown.front_matter import divide, front_matter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
@@ -152,7 +153,7 @@ def _in_roots(app: App) -> Iterator[tuple[str, DocumentFile]]:
     for root in reversed([root for root in roots if not root.npl]):
         folder = resolve(root.path, FOLDER)
         if folder is not None:
-            for path, file in roots.walk(folder, None, MARKDOWN_SUFFIXES):
+            for path, file in walk(roots, folder, None, MARKDOWN_SUFFIXES):
                 yield document_name(path), file
 
 

@@ -26,6 +26,7 @@ from npl_index.library.catalog import Root, places
 from npl_index.library.documents import Document, DocumentFile, DocumentRef, Library, Limits
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import skipped_text
+from npl_index.library.walking import walk
 from tests.conftest import cases
 from tests.folders import fill
 
@@ -436,7 +437,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     skipped: Counter[str] = Counter()
     served = {
         path
-        for path, _ in library.roots.walk(str(tmp_path / "docs"), None, MARKDOWN_SUFFIXES, skipped=skipped)
+        for path, _ in walk(library.roots, str(tmp_path / "docs"), None, MARKDOWN_SUFFIXES, skipped=skipped)
     }
     assert served == {"a.qmd", "b.Rmd"}
     counts = "4 names that look like addresses, 2 .rst, 1 .txt, 1 folders below 32 levels, 1 unusable names"

@@ -13,6 +13,7 @@ from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import DocumentRef, Library
 from npl_index.library.fingerprints import FINE_GRANULARITY_NS
 from npl_index.library.ignoring import MAX_BYTES, MAX_RULES, Ignoring
+from npl_index.library.walking import walk
 from tests.conftest import cases
 from tests.folders import fill
 
@@ -143,8 +144,8 @@ def test_ignored_files_are_counted_within_a_bound(tree: Path) -> None:
     files = library(tree)
     for most, expected in ((20, 4), (9, None)):
         skipped = Counter[str]()
-        walk = files.roots.walk(str(tree), None, (".md",), most, skipped=skipped)
-        assert sorted(path for path, _ in walk) == ["a.md", "docs/b.md"]
+        walked = walk(files.roots, str(tree), None, (".md",), most, skipped=skipped)
+        assert sorted(path for path, _ in walked) == ["a.md", "docs/b.md"]
         ((label, number),) = skipped.items()
         assert label.endswith("ignored by .gitignore; --no-gitignore")
         assert number == expected or label.startswith("or more")

@@ -1,0 +1,235 @@
+"""Walks: the files below a folder of the search roots.
+
+A folder whose state and rules are unchanged is not read again, if an earlier walk is known.
+"""
+
+# A path object for each file costs more than the system call.
+# ruff: noqa: PTH112
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+from npl_index import errors
+from npl_index.library.catalog import Root
+from npl_index.library.fingerprints import entry_state, settled_states
+from npl_index.library.ignoring import RULES_FILE, Rules, everything
+from npl_index.library.patterns import PathPattern, fits
+from npl_index.library.references import ADDRESSES, OTHER_TEXTS, has_suffix, is_walked, kinds_of_unusable
+from npl_index.library.roots import DocumentFile, Roots, real_path, too_many
+
+_SAMPLE = 1_000
+
+Walked = list[tuple[str, DocumentFile]]  # files of one folder, with their paths below the start of a walk
+
+
+class WalkedFolder(NamedTuple):
+    """What a walk finds in one folder while neither the folder nor its file of rules changes.
+
+    :param states: their states; that of the rules is empty if it has none.
+    :param above: the rules above it.
+    :param visited: number of its visited entries.
+    :param files: its files.
+    :param folders: folders to enter with their paths, and the rules above them.
+    """
+
+    states: tuple[tuple[int, ...], ...]
+    above: Rules | None
+    visited: int
+    files: Walked
+    folders: list[tuple[str, str, Rules | None]]
+
+    def is_current(self, folder: str, above: Rules | None, most: int) -> bool:
+        """Return whether a walk certainly finds the same again.
+
+        :param above: the rules above it.
+        :param most: maximum entries to visit.
+        """
+        own, rules = self.states
+        same = self.above is above and self.visited <= most and entry_state(folder) == own
+        return same and (not rules or entry_state(f"{folder}/{RULES_FILE}") == rules)
+
+
+Known = dict[str, WalkedFolder]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk; see :func:`walk_folders`.
+
+    :param most: maximum entries to visit.
+    :param counted: whether skipped files are counted: ignored folders are walked for it.
+    :param waiting: folders to enter with their paths, and the rules above them.
+    :param visited: number of visited entries.
+    """
+
+    roots: Roots
+    pattern: PathPattern | None
+    suffixes: tuple[str, ...]
+    most: int
+    counted: bool
+    skipped: Counter[str]
+    waiting: list[tuple[str, str, Rules | None]]
+    visited: int = 0
+
+    def run(self, start: str, known: Known, entered: set[str]) -> Iterator[Walked]:
+        """Yield the files of each folder."""
+        while self.waiting:
+            folder, below, above = self.waiting.pop()
+            if folder in entered or (located := self.roots.locate(folder)) is None:
+                continue
+            entered.add(folder)
+            direct = folder == f"{start}/{below}"[:-1]  # a link may lead to a different folder the next time
+            with suppress(OSError):  # unreadable or deleted
+                walked = known.pop(folder, None) if direct else None
+                if walked and walked.is_current(folder, above, self.most - self.visited):
+                    self.visited += walked.visited
+                    self.waiting += walked.folders
+                    yield walked.files
+                else:
+                    walked = yield from self._read(*located, folder, below, above)
+                if walked and direct:
+                    known[folder] = walked
+
+    def _read(
+        self, root: Root, prefix: str, folder: str, below: str, above: Rules | None
+    ) -> Generator[Walked, None, WalkedFolder | None]:
+        """Yield the files of a folder, and return what it holds; ``None`` if that may change unnoticed."""
+        states, before = settled_states(folder, f"{folder}/{RULES_FILE}"), self.visited
+        entries, rules = self._listed(folder, root, above)
+        files: Walked = []
+        folders: list[tuple[str, str, Rules | None]] = []
+        for number, entry in enumerate(entries):
+            if not is_walked(entry.name) and number < self.most:
+                self.skipped.update(kinds_of_unusable(entry.name))
+                continue
+            self.visited += 1
+            if self.visited > self.most or number >= self.most:
+                yield files
+                self._end(rules)
+                return None
+            path = below + entry.name
+            if label := self._label(entry, rules):
+                self._skip(entry, path, label)
+            elif entry.is_symlink():
+                states = None  # its target may change
+                files += self._follow(entry, path)
+            elif has_suffix(entry.name, self.suffixes):
+                if fits(self.pattern, path) and entry.is_file(follow_symlinks=False):
+                    file = DocumentFile(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
+                    files.append((path, file))
+            elif entry.name.lower().endswith(OTHER_TEXTS):
+                self.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
+            elif entry.is_dir(follow_symlinks=False) and self._may_enter(path):
+                folders.append((entry.path, f"{path}/", rules))
+        self.waiting += folders
+        yield files
+        return WalkedFolder(states, above, self.visited - before, files, folders) if states else None
+
+    def _end(self, rules: Rules | None) -> None:
+        """End at the limit of entries.
+
+        :param rules: the rules for the last entries.
+        :raises DocumentTooLargeError: these entries are served.
+        """
+        self.waiting.clear()
+        if rules is None or rules.folder:
+            raise too_many(f"{self.most:,} entries")
+        # Of ignored files, there are more than were counted.
+        self.skipped[f"or more {rules.label}"] = self.skipped.pop(rules.label, 0)
+
+    def _listed(
+        self, folder: str, root: Root, rules: Rules | None
+    ) -> tuple[list[os.DirEntry[str]], Rules | None]:
+        """Return the entries of a folder, and the rules for them; ``rules`` are those above it."""
+        with os.scandir(folder) as scanned:
+            entries = list(islice(scanned, self.most + 1))
+        unread = len(entries) > self.most  # its rules may be among the other entries
+        ignoring = self.roots.ignoring
+        if ignoring.gitignore and (unread or RULES_FILE in [entry.name for entry in entries]):
+            rules = ignoring.within(root.path, folder, rules)
+        return entries, rules
+
+    def _label(self, entry: os.DirEntry[str], rules: Rules | None) -> str:
+        """Return the description of an ignored entry; ``""`` for other entries, and in roots of NPL."""
+        if rules is None or f"{entry.path}/".startswith(self.roots.npl_prefixes):
+            return ""
+        return rules.label_of(entry.path, entry.is_dir(follow_symlinks=False))
+
+    def _skip(self, entry: os.DirEntry[str], path: str, label: str) -> None:
+        """Count an ignored file, or the files of an ignored folder later."""
+        if has_suffix(entry.name, self.suffixes):
+            self.skipped[label] += 1
+        elif self.counted and entry.is_dir(follow_symlinks=False):
+            self.waiting.insert(0, (entry.path, f"{path}/", everything(label)))
+
+    def _follow(self, entry: os.DirEntry[str], path: str) -> Walked:
+        """Return the file at the target of a link, or enter the folder there; the target may be unusable."""
+        real = real_path(entry.path)
+        located = None if real is None else self.roots.locate(real)
+        if real is None or located is None or located[1].startswith(ADDRESSES):
+            return []
+        if os.path.isdir(real):
+            if self._may_enter(path):
+                self.waiting.append((real, f"{path}/", self.roots.rules_above(real)))
+            return []
+        with suppress(errors.DocumentError, errors.DocumentNotFoundError):
+            linked = self.roots.regular(real, entry.name, self.suffixes)
+            return [(path, linked)] if fits(self.pattern, path) else []
+        return []
+
+    def _may_enter(self, path: str) -> bool:
+        """Return whether a walk enters a folder; count it if it lies deeper than the limit."""
+        most = self.roots.limits.max_depth
+        if path.count("/") >= most:
+            self.skipped[f"folders below {most} levels"] += 1
+            return False
+        return self.pattern is None or self.pattern.may_hold(path.split("/"))
+
+
+def walk_folders(
+    roots: Roots,
+    start: str,
+    pattern: PathPattern | None,
+    suffixes: tuple[str, ...],
+    max_entries: int | None = None,
+    known: Known | None = None,
+    skipped: Counter[str] | None = None,
+    entered: set[str] | None = None,
+) -> Iterator[Walked]:
+    """Yield the files of each folder below a real folder, with their paths below that, in no order.
+
+    Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
+    and ``.claude`` are skipped, as are those of installed packages, those deeper than the limit, and
+    ignored ones, except in roots declared as NPL.
+
+    :param pattern: pattern of the path below the folder; ``None`` matches all.
+    :param max_entries: maximum directory entries to visit, by default from the limits.
+    :param known: folders of an earlier equal walk; the files of unchanged ones are the same objects.
+    :param skipped: receives the numbers of skipped files and folders; ignored folders are walked for it.
+    :param entered: folders that are not entered; the entered ones are added.
+    :raises DocumentTooLargeError: more entries than the limits allow.
+    """
+    most = roots.limits.max_entries if max_entries is None else max_entries
+    counted, waiting = skipped is not None, [(start, "", roots.rules_above(start))]
+    walk = _Walk(roots, pattern, suffixes, most, counted, Counter() if skipped is None else skipped, waiting)
+    return walk.run(start, {} if known is None else known, set() if entered is None else entered)
+
+
+def walk(*arguments: Any, **named: Any) -> Iterator[tuple[str, DocumentFile]]:
+    """Yield each file of :func:`walk_folders`."""
+    return chain.from_iterable(walk_folders(*arguments, **named))
+
+
+def sample(roots: Roots, suffixes: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths of a sample of files below each root, and of their folders, from a short walk."""
+    for root in roots:
+        with suppress(errors.DocumentTooLargeError):
+            for _, file in walk(roots, root.path, None, suffixes, _SAMPLE):
+                yield from (file.path, file.path.rpartition("/")[0])
