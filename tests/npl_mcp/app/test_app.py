@@ -3,9 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+
+import pytest
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
@@ -13,15 +17,22 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from npl_mcp.tools.worklog import worklog_init, worklog_status
 from tests.conftest import THOROUGH
+from tests.folders import fill
 
 
-def test_a_view_has_its_own_roots_and_project_and_the_same_state(settings: Settings, tmp_path: Path) -> None:
+@pytest.fixture
+def app(settings: Settings) -> Iterator[App]:
+    with closing(App(settings)) as app:
+        yield app
+
+
+def test_a_view_has_its_own_roots_and_project_and_the_same_state(
+    settings: Settings, app: App, tmp_path: Path
+) -> None:
     """Files and worklogs are those of the directory; caches and database are shared."""
     here, there = tmp_path / "here", tmp_path / "there"
     for folder, heading in ((here, "One"), (there, "Two")):
-        folder.mkdir()
-        (folder / "notes.md").write_text(f"# {heading}\n", encoding="utf-8")
-    app = App(settings)
+        fill(folder, {"notes.md": f"# {heading}\n"})
     first, second = app.in_folder(here), app.in_folder(there)
     assert npl_section_index(first, file="notes.md").sections[0].name == "One"
     assert npl_section_index(second, file="notes.md").sections[0].name == "Two"
@@ -34,21 +45,18 @@ def test_a_view_has_its_own_roots_and_project_and_the_same_state(settings: Setti
     assert first.state is app.state
     assert app.in_folder(settings.cwd) is app
     assert app.in_folder(here) is first
-    app.close()
 
 
-def test_a_set_is_kept_until_a_file_changes(settings: Settings) -> None:
+def test_a_set_is_kept_until_a_file_changes(settings: Settings, app: App) -> None:
     """Another caller gets the same set; a changed file leads to a new one."""
     for path in (settings.roots[0] / "plants").iterdir():
         os.utime(path, (0, 0))
-    app = App(settings)
     first = app.gather(DocumentRef(file="plants")).collection
     elsewhere = App(replace(settings, cwd=settings.home), app.state)
     assert app.gather(DocumentRef(file="plants")).collection is first
     assert elsewhere.gather(DocumentRef(file="plants")).collection is first
     (settings.roots[0] / "plants" / "beans.md").write_text("# Broad beans\n", encoding="utf-8")
     assert app.gather(DocumentRef(file="plants")).collection is not first
-    app.close()
 
 
 WRITER = """
@@ -66,15 +74,12 @@ for line in sys.stdin:
 """
 
 
-def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings) -> None:
+def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings, app: App) -> None:
     """Words of one length, written many times within a tick of the clock, leave equal states of the file."""
     root, chance = settings.roots[0] / "many", Random(1)
-    for number in range(20):
-        path = root / f"folder{number % 3}" / f"page{number}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("# Page\n\nThe word00000 is here.\n", encoding="utf-8")
+    names = (f"folder{number % 3}/page{number}.md" for number in range(20))
+    fill(root, dict.fromkeys(names, "# Page\n\nThe word00000 is here.\n"))
     paths = sorted(root.rglob("*.md"))
-    app = App(settings)
     with subprocess.Popen(
         [sys.executable, "-c", WRITER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
@@ -90,18 +95,16 @@ def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings) ->
             assert [section.file for section in answer.sections] == [str(path.relative_to(settings.roots[0]))]
             assert f"word{trial:05}" in answer.content
         writer.stdin.close()
-    app.close()
 
 
 def test_a_file_of_an_earlier_root_changes_names(settings: Settings, tmp_path: Path) -> None:
     """The same path below an earlier root means that file, from the moment it is there."""
     first = tmp_path / "first"
     first.mkdir()
-    app = App(replace(settings, roots=(first, settings.roots[0])))
-    ref = DocumentRef(file=str(settings.roots[0]))
-    assert "guide.md" in app.gather(ref).files
-    (first / "guide.md").write_text("# Other\n", encoding="utf-8")
-    assert "docs:guide.md" in app.gather(ref).files
-    (first / "guide.md").unlink()
-    assert "guide.md" in app.gather(ref).files
-    app.close()
+    with closing(App(replace(settings, roots=(first, settings.roots[0])))) as app:
+        ref = DocumentRef(file=str(settings.roots[0]))
+        assert "guide.md" in app.gather(ref).files
+        (first / "guide.md").write_text("# Other\n", encoding="utf-8")
+        assert "docs:guide.md" in app.gather(ref).files
+        (first / "guide.md").unlink()
+        assert "guide.md" in app.gather(ref).files

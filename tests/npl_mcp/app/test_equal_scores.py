@@ -1,6 +1,7 @@
 """Equal files give equal scores, after any questions, edits and other indexing."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -93,9 +94,8 @@ def test_the_past_changes_no_score(kept: Settings, seed: int) -> None:
     sets = list(SETS)
     chance.shuffle(sets)
     for file in sets:
-        new = App(replace(kept, data_dir=kept.data_folder / f"{SETS.index(file)}"))
-        assert scores(app, file) == scores(new, file), file
-        new.close()
+        with closing(App(replace(kept, data_dir=kept.data_folder / f"{SETS.index(file)}"))) as new:
+            assert scores(app, file) == scores(new, file), file
     app.close()
 
 
@@ -105,11 +105,9 @@ def test_more_documents_than_candidates(kept: Settings) -> None:
     for place in reversed(range(number)):
         put(page(root, place), "# Page\n\nThe valve turns.\n")
         if place % 100 == 0:
-            app = App(kept)
-            scores(app, ".")
-            app.close()
-    app, new = App(kept), App(replace(kept, data_dir=kept.data_folder / "new"))
-    scores(app, "other:.")
-    assert scores(app, ".") == scores(new, ".")
-    app.close()
-    new.close()
+            with closing(App(kept)) as app:
+                scores(app, ".")
+    new = replace(kept, data_dir=kept.data_folder / "new")
+    with closing(App(kept)) as app, closing(App(new)) as other:
+        scores(app, "other:.")
+        assert scores(app, ".") == scores(other, ".")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,9 @@ def told(app: App) -> object:
 
 def in_one_process(settings: Settings) -> object:
     """Return the answers of a server that cannot start workers."""
-    app = App(replace(settings, cache_mode="memory"))
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "executable", "/nowhere/python")
-            return told(app)
-    finally:
-        app.close()
+    with closing(App(replace(settings, cache_mode="memory"))) as app, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", "/nowhere/python")
+        return told(app)
 
 
 def children(process: int) -> list[int]:
@@ -79,16 +76,14 @@ def test_several_processes_say_what_one_says(settings: Settings, tmp_path: Path)
         page.write_text(f"# Page {number}\n\nOil the valve of number{number % 97}.\n" + "A lid.\n" * 1000)
         os.utime(page, (1_000_000_000, 1_000_000_000))
     settings = replace(settings, roots=(root,))
-    app = App(settings)
-    answer = told(app)
-    assert app.state.sets.built == files
-    assert children(os.getpid()) == []
-    app.close()
+    with closing(App(settings)) as app:
+        answer = told(app)
+        assert app.state.sets.built == files
+        assert children(os.getpid()) == []
     assert answer == in_one_process(settings)
-    again = App(settings)
-    assert told(again) == answer
-    assert again.state.sets.built == 0
-    again.close()
+    with closing(App(settings)) as again:
+        assert told(again) == answer
+        assert again.state.sets.built == 0
 
 
 def first_children(process: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Token counts kept with a set are those of its files, and no text is read for them."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,25 +85,21 @@ def told(app: App) -> list[object]:
 
 
 def said(settings: Settings, **changes: Any) -> list[object]:
-    app = App(replace(settings, **changes))
-    try:
+    with closing(App(replace(settings, **changes))) as app:
         return told(app)
-    finally:
-        app.close()
 
 
 @pytest.mark.parametrize("mode", ["memory", "disk"])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_counts_are_those_of_the_files(kept: Settings, mode: str, vocabulary: str) -> None:
     settings = replace(kept, cache_mode=mode, vocabulary=vocabulary)
-    app = App(settings)
-    assert_counts_are_true(app)
-    put(kept.roots[0] / "empty.md", "# Full\n\nOf words now.\n\n## And more\n", 50)
-    (kept.roots[0] / "signs.md").unlink()
-    put(kept.roots[0] / "new" / "a.md", ODD["front.md"], 50)
-    assert_counts_are_true(app)
-    expected = told(app)
-    app.close()
+    with closing(App(settings)) as app:
+        assert_counts_are_true(app)
+        put(kept.roots[0] / "empty.md", "# Full\n\nOf words now.\n\n## And more\n", 50)
+        (kept.roots[0] / "signs.md").unlink()
+        put(kept.roots[0] / "new" / "a.md", ODD["front.md"], 50)
+        assert_counts_are_true(app)
+        expected = told(app)
     assert said(settings) == expected
 
 
@@ -111,10 +108,9 @@ def test_a_set_that_was_indexed_with_another_vocabulary(kept: Settings, vocabula
     """It is not indexed again; answers equal those of a server that indexed it, also after edits."""
     expected = said(kept, cache_mode="memory", vocabulary=vocabulary)
     said(kept, vocabulary=other)
-    app = App(replace(kept, vocabulary=vocabulary))
-    assert told(app) == expected
-    assert app.state.sets.built == 0
-    app.close()
+    with closing(App(replace(kept, vocabulary=vocabulary))) as app:
+        assert told(app) == expected
+        assert app.state.sets.built == 0
     put(kept.roots[0] / "empty.md", "# Full\n\nOf words now.\n", 50)
     expected = said(kept, cache_mode="memory", vocabulary=vocabulary)
     assert said(kept, vocabulary=vocabulary) == expected

@@ -3,6 +3,7 @@
 import base64
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,10 +128,9 @@ def test_a_set_is_kept_across_starts(filled: Any) -> None:
     made, app, _ = filled
     first = ranking(app, made.name)
     app.close()
-    again = App(made.settings)
-    assert ranking(again, made.name) == first
-    assert again.state.sets.built == 0
-    again.close()
+    with closing(App(made.settings)) as again:
+        assert ranking(again, made.name) == first
+        assert again.state.sets.built == 0
 
 
 def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_path: Path) -> None:
@@ -161,6 +161,5 @@ def test_a_backup_that_was_put_back_next_to_the_index(settings: Settings, tmp_pa
         place = tmp_path / "data" / name
         shutil.rmtree(place) if place.is_dir() else place.unlink()
         (tmp_path / "backup" / name).rename(place)
-    app = App(data["data"])
-    assert npl_load_tailored(app, context="ladle of number7", file="artifact:*").value.content == expected
-    app.close()
+    with closing(App(data["data"])) as app:
+        assert npl_load_tailored(app, context="ladle of number7", file="artifact:*").value.content == expected

@@ -3,8 +3,7 @@
 import json
 import sqlite3
 import zipfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +37,8 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def opened(place: Path, data: str = "data") -> Iterator[App]:
-    app = App(Settings(cwd=place / "project", home=place, data_dir=place / data, warm_up=False))
-    try:
-        yield app
-    finally:
-        app.close()
+def opened(place: Path, data: str = "data") -> closing[App]:
+    return closing(App(Settings(cwd=place / "project", home=place, data_dir=place / data, warm_up=False)))
 
 
 def ask(app: App, tool: str, arguments: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -65,13 +65,8 @@ def artifact(app: App, name: str, text: str) -> int:
     return artifact_create(app, name=name, artifact_type="document", **file).artifact_id
 
 
-@contextmanager
-def opened(settings: Settings) -> Iterator[App]:
-    app = App(settings)
-    try:
-        yield app
-    finally:
-        app.close()
+def opened(settings: Settings) -> closing[App]:
+    return closing(App(settings))
 
 
 @pytest.fixture

@@ -293,11 +293,23 @@ def test_own_says_only_what_differs(call: Call) -> None:
     assert set(title["own"]) == {"has_examples", "has_code", "has_tables", "word_count", "token_count"}
     assert set(watering["own"]) == {"has_examples", "has_code", "word_count", "token_count"}
     assert set(pruning["own"]) == {"word_count", "token_count"}
+    assert (watering["has_examples"], watering["has_code"]) == (True, True)
+    assert (watering["own"]["has_examples"], watering["own"]["has_code"]) == (False, False)
+    assert watering["own"]["word_count"] == 12 < watering["word_count"]
+    assert "own" not in watering["children"][0]
 
 
-def test_lines_without_numbers_only_lead_to_matches(call: Call) -> None:
-    """A filter keeps the headings above its matches."""
-    lines = text(call, file="guide.md", filter={"has_examples": True, "heading_level": 3}).splitlines()
+def test_a_filter_keeps_matches_and_the_headings_above_them(call: Call) -> None:
+    """Fields say that the latter do not match; in an outline they have no numbers."""
+    request = {"file": "guide.md", "filter": {"has_examples": True, "heading_level": 3}}
+    data = call.do("npl_section_index", **request)
+    assert (data["filtered_sections"], data["total_sections"]) == (1, 8)
+    assert [(node["name"], node.get("matches", True)) for node in flat(data["sections"])] == [
+        ("Garden Guide", False),
+        ("Watering", False),
+        ("Drip lines", True),
+    ]
+    lines = text(call, **request).splitlines()
     assert [re.sub(r"^\S+ \d+ ", "", line) for line in lines[1:]] == [
         "# Garden Guide",
         "## Watering",
