@@ -249,9 +249,10 @@ def _numbers(connection: Any, terms: set[str], text_of: dict[int, str]) -> dict[
     """
     number_of = {text: number for number, text in text_of.items()}
     select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
-    rows = connection.execute(select, (json.dumps(sorted(terms.difference(number_of))),))
+    ordered = sorted(terms.difference(number_of))
+    rows = connection.execute(select, (json.dumps(ordered),))
     number_of.update((text, number) for number, text in verified(rows))
-    if missing := sorted(terms.difference(number_of)):
+    if missing := [term for term in ordered if term not in number_of]:
         ((last,),) = connection.execute("SELECT coalesce(max(id), 0) FROM term")
         fresh = list(enumerate(missing, last + 1))
         rows = ((*row, _checksum(row)) for row in fresh)
