@@ -57,7 +57,7 @@ class ReadSection:
         return self.document.root.path, self.document.path
 
 
-def sections_of(
+def read_sections_of(
     locations: Sequence[DocumentFile], documents: DocumentSet, kept: Iterable[AnswerUnit]
 ) -> list[ReadSection]:
     """Return the sections of an answer in the state that it was made from; a piece stands for its section.

@@ -35,7 +35,7 @@ def path(text: str) -> Path:
     return Path(text)
 
 
-def filled(text: str) -> str:
+def non_empty(text: str) -> str:
     """Read a text that is not empty; an empty one often comes from an unset variable of a script.
 
     :raises ArgumentTypeError: the text is empty.
@@ -172,7 +172,7 @@ _N, _DIR = {"metavar": "N"}, {"type": path, "metavar": "DIR"}
 DATABASE_SERVERS = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL"}
 """The database servers, by the schemes of their addresses."""
 
-TEXT = ValueKind(str, option={"type": filled, "metavar": "TEXT"})
+TEXT = ValueKind(str, option={"type": non_empty, "metavar": "TEXT"})
 TOKEN = replace(TEXT, pattern="[ -~]{16,}", problem="cannot be used", hint=_RANDOM)
 SWITCH = ValueKind(
     lambda text: text.lower() in _ON,
@@ -186,7 +186,7 @@ PLACES = ValueKind(
     problem="is not true, false or folders",
     hint='e.g. true, or ["notes/"]',
     separator=os.pathsep,
-    option={"nargs": "?", "const": "1", "action": "append", "type": filled, "metavar": "FOLDER"},
+    option={"nargs": "?", "const": "1", "action": "append", "type": non_empty, "metavar": "FOLDER"},
 )
 PATH = ValueKind(_folder, is_path=True, option=_DIR)
 PROJECT = replace(PATH, read=lambda text: _folder(text).absolute())
@@ -198,7 +198,7 @@ PATHS = ValueKind(
 )
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 DOMAINS = replace(WORDS, pattern="|".join(NAMES), problem="is not known", hint=USE_SOME)
-LIST = replace(WORDS, option={"type": filled, "action": "append", "metavar": "NAME"})
+LIST = replace(WORDS, option={"type": non_empty, "action": "append", "metavar": "NAME"})
 HOSTS = replace(LIST, pattern=_HOST, problem="is not a host", hint="e.g. tools.example:8765")
 ORIGINS = replace(LIST, pattern=_ORIGIN, problem="is not an origin", hint="e.g. https://tools.example")
 WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, ",")

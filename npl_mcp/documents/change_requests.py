@@ -310,7 +310,7 @@ class ChangeRequests:
 def doubled(tickets: Sequence[Ticket]) -> errors.ConflictError:
     """Return the error for several files with the same code."""
     key = form.ChangeKey(None, tickets[0].number).of(tickets[0].code)
-    names = checks.shortened([printable(ticket.name) for ticket in tickets])
+    names = checks.name_list([printable(ticket.name) for ticket in tickets])
     hint = "keep one of them; change the code in the front matter of the others, or remove them"
     return errors.ConflictError(f"{len(tickets)} files have the code {key}: {names}", hint=hint)
 

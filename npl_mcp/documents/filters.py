@@ -38,7 +38,7 @@ def matching(tickets: Iterable[Ticket], filters: Mapping[str, object]) -> list[T
         wanted = set(map(_folded, values))
         known = dict.fromkeys((*DEFINED.get(name, ()), *sorted({ticket.text(name) for ticket in every})))
         if name in DEFINED and (unknown := wanted.difference(map(_folded, known))):
-            hint = f"use one or several of {checks.shortened(list(known))}; {_EXAMPLE}"
+            hint = f"use one or several of {checks.name_list(list(known))}; {_EXAMPLE}"
             raise checks.invalid("filters", f"has {min(unknown)!r}, which is not a known {name}", hint)
         kept = [ticket for ticket in kept if _folded(ticket.text(name)) in wanted]
     return kept

@@ -206,7 +206,7 @@ def heading_of(title: str) -> str:
     return "# " + re.sub(r"(^|[ \t\\])(#+)$", r"\1\\\2", title)
 
 
-def title_of(heading: str) -> str:
+def title_in_heading(heading: str) -> str:
     """Return the title of a heading's source; the inverse of :func:`heading_of`."""
     return _ESCAPED_MARKS.sub(r"\1", heading)
 

@@ -171,7 +171,7 @@ class Projects:
             return self._only()
         project = next((project for project in self._stream() if project.code == wanted), None)
         if project is None:
-            known = checks.shortened([project.code for project in self.all()]) or "none"
+            known = checks.name_list([project.code for project in self.all()]) or "none"
             hint = "; ".join((f"available projects: {known}", *self.problems()[:_MAX_PROBLEMS]))
             raise ProjectNotFoundError(f"Project '{wanted}' not found", hint=hint)
         return project
@@ -193,7 +193,7 @@ class Projects:
         raise ProjectNotFoundError(
             "several projects have change requests",
             near=[project.code for project in known[: checks.LISTED]],
-            hint=f"set project to one of {checks.shortened([project.code for project in known])}",
+            hint=f"set project to one of {checks.name_list([project.code for project in known])}",
         )
 
     def _stream(self) -> Iterator[Project]:

@@ -14,7 +14,7 @@ from npl_index.library.fingerprints import Fingerprint
 from npl_index.markdown.front_matter import values
 from npl_index.markdown.sections import parse_sections
 from npl_mcp.documents.folders import SharedFolder, printable
-from npl_mcp.documents.format import DEFAULTS, MAX_NUMBER, SUFFIX, divide, number_in, title_of
+from npl_mcp.documents.format import DEFAULTS, MAX_NUMBER, SUFFIX, divide, number_in, title_in_heading
 
 _MAX_BYTES = 32 * 1024 * 1024
 _TICKET_BYTES = 2_000
@@ -134,4 +134,4 @@ def title_in(body: bytes) -> str:
     # If the first line is a heading, which is the usual case, only this line is parsed.
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")
-    return next((title_of(section.heading) for section in tree.sections if section.level == 1), "")
+    return next((title_in_heading(section.heading) for section in tree.sections if section.level == 1), "")

@@ -28,7 +28,7 @@ from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.reading import report_changes, sections_of
+from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
 from npl_mcp.app.waiting import HURRY, limit_wait, waits
 from npl_mcp.stores.base.values import filled
@@ -296,7 +296,7 @@ async def npl_load_tailored(
         wanted = replace(request, exclude=app.possible(request.exclude, documents))
         written = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
         if app.read_sections is not None:
-            read = sections_of(documents.locations, written.documents, written.packed.kept)
+            read = read_sections_of(documents.locations, written.documents, written.packed.kept)
             app.when_delivered(partial(app.read_sections.remember, read))
         return written
 

@@ -19,7 +19,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, settings_of
 from npl_mcp.cli.terminal.display import CommandResult, Display, progress
-from npl_mcp.config.kinds import DATABASE, filled, path
+from npl_mcp.config.kinds import DATABASE, non_empty, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.stores import libraries
@@ -122,7 +122,7 @@ def _location(stores: Stores) -> tuple[Path, str]:
 
 @COMMANDS.add(
     "worklog export",
-    argument("session_id", nargs="?", type=filled, metavar="session", help="by default the current session"),
+    argument("session_id", nargs="?", type=non_empty, metavar="session", help="by default the current one"),
     argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID"),
 )
 def _export(given: argparse.Namespace, settings: Settings) -> CommandResult:

@@ -95,7 +95,7 @@ def known_cursor(since: int, newest: int | None) -> None:
         raise invalid("since", problem, "give the cursor of the last answer, or leave since out")
 
 
-def shortened(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     """Format a list of names for a message; a long list is shortened, with the number of omitted names."""
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more

@@ -8,7 +8,7 @@ from npl_index.answer.forms import Json
 from npl_index.answer.tailoring import TailorRequest, write
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.app.reading import ReadSections, sections_of
+from npl_mcp.app.reading import ReadSections, read_sections_of
 from npl_mcp.config.settings import Settings
 from tests.conftest import GUIDE
 
@@ -34,7 +34,7 @@ def test_what_happens_between_answer_and_memory_is_a_change(
         (docs / "guide.md").unlink()
     else:
         (docs / "guide.md").write_text(text, encoding="utf-8")
-    reader.remember(sections_of(documents.locations, made.documents, made.packed.kept))
+    reader.remember(read_sections_of(documents.locations, made.documents, made.packed.kept))
     changes = reader.changes(app)
     assert [change.digest is not None for change in changes] == expected
     assert {change.selector for change in changes} <= {row.selector for row in made.value.sections}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.markdown.sections import parse_sections
-from npl_mcp.documents.format import heading_of, title_of, without_title
+from npl_mcp.documents.format import heading_of, title_in_heading, without_title
 from npl_mcp.documents.paths import Outline
 from tests.conftest import case_text, cases
 
@@ -77,7 +77,7 @@ def test_long_lists_of_candidates_end() -> None:
 def test_a_title_is_read_as_it_was_written(title: str) -> None:
     tree = parse_sections(f"{heading_of(title)}\n\ntext\n".encode(), "x")
     assert [section.level for section in tree.sections] == [0, 1]
-    assert title_of(tree.sections[1].heading) == title
+    assert title_in_heading(tree.sections[1].heading) == title
 
 
 @pytest.mark.parametrize(
