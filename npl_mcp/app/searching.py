@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -183,7 +182,7 @@ async def _set_of(result: SearchResult, kind: str) -> DocumentSet | None:
     end_if_abandoned()
     seconds = result.conditions.seconds if kind == "document" else 1.0
     try:
-        return await limit_wait(result.app.gathered(_SETS[kind]), time.monotonic(), seconds)
+        return await limit_wait(result.app.gathered(_SETS[kind]), seconds)
     except (NotFoundError, OutsideRootError):
         pass  # the caller sees no documents of this set
     except NotIndexedError as error:

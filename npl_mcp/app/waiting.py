@@ -144,13 +144,16 @@ def step(call: Waiting[T]) -> Awaited | T:
 
 
 @coroutine
-def limit_wait(call: Waiting[T], began: float, seconds: float) -> Generator[Awaited, None, T]:
+def limit_wait(
+    call: Waiting[T], seconds: float = HURRY, began: float | None = None
+) -> Generator[Awaited, None, T]:
     """Limit the wait of a call for sets; after that it does without them.
 
-    :param began: start of the call, in seconds of the monotonic clock.
-    :param seconds: maximum wait, from that time or from the start of the index, the earlier of the two: later
+    :param seconds: maximum wait, from the start of the call or of the index, the earlier of the two: later
         calls are answered at once with the part that is ready.
+    :param began: start of the call, in seconds of the monotonic clock; by default now.
     """
+    began = time.monotonic() if began is None else began
     while isinstance(outcome := step(call), Awaited):
         if not outcome.total:
             yield outcome

@@ -24,7 +24,7 @@ from npl_index.ranking.indexing import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import HURRY, limit_wait, waits
+from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing.places import title_of
 from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
 from npl_mcp.stores.access import Permissions
@@ -135,9 +135,9 @@ async def examined(app: App, ref: DocumentRef) -> Health:
 async def _examined(app: App, ref: DocumentRef) -> Health:
     began = time.monotonic()
     try:
-        requested = gathered = await limit_wait(app.gathered(ref), began, HURRY)
+        requested = gathered = await limit_wait(app.gathered(ref), began=began)
         if (whole := around(app, requested.locations[0])) != ref:
-            gathered = await limit_wait(app.gathered(whole), began, HURRY)
+            gathered = await limit_wait(app.gathered(whole), began=began)
     except NotIndexedError as error:
         return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):

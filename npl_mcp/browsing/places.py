@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import HURRY, limit_wait
+from npl_mcp.app.waiting import limit_wait
 from npl_mcp.browsing.relations import folder_name
 
 MAX_MEASURED = 5_000
@@ -121,7 +120,7 @@ async def tops(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
     """
     for root in roots_of(app):
         try:
-            gathered = await limit_wait(app.gathered(DocumentRef(file=root.address)), time.monotonic(), HURRY)
+            gathered = await limit_wait(app.gathered(DocumentRef(file=root.address)))
         except NotIndexedError as error:
             yield replace(joined("root", root.name, root.address, ()), tokens=None, missing_files=error.files)
             continue

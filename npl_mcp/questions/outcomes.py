@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -21,7 +20,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import HURRY, limit_wait, waited
+from npl_mcp.app.waiting import limit_wait, waited
 from npl_mcp.questions.files import Question
 from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
 
@@ -99,7 +98,7 @@ def known_outcomes(app: App, questions: Iterable[Question]) -> list[Outcome | No
     While the documents are being indexed, no outcome is known.
     """
     try:
-        call = limit_wait(app.gathered(DocumentRef()), time.monotonic(), HURRY)
+        call = limit_wait(app.gathered(DocumentRef()))
         state = waited(call, app.settings.patience).collection.state
     except NPLError:
         state = None

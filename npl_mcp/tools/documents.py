@@ -5,7 +5,6 @@ These tools are called by name and not listed.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -27,7 +26,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import is_writable
-from npl_mcp.app.waiting import HURRY, limit_wait, waits
+from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.browsing import places
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import not_listed
@@ -183,7 +182,7 @@ async def documents_look(
 
     async def look() -> Look:
         try:
-            gathered = await limit_wait(app.gathered(ref), time.monotonic(), HURRY)
+            gathered = await limit_wait(app.gathered(ref))
         except NotIndexedError as error:
             *above, own = places.above(file, app.documents.find(ref))
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)

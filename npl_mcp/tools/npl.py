@@ -5,7 +5,6 @@ The command line calls further tools by name, which are not listed.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +29,7 @@ from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
-from npl_mcp.app.waiting import HURRY, limit_wait, waits
+from npl_mcp.app.waiting import limit_wait, waits
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
@@ -328,7 +327,7 @@ async def npl_audit(
         return audit(request, section, documents, form, weights=weights, companions=companions(app))
 
     # Pages show partial results instead of waiting.
-    return await limit_wait(app.unchanging(answer), time.monotonic(), HURRY)
+    return await limit_wait(app.unchanging(answer))
 
 
 def _form(app: App, format: str | None) -> Form:

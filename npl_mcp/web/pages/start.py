@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import timedelta
 from itertools import chain, zip_longest
 
@@ -62,7 +61,7 @@ async def inbox(visit: Visit) -> Data:
 def _examples(app: App) -> list[str]:
     """Return headings of several documents, in turn, titles last; none while the documents are indexed."""
     try:
-        gathered = waited(limit_wait(app.gathered(DocumentRef()), time.monotonic(), HURRY), HURRY)
+        gathered = waited(limit_wait(app.gathered(DocumentRef())), HURRY)
         documents = gathered.collection.documents
         spread = range(0, len(documents), -(-len(documents) // MAX_READ))
         headings = [[part.name for part in documents[at].tree.sections if part.level] for at in spread]
