@@ -1,5 +1,6 @@
 """A browser without a window: it keeps cookies, sends the forms of pages, and parses HTML."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -40,9 +41,15 @@ class Shown:
     def all(self, tag: str) -> list[Element]:
         return list(self.tree.iter(tag))
 
-    def fields(self, action: str) -> dict[str, str]:
-        """Return what a form sends as it stands."""
-        form = next(node for node in self.all("form") if node.get("action") == action)
+    def forms(self, action: str) -> list[Element]:
+        return [node for node in self.all("form") if node.get("action") == action]
+
+    def fields(self, action: str, number: int = 0) -> dict[str, str]:
+        """Return what a form sends as it stands.
+
+        :param number: of the form, among those with this action.
+        """
+        form = self.forms(action)[number]
         values = {node.get("name", ""): node.get("value", "") for node in form.iter("input")}
         values |= {node.get("name", ""): "".join(node.itertext()) for node in form.iter("textarea")}
         for node in form.iter("select"):
@@ -87,8 +94,8 @@ class Visitor:
         assert answer.status == 200, answer.data
         return answer.data["data"]
 
-    def post(self, path: str, fields: dict[str, str], **headers: str) -> Shown:
-        return Shown(self.send("POST", path, urlencode(fields).encode(), **{**FORM, **headers}))
+    def post(self, path: str, fields: Mapping[str, str | list[str]], **headers: str) -> Shown:
+        return Shown(self.send("POST", path, urlencode(fields, doseq=True).encode(), **{**FORM, **headers}))
 
     def submit(self, page: str, action: str, **changed: str) -> Shown:
         """Open a page, change fields of one of its forms, and send it."""

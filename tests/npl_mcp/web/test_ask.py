@@ -1,6 +1,5 @@
 """The page Ask without a browser: its data, its commands, and the permissions to see and to save."""
 
-import html
 import json
 import re
 import shlex
@@ -13,12 +12,11 @@ import pytest
 from npl_mcp.stores.access import Permissions
 from npl_mcp.web.pages.ask import SCALE, ruler
 from tests import engines
-from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
-from tests.npl_mcp.web.browsing import Shown
+from tests.npl_mcp.http.http_server import Running, call, serving
+from tests.npl_mcp.web.browsing import Shown, Visitor
 
 QUESTION = {"context": "prune the plums", "topics": "pruning, plums", "budget": "400"}
 ARGUMENTS = {"context": "prune the plums", "topics": ["pruning", "plums"], "token_budget": 400}
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +30,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-def page(server: Running, path: str, query: Mapping[str, str | list[str]], **headers: str) -> Answer:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return request(server, "GET", f"{path}?{urlencode(query, doseq=True)}", headers=named)
+@pytest.fixture
+def visitor(server: Running) -> Visitor:
+    return Visitor(server)
+
+
+def at(query: Mapping[str, str | list[str]]) -> str:
+    """Return the address of a question."""
+    return f"/ask?{urlencode(query, doseq=True)}"
 
 
 DEFAULT = {name: value for name, value in ARGUMENTS.items() if name != "token_budget"}
@@ -43,10 +46,10 @@ DEFAULT = {name: value for name, value in ARGUMENTS.items() if name != "token_bu
 
 @pytest.mark.parametrize(("budget", "arguments"), [("400", ARGUMENTS), ("700", DEFAULT), ("", DEFAULT)])
 def test_the_page_says_what_an_agent_gets(
-    server: Running, budget: str, arguments: Mapping[str, object]
+    server: Running, visitor: Visitor, budget: str, arguments: Mapping[str, object]
 ) -> None:
     """The data of the page have the Markdown that clients get, to the byte, also for the default budget."""
-    shown = page(server, "/ask.json", {**QUESTION, "budget": budget}).data["data"]
+    shown = visitor.json(at({**QUESTION, "budget": budget}))
     assert shown["asked"] == arguments
     answer = shown["audit"]
     plain = call(server, "npl_load_tailored", {**arguments, "format": "markdown"})
@@ -55,42 +58,42 @@ def test_the_page_says_what_an_agent_gets(
     assert not [name for name in shown if name.startswith("_")]
 
 
-def test_the_same_request_elsewhere(server: Running) -> None:
+def test_the_same_request_elsewhere(visitor: Visitor) -> None:
     """The copied call asks the same, for any text in it."""
     context = "it's `plums` -- $HOME"
-    copies = page(server, "/ask.json", {"context": context, "nolimit": "1"}).data["data"]["copies"]
+    copies = visitor.json(at({"context": context, "nolimit": "1"}))["copies"]
     arguments = {"context": context, "token_budget": 0, "format": "markdown"}
     assert json.loads(copies["tool call"]) == {"name": "npl_load_tailored", "arguments": arguments}
     assert shlex.split(copies["command line"])[-2:] == ["--", context]
 
 
-def test_what_is_missing_is_said(server: Running) -> None:
+def test_what_is_missing_is_said(server: Running, visitor: Visitor) -> None:
     broken = server.folder / "open" / "broken.md"
     broken.write_bytes(b"# \xff\xfe\x00")
     try:
-        query = {**QUESTION, "selectors": "## Pruning\n## Nowhere"}
-        audit = page(server, "/ask.json", query).data["data"]["audit"]
+        address = at({**QUESTION, "selectors": "## Pruning\n## Nowhere"})
+        audit = visitor.json(address)["audit"]
         assert [len(audit[name]) for name in ("not_found", "unreadable")] == [1, 1]
-        shown = page(server, "/ask", query).body.decode()
+        shown = visitor.open(address).html
         assert "Nowhere" in shown
         assert "broken.md: " in shown
     finally:
         broken.unlink()
 
 
-def test_what_differs_between_two_requests(server: Running) -> None:
+def test_what_differs_between_two_requests(visitor: Visitor) -> None:
     query = {**QUESTION, "compare": "1", "b_context": "the secret", "b_budget": "400"}
-    shown = page(server, "/ask.json", query).data["data"]
+    shown = visitor.json(at(query))
     changed = {row["title"]: (row.get("before"), row.get("after")) for row in shown["changes"]}
     assert changed["Pruning"][0]["taken_tokens"] > 0
     assert all(before != after for before, after in changed.values())
-    same = page(server, "/ask.json", {**QUESTION, "compare": "1"}).data["data"]
+    same = visitor.json(at({**QUESTION, "compare": "1"}))
     assert same["changes"] == []
 
 
-def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
+def test_a_question_that_nothing_answers_leads_on(visitor: Visitor) -> None:
     """The page says so, and offers the search for the same words."""
-    shown = Shown(page(server, "/ask", {"context": "zzz qqq", "budget": "400"}))
+    shown = visitor.open(at({"context": "zzz qqq", "budget": "400"}))
     links = [link.get("href", "") for link in shown.all("a")]
     assert "No section has a word of this question." in shown.text
     assert "/search?q=zzz+qqq" in links
@@ -98,119 +101,110 @@ def test_a_question_that_nothing_answers_leads_on(server: Running) -> None:
 
 
 @pytest.mark.parametrize("question", ["prune the plums", "zzz"])
-def test_a_budget_that_no_answer_fits_is_not_called_kept(server: Running, question: str) -> None:
-    shown = Shown(page(server, "/ask", {"context": question, "budget": "1"}))
+def test_a_budget_that_no_answer_fits_is_not_called_kept(visitor: Visitor, question: str) -> None:
+    shown = visitor.open(at({"context": question, "budget": "1"}))
     assert re.search(r"\d+ tokens, the smallest answer, for a budget of 1", shown.text)
     assert " of 1 tokens" not in shown.text
 
 
-def test_a_root_is_found_by_the_name_that_is_shown(server: Running) -> None:
+def test_a_root_is_found_by_the_name_that_is_shown(server: Running, visitor: Visitor) -> None:
     """The colon of an address may be left out; a file or folder of the same name comes first."""
     (server.folder / "shut" / "open").mkdir()
     (server.folder / "shut" / "open" / "inner.md").write_text("# Inner\n\nPlums inside.\n", encoding="utf-8")
     try:
         for name, file in (("shut", "secret.md"), ("shut:", "secret.md"), ("open", "inner.md")):
-            audit = page(server, "/ask.json", {**QUESTION, "file": name}).data["data"]["audit"]
+            audit = visitor.json(at({**QUESTION, "file": name}))["audit"]
             assert file in json.dumps(audit), name
     finally:
         (server.folder / "shut" / "open" / "inner.md").unlink()
         (server.folder / "shut" / "open").rmdir()
 
 
-def test_every_place_that_is_served_has_a_page(server: Running) -> None:
+def test_every_place_that_is_served_has_a_page(server: Running, visitor: Visitor) -> None:
     """A project folder with only exported worklogs is not a place."""
     (server.folder / "work" / ".npl" / "sessions").mkdir(parents=True)
-    links = [link.get("href", "") for link in Shown(request(server, "GET", "/")).all("a")]
+    links = [link.get("href", "") for link in visitor.open("/").all("a")]
     places = [link for link in links if link.startswith("/documents/")]
     assert {"/documents/open%3A", "/documents/shut%3A"} <= set(places)
     for place in places:
-        assert request(server, "GET", place).status == 200, place
+        assert visitor.open(place).status == 200, place
 
 
-def test_a_form_sends_back_what_it_was_given(server: Running) -> None:
+def test_a_form_sends_back_what_it_was_given(visitor: Visitor) -> None:
     """Marks of direction of Hebrew and Arabic stay."""
     given = {"context": "\u05d0\u200f(1)", "topics": "\u200ea", "selectors": "# Plums\n## Pruning"}
-    shown = Shown(page(server, "/ask", given))
+    shown = visitor.open(at(given))
     assert {name: shown.fields("/ask")[name] for name in given} == given
     assert shown.fields("/questions/save")["text"] == given["context"]
 
 
-def test_bad_addresses_are_told(server: Running) -> None:
+def test_bad_addresses_are_told(visitor: Visitor) -> None:
     for query, status, words in (
         ({"context": "a", "budget": "many"}, 400, "Budget: a whole number, not 'many'"),
         ({"context": "a", "file": "nowhere.md"}, 404, "nowhere.md"),
         ({"context": "plums", "section": "## Nowhere"}, 404, "Nowhere"),
         ({"selectors": "a > > b"}, 400, "selector"),
     ):
-        assert (answer := page(server, "/ask.json", query)).status == status
-        assert words in answer.data["error"]
-        assert page(server, "/ask", query).status == status
+        answer = visitor.send("GET", at(query).replace("/ask", "/ask.json"))
+        assert (answer.status, words in answer.data["error"]) == (status, True)
+        assert visitor.open(at(query)).status == status
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("budget", "many"), ("b_budget", "many"), ("b_file", "nowhere.md")]
 )
-def test_a_problem_stands_at_the_field_of_its_request(server: Running, field: str, value: str) -> None:
+def test_a_problem_stands_at_the_field_of_its_request(visitor: Visitor, field: str, value: str) -> None:
     query = {**QUESTION, "compare": "1", "b_context": "the secret", field: value}
-    shown = Shown(page(server, "/ask", query))
+    shown = visitor.open(at(query))
     assert [box.get("name") for box in shown.all("input") if box.get("aria-invalid")] == [field]
 
 
-def saved(server: Running, answer: Answer, path: str, **fields: str | list[str]) -> Answer:
-    token = re.search(rb'name="form_token" value="([^"]+)"', answer.body)
-    assert token is not None
-    cookie = answer.headers["set-cookie"].partition(";")[0]
-    sent = {"form_token": token[1].decode(), **fields}
-    body = urlencode(sent, doseq=True).encode()
-    origin = {"Origin": f"http://127.0.0.1:{server.port}", "Cookie": cookie}
-    return request(server, "POST", path, body, {**FORM, **origin})
-
-
-def ticks(answer: Answer) -> dict[str, bool]:
+def ticks(shown: Shown) -> dict[str, bool]:
     """Return a page's sections that can be ticked, and whether they are."""
-    box = re.compile(r'<input type="checkbox"[^>]* name="right" value="([^"]*)"([^>]*)')
-    boxes = box.findall(answer.body.decode())
-    return {html.unescape(selector): " checked" in rest for selector, rest in boxes}
+    boxes = [box for box in shown.all("input") if (box.get("type"), box.get("name")) == ("checkbox", "right")]
+    return {box.get("value", ""): box.get("checked") is not None for box in boxes}
 
 
-def test_ticks_are_kept(server: Running) -> None:
+def test_ticks_are_kept(server: Running, visitor: Visitor) -> None:
     """They stay on their page, on every linked page, and in the saved question."""
     long = server.folder / "open" / "long.md"
     plums = "".join(f"## Plum {number}\n\nA plum.\n\n" for number in range(250))
     long.write_text(f"# Long\n\n{plums}", encoding="utf-8")
     query = {**QUESTION, "file": "long.md"}
     try:
-        shown = page(server, "/ask", query)
+        shown = visitor.open(at(query))
         assert not any(ticks(shown).values())
         right = list(ticks(shown))[1:3]
-        kept = saved(server, shown, f"/ask?{urlencode({**query, 'file': 'plums.md'})}", right=right)
+        token = shown.fields("/questions/save")["form_token"]
+        kept = visitor.post(at({**query, "file": "plums.md"}), {"form_token": token, "right": right})
         assert kept.status == 303
-        address = kept.headers["location"]
-        assert request(server, "GET", address.replace("/ask?", "/ask.json?")).data["data"]["right"] == right
-        later = request(server, "GET", address)
-        assert b"Right, not in this list" in later.body
+        address = kept.answer.headers["location"]
+        assert visitor.json(address)["right"] == right
+        later = visitor.open(address)
+        assert "Right, not in this list" in later.text
         assert not set(right) - {section for section, ticked in ticks(later).items() if ticked}
-        links = re.findall(r'href="(/ask\?[^"]*)"', later.body.decode())
-        assert len(links) > 3
-        assert all(parse_qs(urlsplit(html.unescape(link)).query)["right"] == right for link in links)
-        first = page(server, "/ask", {**query, "right": right})
-        assert b"Right, not in this list" not in first.body
+        links = [link.get("href", "") for link in later.all("a")]
+        questions = [parse_qs(urlsplit(link).query) for link in links if link.startswith("/ask?")]
+        assert len(questions) > 3
+        assert all(question["right"] == right for question in questions)
+        first = visitor.open(at({**query, "right": right}))
+        assert "Right, not in this list" not in first.text
         assert [section for section, ticked in ticks(first).items() if ticked] == right
     finally:
         long.unlink()
 
 
-def test_a_right_section_is_ticked_however_its_selector_is_written(server: Running) -> None:
-    shown = page(server, "/ask", {**QUESTION, "right": ["plums > ## Pruning", "plums > ## Nowhere"]})
+def test_a_right_section_is_ticked_however_its_selector_is_written(visitor: Visitor) -> None:
+    shown = visitor.open(at({**QUESTION, "right": ["plums > ## Pruning", "plums > ## Nowhere"]}))
     assert [section for section, ticked in ticks(shown).items() if ticked] == [
         "plums.md > ## Pruning",
         "plums > ## Nowhere",
     ]
 
 
-def test_the_ruler_adds_up_to_the_tokens(server: Running) -> None:
+def test_the_ruler_adds_up_to_the_tokens(visitor: Visitor) -> None:
     """Sent sections and pointers end where the answer does; omitted ones follow."""
-    audit = page(server, "/ask.json", QUESTION).data["data"]["audit"]
+    audit = visitor.json(at(QUESTION))["audit"]
     blocks = ruler(audit, 400)["blocks"]
     used = [(start, width) for _, state, start, width, _ in blocks if state in ("taken", "frame")]
     left = [start for _, state, start, _, _ in blocks if state not in ("taken", "frame")]
@@ -226,11 +220,11 @@ def test_a_reader_who_sees_less_is_shown_less(tmp_path: Path) -> None:
     }
     tokens = engines.tokens(tmp_path / "data", sights, readers=["ann"])
     with serving(tmp_path, files=files, **engines.environment(tmp_path / "data")) as running:
-        bearer, other = ({"Authorization": f"Bearer {tokens[name]}"} for name in ("ann", "ben"))
-        shown = page(running, "/ask.json", {"context": "plums"}, **bearer).data["data"]
+        ann, ben = (Visitor(running, tokens[name]) for name in ("ann", "ben"))
+        shown = ann.json(at({"context": "plums"}))
         assert shown["audit"]["documents"] == 1
         assert "shut" not in json.dumps(shown)
-        assert page(running, "/ask.json", {"context": "a"}, **other).status == 404
+        assert ben.open(at({"context": "a"})).status == 404
 
 
 @pytest.mark.thorough
@@ -238,13 +232,12 @@ def test_a_large_folder_is_answered_from_what_is_ready(tmp_path: Path) -> None:
     """Until all of it is indexed the page says so and reloads; its form is always there."""
     files = {f"docs/n{number}.md": f"# Plum {number}\n\nPlums of {number}.\n" for number in range(3_000)}
     with serving(tmp_path, files=files) as running:
+        visitor = Visitor(running)
         for _ in range(600):
-            answer = page(running, "/ask", {"context": "plums"})
-            shown = Shown(answer)
+            shown = visitor.open(at({"context": "plums"}))
             assert shown.fields("/ask")["context"] == "plums"
             waits = "being indexed" in shown.text or "Indexing" in shown.text
-            assert (b"data-poll" in answer.body) == waits
+            assert ("data-poll" in shown.html) == waits
             if not waits:
                 break
-        data = page(running, "/ask.json", {"context": "plums"}).data["data"]
-        assert data["audit"]["documents"] == 3_000
+        assert visitor.json(at({"context": "plums"}))["audit"]["documents"] == 3_000

@@ -166,8 +166,7 @@ def test_a_text_that_cannot_stand_there_is_kept_in_the_form(visitor: Visitor) ->
 def test_attributes_and_the_status_are_set(visitor: Visitor) -> None:
     action = "/changes/TST-011/attributes"
     page = visitor.open("/changes/TST-011")
-    forms = [form for form in page.all("form") if form.get("action") == action]
-    assert len(forms) == 2
+    assert len(page.forms(action)) == 2
     data = visitor.json("/changes/TST-011")["attributes"]
     sent = {**page.fields(action), "seen.status": data["status"], "status": "On Hold"}
     assert visitor.post(action, sent).status == 303
@@ -176,11 +175,7 @@ def test_attributes_and_the_status_are_set(visitor: Visitor) -> None:
 
 def attributes(visitor: Visitor, key: str, **given: str) -> dict[str, str]:
     """Return the form of a change request's attributes with some changes."""
-    page = visitor.open(f"/changes/{key}")
-    form = [form for form in page.all("form") if form.get("action") == f"/changes/{key}/attributes"][1]
-    values = {field.get("name", ""): field.get("value", "") for field in form.iter("input")}
-    values["priority"] = values["seen.priority"]
-    return {**values, **given}
+    return {**visitor.open(f"/changes/{key}").fields(f"/changes/{key}/attributes", 1), **given}
 
 
 def test_only_what_changed_is_set(visitor: Visitor, server: Running) -> None:
@@ -204,8 +199,7 @@ def test_attributes_changed_meanwhile_are_kept(visitor: Visitor, server: Running
     assert shown.status == 409
     assert file.read_text(encoding="utf-8") == theirs
     assert "assignee is now 'ben'" in shown.text
-    form = [form for form in shown.all("form") if form.get("action") == action][1]
-    again = {field.get("name", ""): field.get("value", "") for field in form.iter("input")}
+    again = shown.fields(action, 1)
     assert (again["assignee"], again["seen.assignee"]) == ("ann", "ben")
     assert visitor.post(action, {**again, "priority": again["seen.priority"]}).status == 303
     data: dict[str, Any] = visitor.json("/changes/TST-013")["attributes"]
