@@ -84,34 +84,7 @@ def test_what_belongs_to_a_section_changes_with_it(
     assert edited(before, operation, "A", content) == after
 
 
-BLOCKS = st.sampled_from(
-    [
-        "Words.",
-        "- a\n- b",
-        "1. a",
-        "| a | b |\n|--|--|\n| 1 | 2 |",
-        "```\ncode\n```",
-        "    code",
-        "---",
-        "[x]: x.md",
-        "[y]: y.md 'Y'",
-        "[^n]: Note.",
-        "Use [x], [y] and[^n] HTML.",
-        "*[HTML]: H",
-        "<a name='a'></a>",
-        "(label)=",
-        "<details>",
-        "</details>",
-        ":::note",
-        ":::",
-        "<!-- a -->",
-        "<!-- /a -->",
-        "> quote",
-        "Setext\n---",
-        "### Deep",
-        "## [x] Part",
-    ]
-)
+BLOCKS = st.sampled_from(cases("npl_index/markdown/surroundings")["blocks"])
 
 
 @given(

@@ -10,24 +10,8 @@ from hypothesis import strategies as st
 from npl_mcp.web.markdown import LIMIT, REL, markdown
 from tests.conftest import cases
 
-ELEMENTS = {
-    "a",
-    "blockquote",
-    "br",
-    "code",
-    "div",
-    "em",
-    "hr",
-    "li",
-    "ol",
-    "p",
-    "pre",
-    "s",
-    "span",
-    "strong",
-    "ul",
-}
-ELEMENTS |= {"table", "thead", "tbody", "tr", "th", "td", "h2", "h3", "h4", "h5", "h6"}
+ELEMENTS = {"a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong"}
+ELEMENTS |= {"ul", "table", "thead", "tbody", "tr", "th", "td", "h2", "h3", "h4", "h5", "h6"}
 ATTRIBUTES = {"href", "rel", "title", "class", "start", "tabindex", "role", "aria-label"}
 
 
