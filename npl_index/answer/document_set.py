@@ -88,7 +88,7 @@ class SectionPart:
     @cached_property
     def is_whole(self) -> bool:
         """Whether it is all of its section's own text."""
-        return self.lines == self.tree.sections[self.section].own
+        return self._lines is None or self._lines == self.tree.sections[self.section].own
 
     @cached_property
     def text(self) -> str:

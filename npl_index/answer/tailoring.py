@@ -183,7 +183,8 @@ def answer(
     form = form.on(documents, tag, verdict.held)
     ledger = Ledger(form, request.token_budget)
     not_found, unreadable = remarks(findings, ledger)
-    has_room = ledger.cost(ledger.form.named, ADVICE) <= ledger.budget // ADVICE_DIVISOR
+    is_absent, most = verdict.state == "absent", ledger.budget // ADVICE_DIVISOR
+    has_advice = is_absent and ledger.cost(ledger.form.named, ADVICE) <= most
     frame = Tailored(
         changed=documents.changed,
         content="",
@@ -197,7 +198,7 @@ def answer(
         file=documents.file,
         mark=tag if documents.several and tag else None,
         absent=verdict.absent or None,
-        advice=ADVICE if verdict.state == "absent" and has_room else None,
+        advice=ADVICE if has_advice else None,
         weak=True if verdict.state == "weak" else None,
         excluded_tokens=findings.excluded_tokens,
         not_found=not_found or None,
