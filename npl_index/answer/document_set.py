@@ -101,7 +101,9 @@ class SectionPart:
     def _definitions(self, text: str) -> str:
         """Return the definitions that a text uses and that stand elsewhere, below a blank line."""
         tree = self.tree
-        used = definitions_for(text, tree.source, nested=tree.dialect == "npl") if "[" in text else []
+        if "[" not in text or "]:" not in tree.source:
+            return ""
+        used = definitions_for(text, tree.source, nested=tree.dialect == "npl")
         lines = [line for line in used if line not in text][:MAX_DEFINITIONS]
         return "\n" + "".join(f"{line[:MAX_DEFINITION]}\n" for line in lines) if lines else ""
 
