@@ -521,13 +521,7 @@ def write_all(server: Running, headers: dict[str, str]) -> None:
         assert answer.status == 200, answer.data
 
 
-WRITES: list[tuple[str, dict[str, Any]]] = [
-    *cases("npl_mcp/http/replicas_writes"),
-    (
-        "artifact_create",
-        {"name": "p", "artifact_type": "document", "filename": "p.md", "content": GUIDE, "session_id": "s"},
-    ),
-]
+WRITES: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/http/replicas_writes")
 
 
 def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
