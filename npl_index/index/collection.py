@@ -152,7 +152,10 @@ class IndexedCollection(Collection):
         if not isinstance(former, IndexedCollection) or "vocabulary" not in vars(former):
             return
         before, now = former.scope.documents, self.scope.documents
-        gone, new = np.setdiff1d(before, now).tolist(), np.setdiff1d(now, before).tolist()
+        gone = np.setdiff1d(before, now, assume_unique=True).tolist()
+        new = np.setdiff1d(now, before, assume_unique=True).tolist()
+        if not gone and not new:  # a file was only read again
+            self.vocabulary.known = former.vocabulary.known
         if not new or len(gone) + len(new) > _MAX_RESUMED:
             return
         rows_of = self._rows([*gone, *new])

@@ -25,9 +25,8 @@ from npl_index.markdown.front_matter import decoded, find_front_matter, texts_of
 from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.state import BlockState, Deadline, check_count, find_lines
-from npl_index.markdown.traits import Traits, count_words, is_example
+from npl_index.markdown.traits import TRAIT_OF_BLOCK, Traits, count_words, is_example
 
-_TRAIT_OF = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 # A text whose words are counted together, since they take memory, and the rest of its last word.
 _PIECE = re.compile(rf"(?s:.{{1,{1 << 20}}})\S*")
@@ -356,8 +355,8 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
             result.append(_Opening(int(token.tag[1]), start, stop, end, heading, shown))
         elif token.type == "fence":
             result[-1].traits |= {"has_code", "has_examples"} if is_example(token.info) else {"has_code"}
-        elif token.type in _TRAIT_OF:
-            result[-1].traits.add(_TRAIT_OF[token.type])
+        elif token.type in TRAIT_OF_BLOCK:
+            result[-1].traits.add(TRAIT_OF_BLOCK[token.type])
     open_parts(math.inf)
     check_count(name, len(result), "sections")
     return result

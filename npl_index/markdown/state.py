@@ -16,6 +16,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
 from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError
+from npl_index.markdown.traits import TRAIT_OF_BLOCK
 from npl_index.priority import give_way
 
 MAX_SECTIONS = 20_000
@@ -29,7 +30,7 @@ MAX_BLOCKS = 200_000
 
 _MANY_LINES = 200_000  # above, arrays: a fifth of the memory of lists, but slower
 _CHUNK = 16_384
-_RECORDED = frozenset(("heading_open", "fence", "code_block", "table_open", "hr", "dl_open", "npl_header"))
+_RECORDED = frozenset(("heading_open", "fence", "hr", "npl_header", *TRAIT_OF_BLOCK))
 _CELLS = frozenset(("inline", "th_open", "td_open"))
 _INDENT = re.compile(r"[ \t]+")
 

@@ -74,6 +74,9 @@ class Traits(NamedTuple):
     word_count: int = 0
 
 
+TRAIT_OF_BLOCK = {"code_block": "has_code", "table_open": "has_tables", "dl_open": "has_definitions"}
+"""The trait that a section has because of a block, by the type of the block's token."""
+
 FLAGS = Traits._fields[:-1]
 """The traits that a section has or lacks. A new one is stored at the end: documents keep a bit for each."""
 

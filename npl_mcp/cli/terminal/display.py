@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from npl_index.errors import NPLError, escaped
 from npl_mcp.app.progress import PROGRESS
 from npl_mcp.cli.terminal.arguments import Program, ProgramParser, UsageError
+from npl_mcp.config.child_processes import use_one_thread_for_numpy
 
 NOT_THERE = 1
 """Exit code of ``--strict`` if an item is missing."""
@@ -173,6 +174,7 @@ def run_command(program: Program, words: Sequence[str] | None = None) -> int:
 
     :param words: command line without the program's name; by default that of the process.
     """
+    use_one_thread_for_numpy()
     display = Display(program.name)
     parser = program.parser()
     try:
