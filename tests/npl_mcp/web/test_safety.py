@@ -87,10 +87,14 @@ def test_every_declared_page_has_an_example() -> None:
     "page", [page for page in DECLARED if isinstance(page, WebPage)], ids=lambda page: page.path
 )
 def test_every_page_can_be_opened(server: Running, page: WebPage) -> None:
-    """Otherwise the tests of its safety would prove nothing."""
+    """Otherwise the tests of its safety would prove nothing. Its twin is JSON for any content."""
     visitor = Visitor(server)
     assert visitor.open(with_query(page.path)).status == 200
-    assert visitor.send("GET", twin(with_query(page.path))).data["success"]
+    answer = visitor.send("GET", twin(with_query(page.path)))
+    assert answer.data["success"]
+    # No browser takes it for another type.
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 def ask(server: Running, method: str, address: str, **headers: str) -> Answer:
@@ -430,17 +434,6 @@ def test_no_text_becomes_more_than_text(server: Running) -> None:
             assert sign not in shown, (address, sign)
         shown_marks |= {mark for mark in MARKS if mark in page.html}
     assert shown_marks == set(MARKS)
-
-
-@pytest.mark.thorough
-def test_data_are_data(server: Running) -> None:
-    """The twin of a page is JSON for any content, and no browser takes it for another type."""
-    for page in DECLARED:
-        if isinstance(page, WebPage):
-            answer = request(server, "GET", twin(with_query(page.path)))
-            assert answer.headers["content-type"] == "application/json"
-            assert answer.headers["x-content-type-options"] == "nosniff"
-            assert answer.data["success"]
 
 
 def test_a_reader_with_the_token_of_the_server_can_sign_out(tmp_path: Path) -> None:
