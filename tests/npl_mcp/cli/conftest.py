@@ -14,11 +14,11 @@ from tests.npl_mcp.cli.stage import Play, Stage
 
 
 @pytest.fixture
-def stage() -> Iterator[Callable[[Play], Stage]]:
+def stage() -> Iterator[Callable[..., Stage]]:
     made: list[Stage] = []
 
-    def start(play: Play) -> Stage:
-        made.append(Stage(play))
+    def start(play: Play, path: str = "") -> Stage:
+        made.append(Stage(play, path))
         return made[-1]
 
     yield start

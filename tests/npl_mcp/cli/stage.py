@@ -22,13 +22,22 @@ Play = Callable[[socket.socket], object]
 
 
 class Stage:
-    """A server on loopback that plays one script per connection, and keeps the requests."""
+    """A server that plays one script per connection.
 
-    def __init__(self, play: Play) -> None:
+    :param path: of its socket; without one it listens on loopback.
+    """
+
+    def __init__(self, play: Play, path: str = "") -> None:
         self._play = play
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self.where = Address("http://test", "127.0.0.1", self.port)
+        if path:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.bind(path)
+            self._socket.listen()
+            self.where = Address("x", "", 0, path=path)
+        else:
+            self._socket = socket.create_server(("127.0.0.1", 0))
+            self.port = self._socket.getsockname()[1]
+            self.where = Address("http://test", "127.0.0.1", self.port)
         self.ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()

@@ -134,29 +134,16 @@ def test_a_full_queue_is_a_server_that_hangs(tmp_path: Path) -> None:
         assert not raised.value.sent
 
 
-def test_a_call_over_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_over_a_socket(
+    tmp_path: Path, stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Greeting and call share one connection; the greeting does not show the token."""
-    path = str(tmp_path / "npl.sock")
     requests: list[bytes] = []
-
-    def serve(listening: socket.socket) -> None:
-        line, _ = listening.accept()
-        with line:
-            requests.append(heard(line))
-            line.sendall(message(HEALTHY))
-            requests.append(heard(line))
-            line.sendall(message(DONE))
-
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        listening.listen()
-        thread = threading.Thread(target=serve, args=(listening,))
-        thread.start()
-        folder = tmp_path / "ü"
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        reply = call(Address("x", "", 0, path=path), "tool_x", "secret", a=1)
-        thread.join()
+    play = playing(message(HEALTHY), message(DONE), requests=requests)
+    folder = tmp_path / "ü"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    reply = call(stage(play, str(tmp_path / "npl.sock")).where, "tool_x", "secret", a=1)
     assert reply == {"success": True, "data": {"n": 1}}
     greeting, request = requests
     assert greeting.startswith(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
@@ -323,24 +310,11 @@ def test_a_tool_may_take_longer_than_a_greeting(stage: Callable[[Play], Stage]) 
     assert call(stage(play).where)["success"]
 
 
-def test_a_closed_connection_is_not_opened_again(tmp_path: Path) -> None:
+def test_a_closed_connection_is_not_opened_again(tmp_path: Path, stage: Callable[..., Stage]) -> None:
     """A server that closes after the greeting gets no call: another process could take the port."""
-    greetings = []
-    path = str(tmp_path / "npl.sock")
-
-    def serve(listening: socket.socket) -> None:
-        line, _ = listening.accept()
-        with line:
-            greetings.append(heard(line))
-            line.sendall(message(HEALTHY, b"200 OK", b"Connection: close"))
-
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        listening.listen()
-        thread = threading.Thread(target=serve, args=(listening,))
-        thread.start()
-        with pytest.raises(TransportError, match="closed the connection") as raised:
-            call(Address("x", "", 0, path=path))
-        thread.join()
+    greetings: list[bytes] = []
+    play = playing(message(HEALTHY, b"200 OK", b"Connection: close"), requests=greetings)
+    with pytest.raises(TransportError, match="closed the connection") as raised:
+        call(stage(play, str(tmp_path / "npl.sock")).where)
     assert not raised.value.sent
     assert len(greetings) == 1
