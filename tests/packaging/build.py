@@ -60,7 +60,7 @@ def check_contents(wheel: Path, sdist: Path, folder: Path) -> None:
 def same(what: str, actual: set[str], expected: set[str]) -> None:
     if actual != expected:
         missing, more = sorted(expected - actual), sorted(actual - expected)
-        raise SystemExit(f"{what} lacks {missing} and has {more} beside what it should")
+        raise SystemExit(f"{what} lacks {missing} and has {more} in addition to what it should")
 
 
 def try_with(version: str, wheel: Path, folder: Path) -> str:

@@ -169,7 +169,7 @@ def without_script(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-@pytest.mark.parametrize("known", ["on PATH", "beside the interpreter", "nowhere"])
+@pytest.mark.parametrize("known", ["on PATH", "next to the interpreter", "nowhere"])
 def test_what_is_printed_for_clients_imports_nothing_from_there(
     stranger: Stranger, tmp_path: Path, known: str
 ) -> None:
@@ -179,7 +179,7 @@ def test_what_is_printed_for_clients_imports_nothing_from_there(
     commands = {tuple(command) for command in printed(stranger, python, f".:{path}")}
     expected = {
         "on PATH": str(BIN / "npl-mcp"),
-        "beside the interpreter": str(BIN / "npl-mcp"),
+        "next to the interpreter": str(BIN / "npl-mcp"),
         "nowhere": python,
     }
     assert {command[0] for command in commands} == {expected[known]}

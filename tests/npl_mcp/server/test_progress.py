@@ -28,7 +28,7 @@ async def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
     """One call waits without a thread for another, whose thread waits for the database."""
     async with client_of(settings) as client:
         await client.call_tool("chat_create_room", ROOM)
-        all_told: dict[str, Told] = {"chat_get_feed": [], "chat_send_message": []}
+        told_of: dict[str, Told] = {"chat_get_feed": [], "chat_send_message": []}
         with ExitStack() as writer:
             stores = engines.stores(settings.data_folder)
             writer.callback(stores.close)
@@ -36,8 +36,8 @@ async def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
 
             async def call(tool: str, arguments: dict[str, Any]) -> None:
                 async def tell(*progress: Any) -> None:
-                    all_told[tool].append(progress)
-                    if all(all_told.values()):
+                    told_of[tool].append(progress)
+                    if all(told_of.values()):
                         writer.close()
 
                 await client.call_tool(tool, arguments, progress_handler=tell)
@@ -45,7 +45,7 @@ async def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(call, "chat_get_feed", NEWS)
                 group.start_soon(call, "chat_send_message", HELLO)
-    for told in all_told.values():
+    for told in told_of.values():
         values = [value for value, _, _ in told]
         assert values == sorted(set(values))
         assert {(total, (message or "")[:8]) for _, total, message in told} == {(None, "working,")}

@@ -20,14 +20,14 @@ class Read(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words = ""
         self.open: list[str] = []
         self.feed(str(html))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
         if tag not in ("br", "hr"):
             self.open.append(tag)
 
@@ -39,18 +39,18 @@ class Read(HTMLParser):
 
     @property
     def links(self) -> list[str | None]:
-        return [attrs["href"] for tag, attrs in self.found if tag == "a"]
+        return [attrs["href"] for tag, attrs in self.elements if tag == "a"]
 
     @property
     def headings(self) -> list[str]:
-        return [tag for tag, _ in self.found if tag[0] == "h" and tag != "hr"]
+        return [tag for tag, _ in self.elements if tag[0] == "h" and tag != "hr"]
 
 
 def read(text: str) -> Read:
     """Return the HTML of Markdown, after a check that it is harmless."""
     got = Read(markdown(text))
     assert got.open == []
-    for tag, attrs in got.found:
+    for tag, attrs in got.elements:
         assert tag in ELEMENTS, tag
         assert attrs.keys() <= ATTRIBUTES, attrs
         if tag == "a":
@@ -103,7 +103,7 @@ def test_everything_that_can_be_followed_has_words() -> None:
         "c",
         "[](javascript:e)",
     ]
-    cells = [tag for tag, _ in read("| | b |\n|-|-|\n| 1 | 2 |").found if tag[0] == "t" and len(tag) == 2]
+    cells = [tag for tag, _ in read("| | b |\n|-|-|\n| 1 | 2 |").elements if tag[0] == "t" and len(tag) == 2]
     assert cells == ["tr", "td", "th", "tr", "td", "td"]
 
 

@@ -35,12 +35,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run) -> Run:
     return ended
 
 
-FOUND = cases("npl_mcp/cli/commands/targets")
+PLACES = cases("npl_mcp/cli/commands/targets")
 
 
-@pytest.mark.parametrize("case", FOUND)
+@pytest.mark.parametrize("case", PLACES)
 def test_the_best_section_comes_from_the_place_that_is_meant(run: Run, case: str) -> None:
-    words, file = FOUND[case]
+    words, file = PLACES[case]
     code, out, _ = run("search", *words, "--limit", "1")
     assert code == 0
     assert out.startswith(f"{file}:")
