@@ -7,10 +7,10 @@ gives ``max``, ``retri`` and ``maxretri``; ``--force`` gives ``forc`` and ``--fo
 give overlapping pieces: single characters and pairs for Han, kana and Hangul, triples for Thai, Lao, Khmer,
 Burmese and Tibetan. Symbols such as ``⌜`` ``⟪`` ``🎯`` are separate terms.
 
-A text that is searched has more terms than a query (:func:`all_terms`), so that all that stands in it is
-found: runs of parts of an identifier (``linalg.norm`` in ``numpy.linalg.norm``, ``2.4`` in ``v2.4.1``), and
-words with markup inside as a page shows them (``max\_retries``, ``M&uuml;ller``, ``H<sub>2</sub>O``). They do
-not count for the length of the text.
+A text that is searched has further terms (:func:`all_terms`), by which a query finds its parts: runs of
+parts of an identifier (``linalg.norm`` in ``numpy.linalg.norm``, ``2.4`` in ``v2.4.1``), and words with
+markup inside as a page shows them (``max\_retries``, ``M&uuml;ller``, ``H<sub>2</sub>O``). They do not count
+for the length of the text.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ from npl_index.ranking.wordlists import commonness, data_lines, stem, stop_word_
 logger = logging.getLogger(__name__)
 
 MAX_ANALYSED = 40_000
-"""Maximum analysed characters of a context: a longer one counts with its beginning and its end, in equal
-parts.
-"""
+"""Maximum analysed characters of a context; of a longer one, equal parts from its beginning and its end."""
 
 MAX_SHOWN = 60
 """Maximum characters of a word in an answer."""
@@ -66,7 +64,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9]+\.*")
 _MAX_PHRASE = 4
 _MAX_INNER = 5
 _MANY = 40  # more chunks are found faster all together
-_VOCABULARY_BONUS = 1.5
+_PHRASE_BONUS = 1.5
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_LENGTH = 40
 _MAX_TERM = 64
@@ -82,20 +80,22 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
 
     :param keep_stop_words: keep words without a subject, too.
     """
-    known = _asked
+    chunks = _chunks(text)
     if keep_stop_words:
-        return list(chain.from_iterable(known[raw] or _stopped(raw) for raw in _chunks(text)))
-    return list(chain.from_iterable(map(known.__getitem__, _chunks(text))))
+        return list(chain.from_iterable(_terms_asked[raw] or _stopped(raw) for raw in chunks))
+    return list(chain.from_iterable(map(_terms_asked.__getitem__, chunks)))
 
 
 def all_terms(text: str) -> tuple[list[str], list[str]]:
     """Return the terms of a text, and the further ones by which it is found, each once, sorted."""
     chunks = _chunks(text)
-    own = list(chain.from_iterable(map(_asked.__getitem__, chunks)))
+    counted = list(chain.from_iterable(map(_terms_asked.__getitem__, chunks)))
     # A plain word has no further terms.
     marked = [raw for raw in set(chunks) if not (raw.isalnum() and raw.isascii())]
-    further = set[str]().union(*map(_stored.__getitem__, marked), *(more for _, more in _shown_words(text)))
-    return own, sorted(further.difference(own))
+    further = set[str]().union(
+        *map(_terms_stored.__getitem__, marked), *(shown for _, shown in _shown_words(text))
+    )
+    return counted, sorted(further.difference(counted))
 
 
 def searched_terms(text: str) -> list[str]:
@@ -104,7 +104,7 @@ def searched_terms(text: str) -> list[str]:
 
 
 def places(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str]]:
-    """Return the places in a text of some of its terms, further ones too, as offset and term.
+    """Return offset and term of each place of some terms in a text, in no order.
 
     :param most: number of the first places of each spelling to return.
     """
@@ -112,11 +112,12 @@ def places(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
         text = _ESCAPE.sub("  ", text)
     wanted = frozenset(wanted)
     chunks = list(set(_chunks(text)))
-    held = compress(chunks, map(not_, map(wanted.isdisjoint, map(_stored.__getitem__, chunks))))
-    own = {raw: [pair for pair in _terms_inside(raw) if pair[1] in wanted] for raw in held}
-    found = [(begin + at, term) for begin, raw in _find_chunks(text, own, most) for at, term in own[raw]]
-    found += ((begin, term) for begin, more in _shown_words(text) for term in more if term in wanted)
-    return found
+    holding = compress(chunks, map(not_, map(wanted.isdisjoint, map(_terms_stored.__getitem__, chunks))))
+    inside = {raw: [pair for pair in _terms_inside(raw) if pair[1] in wanted] for raw in holding}
+    spots = _find_chunks(text, inside, most)
+    result = [(begin + at, term) for begin, raw in spots for at, term in inside[raw]]
+    result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
+    return result
 
 
 def _find_chunks(text: str, wanted: Collection[str], most: int) -> Iterator[tuple[int, str]]:
@@ -125,12 +126,12 @@ def _find_chunks(text: str, wanted: Collection[str], most: int) -> Iterator[tupl
         yield from ((match.start(), match[0]) for match in _CHUNK.finditer(text) if match[0] in wanted)
         return
     for raw in wanted:
-        at, left = text.find(raw), most
-        while at >= 0 and left:
+        at, remaining = text.find(raw), most
+        while at >= 0 and remaining:
             end = at + len(raw)
             if _separates(text[end : end + 1]) and (not at or _separates(text[at - 1])):
                 yield at, raw
-                left -= 1
+                remaining -= 1
             at = text.find(raw, end)
 
 
@@ -141,7 +142,7 @@ def _separates(char: str) -> bool:
 
 def _terms_inside(raw: str) -> list[tuple[int, str]]:
     """Return the terms of a chunk with their offsets."""
-    return [(0, term) for term in _stored[raw]] if raw.isascii() else _unicode_terms(raw, inner=True)
+    return [(0, term) for term in _terms_stored[raw]] if raw.isascii() else _unicode_terms(raw, inner=True)
 
 
 def _chunks(text: str) -> list[str]:
@@ -158,7 +159,7 @@ def _shown_words(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     for mark in chain(INSIDE.finditer(text), (None,)):
         if mark is None or mark.start() != end:
             if word:
-                yield begin, _more_terms(text[begin:end], word)
+                yield begin, _shown_terms(text[begin:end], word)
             if mark is None:
                 return
             before = _CHUNK.match(text[max(0, mark.start() - _MAX_TERM) : mark.start()][::-1])
@@ -170,9 +171,9 @@ def _shown_words(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 
 @lru_cache(1 << 12)
-def _more_terms(source: str, word: str) -> tuple[str, ...]:
-    own = {term for raw in _chunks(source) for term in _stored[raw]}
-    return tuple(term for raw in _chunks(word) for term in _stored[raw] if term not in own)
+def _shown_terms(source: str, word: str) -> tuple[str, ...]:
+    source_terms = {term for raw in _chunks(source) for term in _terms_stored[raw]}
+    return tuple(term for raw in _chunks(word) for term in _terms_stored[raw] if term not in source_terms)
 
 
 def _shown_to_ask(mark: re.Match[str]) -> str:
@@ -182,8 +183,8 @@ def _shown_to_ask(mark: re.Match[str]) -> str:
 
 def without_compounds(words: Iterable[str]) -> list[str]:
     """Drop terms like ``table-format``, whose parts are terms, too; if all are like that, keep them."""
-    found = list(words)
-    return [word for word in found if _JOINT.search(word) is None] or found
+    words = list(words)
+    return [word for word in words if _JOINT.search(word) is None] or words
 
 
 class _TermCache(dict[str, tuple[str, ...]]):
@@ -198,26 +199,26 @@ class _TermCache(dict[str, tuple[str, ...]]):
         self._former: dict[str, tuple[str, ...]] = {}
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        parts = self._former.get(raw) or self._terms_of(raw)
+        result = self._former.get(raw) or self._terms_of(raw)
         if len(raw) <= _MAX_CACHED_LENGTH:  # longer ones are rarely repeated
             if len(self) >= _MAX_CACHED_WORDS:
                 self._former = dict(self)  # common words come back from there
                 self.clear()
-            self[raw] = parts
-        return parts
+            self[raw] = result
+        return result
 
     def _terms_of(self, raw: str) -> tuple[str, ...]:
         if self._inner and _PLAIN.fullmatch(raw):
-            return _asked[raw]
+            return _terms_asked[raw]
         if not raw.isascii():
-            found = [term for _, term in _unicode_terms(raw, inner=self._inner)]
+            result = [term for _, term in _unicode_terms(raw, inner=self._inner)]
         else:
-            found = [*_asked[raw], *_inner_terms(raw)] if self._inner else _word_terms(raw)
-        return tuple([intern(term[:_MAX_TERM]) for term in found])
+            result = [*_terms_asked[raw], *_inner_terms(raw)] if self._inner else _word_terms(raw)
+        return tuple([intern(term[:_MAX_TERM]) for term in result])
 
 
-_asked = _TermCache(inner=False)
-_stored = _TermCache(inner=True)
+_terms_asked = _TermCache(inner=False)
+_terms_stored = _TermCache(inner=True)
 
 
 def _stopped(raw: str) -> tuple[str, ...]:
@@ -247,10 +248,10 @@ def _word_terms(raw: str) -> list[str]:
         return [stem(lower), *flag]
     bits = [bit for part in _JOINT.split(word) for bit in (_PART.findall(part) if part.isascii() else [part])]
     parts = [bit.casefold() for bit in bits if len(bit) > 1]
-    found = [stem(part) for part in parts if part not in stop_words()]
+    result = [stem(part) for part in parts if part not in stop_words()]
     if lower not in parts:
-        found.append(_whole(lower))
-    return found + flag
+        result.append(_whole(lower))
+    return result + flag
 
 
 def _inner_terms(raw: str) -> list[str]:
@@ -277,25 +278,25 @@ def _whole(lower: str) -> str:
 
 def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
     """Return the terms of a chunk with their offsets."""
-    found: list[tuple[int, str]] = []
+    result: list[tuple[int, str]] = []
     end = 0
     for kind, run in groupby(raw, kind_of):
         chars = "".join(run)
         begin, end = end, end + len(chars)
         plain = folded(chars)
         if kind and plain != chars and set(map(kind_of, plain)) != {kind}:  # of characters like ½ and ™
-            found += ((begin, term) for _, term in _unicode_terms(plain, inner=inner))
+            result += ((begin, term) for _, term in _unicode_terms(plain, inner=inner))
         elif kind == "word":
             further = _inner_terms(plain) if inner else []
-            found += ((begin, term) for term in (*_word_terms(plain), *further))
+            result += ((begin, term) for term in (*_word_terms(plain), *further))
         elif kind == "pair":
-            found += enumerate(plain, begin)
-            found += enumerate(map("".join, pairwise(plain)), begin)
+            result += enumerate(plain, begin)
+            result += enumerate(map("".join, pairwise(plain)), begin)
         elif kind == "triple":
-            found += ((begin + at, plain[at : at + 3]) for at in range(max(1, len(plain) - 2)))
+            result += ((begin + at, plain[at : at + 3]) for at in range(max(1, len(plain) - 2)))
         elif kind == "symbol":
-            found += enumerate(plain, begin)
-    return found
+            result += enumerate(plain, begin)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,20 +331,19 @@ def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
     most = max(len(text), MAX_ANALYSED)
     text = text[: len(text) * most // max(most, len(folded(text)))]
     runs = _runs(INSIDE.sub(_shown_to_ask, _ESCAPE.sub(" ", text)))
-    found = [term for run in runs for word in run for term in word.terms]
-    if not found:
-        found = terms(text, keep_stop_words=True)
+    occurrences = [term for run in runs for word in run for term in word.terms]
+    occurrences = occurrences or terms(text, keep_stop_words=True)
     shaping = _question_terms()
-    counts = Counter(found)
+    counts = Counter(occurrences)
     weights = {
         term: (1 + log(n)) * (QUESTION_WEIGHT if term in shaping else 1.0) for term, n in counts.items()
     }
     if len(weights) > MAX_QUERY_TERMS:
         kept = set(sorted(weights, key=lambda term: -weights[term] * _rarity(term))[:MAX_QUERY_TERMS])
         weights = {term: weight for term, weight in weights.items() if term in kept}
-    pairs = dict.fromkeys((a, b) for a, b in pairwise(found) if a in weights and b in weights)
-    shown = _best_words(runs, counts)[:limit] or tuple(dict.fromkeys(found))[:limit]
-    parts = tuple(one for one in _parts_in(runs).items() if weights.keys() >= set(one))
+    pairs = dict.fromkeys((a, b) for a, b in pairwise(occurrences) if a in weights and b in weights)
+    shown = _best_words(runs, counts)[:limit] or tuple(dict.fromkeys(occurrences))[:limit]
+    parts = tuple(pair for pair in _parts_in(runs).items() if weights.keys() >= set(pair))
     written = tuple({word.terms: word for run in runs for word in run}.values())
     keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written, text)
     logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
@@ -361,16 +361,16 @@ def _parts_in(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
     A hyphen alone is not enough, because "fine-tuning" is also "fine tuning". A number does, with or
     without a hyphen: ERR-4711 stands for no other error, and quokkaw16 for no other 16.
     """
-    found: dict[str, str] = {}
+    whole_of: dict[str, str] = {}
     others: set[str] = set()
     for run in runs:
         for word in run:
             *parts, whole = word.terms
             if word.identifier:
-                found |= dict.fromkeys(parts, whole)
+                whole_of |= dict.fromkeys(parts, whole)
             else:
                 others.update(word.terms)
-    return {part: whole for part, whole in found.items() if part not in others}
+    return {part: whole for part, whole in whole_of.items() if part not in others}
 
 
 def cut_word(text: str) -> str:
@@ -423,7 +423,7 @@ def _runs(text: str) -> list[list[Word]]:
             runs.append([])
         raw = match[0]
         for piece in [raw] if raw.isascii() else _words_and_symbols(raw):
-            parts = _asked[piece]
+            parts = _terms_asked[piece]
             alone = not parts or not piece[0].isalnum()
             if alone:
                 runs.append([])
@@ -437,13 +437,13 @@ def _runs(text: str) -> list[list[Word]]:
 
 def _words_and_symbols(raw: str) -> list[str]:
     """Separate words from adjacent symbols."""
-    found: list[str] = []
+    pieces: list[str] = []
     for kind, run in groupby(raw, kind_of):
         if kind == "symbol":
-            found += run
+            pieces += run
         elif kind:
-            found.append("".join(run))
-    return found
+            pieces.append("".join(run))
+    return pieces
 
 
 def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:
@@ -455,21 +455,21 @@ def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[s
     """
     worth: dict[tuple[str, ...], float] = {}
     spelling: dict[tuple[str, ...], str] = {}
-    vocabulary = _npl_phrases()
+    phrases = _npl_phrases()
     shaping = _question_terms()
     for run in runs:
         for size in range(1, min(len(run), _MAX_PHRASE) + 1):
             for begin in range(len(run) - size + 1):
                 words = run[begin : begin + size]
                 key = tuple(word.terms[-1] for word in words)
-                known = key in vocabulary
+                is_phrase = key in phrases
                 if key in worth or (
-                    size > 1 and not known and (size != len(run) or not shaping.isdisjoint(key))
+                    size > 1 and not is_phrase and (size != len(run) or not shaping.isdisjoint(key))
                 ):
                     continue
                 value = sum((1 + log(counts[term])) * _rarity(term) for term in key) / size
-                if known:
-                    value *= _VOCABULARY_BONUS
+                if is_phrase:
+                    value *= _PHRASE_BONUS
                 if not shaping.isdisjoint(key):
                     value *= QUESTION_WEIGHT
                 worth[key] = value

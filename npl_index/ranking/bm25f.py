@@ -114,19 +114,19 @@ class Passages:
             heading and path, and from all fields; the term's share of the section's heading, by idf, or 0 if
             it is not in the heading.
         """
-        known = self.vocabulary
+        vocabulary = self.vocabulary
         runs, sections, in_heading, in_path, in_body = self.postings.find(rows)
         # The name of a common folder distinguishes no section, and would make all of them match.
-        path_counts = known.counts(np.array(rows, np.intp)).path
-        path_weights = np.where(path_counts == known.sections, 0.0, FIELD_WEIGHTS[1])
-        if known.pages == 1:  # nor does a page's title distinguish its sections
+        path_counts = vocabulary.counts(np.array(rows, np.intp)).path
+        path_weights = np.where(path_counts == vocabulary.sections, 0.0, FIELD_WEIGHTS[1])
+        if vocabulary.pages == 1:  # nor does a page's title distinguish its sections
             in_heading = np.where(self.postings.levels[sections] == 0, 0, in_heading)
         names = FIELD_WEIGHTS[0] * in_heading + path_weights[runs] * in_path
         masses = names + FIELD_WEIGHTS[2] * in_body / self.body_norms(sections)
         headings = np.zeros(len(sections))
         headed = in_heading.nonzero()[0]
         if len(headed):
-            headings[headed] = idf(known, rows)[runs[headed]] / self._heading_weights(sections[headed])
+            headings[headed] = idf(vocabulary, rows)[runs[headed]] / self._heading_weights(sections[headed])
         return runs, sections, names, masses, headings
 
     def _heading_weights(self, sections: NDArray[Any]) -> NDArray[Any]:
@@ -171,8 +171,8 @@ def page_factor(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
     ``n`` of ``N`` pages have the term, and ``B`` is :data:`OTHER_PAGES`. A word on nearly every page
     distinguishes no page, even if few sections of each repeat it.
     """
-    known, pages = vocabulary.counts(np.array(rows, np.intp)), vocabulary.pages + OTHER_PAGES
-    return np.where(known.any > COMMON * pages, 1 - (known.pages / pages) ** 2, 1.0)
+    counts, pages = vocabulary.counts(np.array(rows, np.intp)), vocabulary.pages + OTHER_PAGES
+    return np.where(counts.any > COMMON * pages, 1 - (counts.pages / pages) ** 2, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

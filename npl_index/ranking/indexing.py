@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import zlib
 from abc import ABC, abstractmethod
 from array import array
@@ -24,15 +23,13 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from npl_index.cached import cached_property
-from npl_index.errors import DocumentTimeoutError
 from npl_index.library.documents import Document
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.front_matter import decoded, field_values, texts_of
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, parse_sections
 from npl_index.markdown.state import NO_DEADLINE, Deadline
-from npl_index.markdown.traits import TraitFilter, Traits
-from npl_index.priority import give_way
+from npl_index.markdown.traits import NO_TRAITS, TraitFilter, Traits
 from npl_index.ranking.analysis import all_terms, terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
@@ -59,7 +56,7 @@ CHUNKS = re.compile(rf"(?s:.{{1,{_CHUNK}}})(?:\Z|(?<=[\n ]))|(?s:.{{1,{_CHUNK}}}
 _SECTION_BYTES = 2_400
 _TERM_BYTES = 300
 _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences")
-_SECTION = attrgetter(*(one.name for one in fields(Section)[1:]))  # without the index
+_SECTION = attrgetter(*(part.name for part in fields(Section)[1:]))  # without the index
 _SPAN = attrgetter("start", "stop")
 _LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_SPAN).encode
 MAX_RENAMED = 2_000
@@ -119,7 +116,7 @@ class IndexedDocument(ParsedDocument):
     @property
     def nbytes(self) -> int:
         """Estimated bytes of memory, its collection included."""
-        arrays = sum(one.nbytes for one in self.sections)
+        arrays = sum(numbers.nbytes for numbers in self.sections)
         return super().nbytes + 2 * arrays + _TERM_BYTES * len(self.terms)
 
 
@@ -133,13 +130,13 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     """
     tree = parse_sections(document.data, document.name, npl=document.npl, deadline=deadline)
     numbers = _Numbers()
-    found = _field_terms(document, tree, numbers, deadline)
-    rows = [[numbers.of(heading), numbers.of(above), body] for heading, above, body, _ in found]
+    fields = _fields_of(document, tree, numbers, Deadline(document.name, deadline))
+    rows = [[numbers.of(section.heading), numbers.of(section.path), section.body] for section in fields]
     words = sorted(numbers)
     row_of = np.empty(len(words), np.uint32)
     row_of[list(map(numbers.__getitem__, words))] = np.arange(len(words))
-    names = names_of(tree, (" ".join(without_compounds(heading)) for heading, *_ in found))
-    further, copies = [more for *_, more in found], [name.copy >> SIMILAR for name in names]
+    names = names_of(tree, (" ".join(without_compounds(section.heading)) for section in fields))
+    further, copies = [section.further for section in fields], [name.copy >> SIMILAR for name in names]
     sections = sections_of(tree, rows, further, copies, row_of)
     return IndexedDocument(document, tree, tuple(words), sections, names)
 
@@ -153,45 +150,61 @@ class _Numbers(dict[str, int]):
         number = self[term] = len(self)
         return number
 
-    def of(self, every: Iterable[str]) -> array[int]:
+    def of(self, terms: Iterable[str]) -> array[int]:
         """Return the numbers of terms."""
-        found = array("I", map(self.__getitem__, every))
-        return found if len(self) < MAX_TERMS else array("I", filter(MAX_TERMS.__gt__, found))
+        numbers = array("I", map(self.__getitem__, terms))
+        return numbers if len(self) < MAX_TERMS else array("I", filter(MAX_TERMS.__gt__, numbers))
 
 
-def _field_terms(
-    document: Document, tree: SectionTree, numbers: _Numbers, deadline: float | None
-) -> list[tuple[list[str], list[str], array[int], int]]:
-    """Return each section's terms in heading and path, numbers of its body's, and how many are further."""
-    filed = document.filed or document.path
+class _Fields(NamedTuple):
+    """The terms of a section.
+
+    :param heading: terms of its heading.
+    :param path: terms of the headings above it and of the file's name.
+    :param body: numbers of the terms of its body.
+    :param further: how many of these, at the end, do not count for its length.
+    """
+
+    heading: list[str]
+    path: list[str]
+    body: array[int]
+    further: int
+
+
+def _file_terms(document: Document, tree: SectionTree) -> list[str]:
+    """Return the terms of a file's path and of the names in its front matter."""
+    path = document.filed or document.path
     names = " ".join([tree.sections[0].heading, *texts_of(tree.front_matter, _NAME_FIELDS)])[:MAX_HEADING]
-    file_words = terms(
-        " ".join(_FILE_WORDS.split(f"{filed.removesuffix('.md')} {version_words(filed)} {names}"))
-    )
-    found: list[tuple[list[str], list[str], array[int], int]] = []
+    return terms(" ".join(_FILE_WORDS.split(f"{path.removesuffix('.md')} {version_words(path)} {names}")))
+
+
+def _fields_of(document: Document, tree: SectionTree, numbers: _Numbers, deadline: Deadline) -> list[_Fields]:
+    """Return the terms of each section.
+
+    :raises DocumentTimeoutError: the deadline has passed.
+    """
+    file_terms, result = _file_terms(document, tree), list[_Fields]()
     # The front matter belongs to the first text.
-    texts = ((one.index, Span(one.heading_lines.stop, one.own.stop)) for one in tree.sections)
-    described = next((index for index, lines in texts if tree.text(lines).strip()), 0)
+    bodies = (Span(section.heading_lines.stop, section.own.stop) for section in tree.sections)
+    described = next((index for index, lines in enumerate(bodies) if tree.text(lines).strip()), 0)
     for section in tree.sections:
         heading = _heading_terms(tree, section)
-        above = found[section.parent][1] + found[section.parent][0] if section.parent else file_words
-        about = texts_of(tree.front_matter, _BODY_FIELDS) if section.index == described else []
-        body = numbers.of([] if section.index else heading + terms(" ".join(about)[:_CHUNK]))
-        whole = section.heading_lines
+        above = result[section.parent].path + result[section.parent].heading if section.parent else file_terms
+        front = texts_of(tree.front_matter, _BODY_FIELDS) if section.index == described else []
+        body = numbers.of([] if section.index else heading + terms(" ".join(front)[:_CHUNK]))
+        lines = section.heading_lines
         # The source of a heading has words that it does not show, such as addresses of links.
-        source = chain.from_iterable(all_terms("\n".join((tree.text(whole)[:_CHUNK], *about))))
-        more = numbers.of(sorted(set(source).difference(heading)))
+        source = chain.from_iterable(all_terms("\n".join((tree.text(lines)[:_CHUNK], *front))))
+        further = numbers.of(sorted(set(source).difference(heading)))
         # The body of a section with a shortened heading includes the whole heading.
-        begin = whole.start if len(section.heading) == MAX_HEADING else whole.stop
+        begin = lines.start if len(section.heading) == MAX_HEADING else lines.stop
         for chunk in CHUNKS.findall(tree.text(Span(begin, section.own.stop))):
-            give_way()
-            if deadline is not None and time.monotonic() > deadline:
-                raise DocumentTimeoutError(f"indexing {document.name} took too long")
-            own, further = all_terms(chunk)
-            body += numbers.of(own)
-            more += numbers.of(further)
-        found.append((heading, above, body + more, len(more)))
-    return found
+            deadline.check()
+            counted, uncounted = all_terms(chunk)
+            body += numbers.of(counted)
+            further += numbers.of(uncounted)
+        result.append(_Fields(heading, above, body + further, len(further)))
+    return result
 
 
 def _heading_terms(tree: SectionTree, section: Section) -> list[str]:
@@ -212,11 +225,11 @@ def dump_sections(parsed: ParsedDocument) -> bytes:
 
 
 def restore_sections(
-    packed: bytes, known: Callable[[str], Document], read: Callable[[], bytes]
+    packed: bytes, describe: Callable[[str], Document], read: Callable[[], bytes]
 ) -> ParsedDocument:
     """Return the document from which :func:`dump_sections` made these bytes.
 
-    :param known: returns the document with a name, possibly without its bytes.
+    :param describe: returns the document with a name, possibly without its bytes.
     :param read: returns the bytes when the text is needed.
     """
     head, *rows = zlib.decompress(packed).decode().split("\n")
@@ -228,14 +241,13 @@ def restore_sections(
         level, heading, shown, version, *spans, parent, children, traits, whole_traits = json.loads(
             rows[number]
         )
-        related = parent, tuple(children), Traits(*traits), Traits(*whole_traits)
-        head, own, whole, own_bytes, whole_bytes = (Span(*pair) for pair in spans)
-        lines = head, own, whole, own_bytes, whole_bytes
-        return Section(number, level, heading, shown, version, *lines, *related)
+        lines = (Span(*pair) for pair in spans)
+        rest: Any = (*lines, parent, tuple(children), Traits(*traits), Traits(*whole_traits))
+        return Section(number, level, heading, shown, version, *rest)
 
     sections = LazySequence(len(rows), section)
     tree = SectionTree(name, sections, text, front, dialect, title, tuple(doubtful))
-    return ParsedDocument(known(name), tree, known_steps=tuple(steps))
+    return ParsedDocument(describe(name), tree, known_steps=tuple(steps))
 
 
 class Summary(NamedTuple):
@@ -264,9 +276,10 @@ class Summary(NamedTuple):
 
         :param sections: traits and level of each section as a whole.
         """
-        headings = [one for one in sections if one[1]]
-        matching = sum(conditions.matches(*one) for one in headings) if conditions != TraitFilter() else None
-        return cls(len(headings), len(headings) if matching is None else matching, tokens, doubtful)
+        headings = [section for section in sections if section[1]]
+        free = conditions == NO_TRAITS
+        matching = len(headings) if free else sum(conditions.matches(*section) for section in headings)
+        return cls(len(headings), matching, tokens, doubtful)
 
 
 def summarized(packed: bytes, tokens: int | None, conditions: TraitFilter) -> Summary:
@@ -340,8 +353,8 @@ class Collection(ABC):
 
     def holder(self, row: int) -> tuple[int, int]:
         """Return a section with a term: the document, and the section in it."""
-        found = self.passages(self.vocabulary.texts([row]))
-        documents, sections = found.locate(found.postings.find([row]).sections[:1])
+        passages = self.passages(self.vocabulary.texts([row]))
+        documents, sections = passages.locate(passages.postings.find([row]).sections[:1])
         return documents[0], sections[0]
 
     def heading_terms(self, document: int, section: int) -> set[str]:
@@ -350,8 +363,8 @@ class Collection(ABC):
 
     def is_unique(self, document: int, section: int) -> bool:
         """Return whether no other section of the collection has this one's level and name."""
-        one = self.documents[document].tree.sections[section]
-        return self.names.is_unique(one.level, heading_label(one.name))
+        node = self.documents[document].tree.sections[section]
+        return self.names.is_unique(node.level, heading_label(node.name))
 
     def headings(self, document: int) -> int:
         """Return the number of a document's sections with a heading."""
@@ -371,7 +384,7 @@ class Collection(ABC):
         """
         for document in self.documents:
             clock.check()
-            sections = ((one.whole_traits, one.level) for one in document.tree.sections)
+            sections = ((section.whole_traits, section.level) for section in document.tree.sections)
             yield Summary.of(sections, None, document.tree.doubtful_fences, conditions)
 
     def meeting(self, tests: Sequence[FieldTest]) -> NDArray[Any]:
@@ -397,7 +410,7 @@ class Collection(ABC):
         """
         return np.array(
             [
-                any(one == name and (values is None or value in values) for one, value in field_values(front))
+                any(key == name and (values is None or value in values) for key, value in field_values(front))
                 for front in (parsed.tree.front_matter for parsed in self.documents)
             ]
         )
@@ -405,7 +418,8 @@ class Collection(ABC):
     def field_counts(self) -> dict[str, int]:
         """Return the number of documents with each field."""
         fronts = (parsed.tree.front_matter for parsed in self.documents)
-        return dict(Counter(chain.from_iterable({name for name, _ in field_values(one)} for one in fronts)))
+        names = ({name for name, _ in field_values(front)} for front in fronts)
+        return dict(Counter(chain.from_iterable(names)))
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:  # noqa: ARG002
         """Return the sections of other documents with the text of a section, and those with a similar one."""
@@ -422,7 +436,7 @@ class Collection(ABC):
         """Return the different headings of some documents, folded."""
         trees = {number: self.documents[number].tree for number in documents}
         return {
-            number: frozenset(fold(one.name) for one in tree.sections if one.level)
+            number: frozenset(fold(section.name) for section in tree.sections if section.level)
             for number, tree in trees.items()
         }
 
@@ -435,36 +449,32 @@ class KnownCollection(Collection):
 
     def __init__(self, documents: Sequence[IndexedDocument]) -> None:
         self.documents = documents
-        self.paths = [one.document.fingerprint.path for one in documents]
-        terms = documents[0].terms
-        self._sections = [one.sections for one in documents]
+        self.paths = [parsed.document.fingerprint.path for parsed in documents]
+        terms, self._sections = documents[0].terms, [parsed.sections for parsed in documents]
         if len(documents) > 1:
-            terms = tuple(sorted(set(chain.from_iterable(one.terms for one in documents))))
+            terms = tuple(sorted(set(chain.from_iterable(parsed.terms for parsed in documents))))
             row_of = {term: row for row, term in enumerate(terms)}
-            rows = [np.array([row_of[term] for term in one.terms], np.uint32) for one in documents]
-            self._sections = [
-                one._replace(rows=own[one.rows]) for own, one in zip(rows, self._sections, strict=True)
-            ]
+            for number, parsed in enumerate(documents):
+                rows = np.array([row_of[term] for term in parsed.terms], np.uint32)
+                self._sections[number] = parsed.sections._replace(rows=rows[parsed.sections.rows])
         self.vocabulary = KnownVocabulary(terms, self._sections)
-        self.names = KnownNames(
-            [(one.tree.name, one.tree.sections[0].name) for one in documents],
-            [one.names for one in documents],
-        )
+        titles = [(parsed.tree.name, parsed.tree.sections[0].name) for parsed in documents]
+        self.names = KnownNames(titles, [parsed.names for parsed in documents])
 
     @property
     def state(self) -> Hashable:
         """The digests of the documents."""
-        return tuple(one.document.digest for one in self.documents)
+        return tuple(parsed.document.digest for parsed in self.documents)
 
     @cached_property
     def whole(self) -> Passages:
         """All sections."""
-        every = np.arange(len(self._sections))
-        return Passages(every, Postings(self._sections), self.vocabulary, self._standings)
+        numbers = np.arange(len(self._sections))
+        return Passages(numbers, Postings(self._sections), self.vocabulary, self._standings)
 
     def _standings(self) -> list[Standing]:
         trees = [document.tree for document in self.documents]
-        return [Standing(language_of(one.source), status_in(one.front_matter)) for one in trees]
+        return [Standing(language_of(tree.source), status_in(tree.front_matter)) for tree in trees]
 
     def passages(
         self,

@@ -165,8 +165,8 @@ def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
         first = begin_runs(rows << 32 | places)
         return np.bincount(rows[first], minlength=len(different))
 
-    every = (rows[~in_path], section[~in_path]), (rows, section), (rows[in_path], section[in_path])
-    return different, Counts(*[holders(*occurrences) for occurrences in (*every, (rows, page))])
+    own, path = holders(rows[~in_path], section[~in_path]), holders(rows[in_path], section[in_path])
+    return different, Counts(own, holders(rows, section), path, holders(rows, page))
 
 
 def summed(parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -175,8 +175,8 @@ def summed(parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[
     :param parts: rows, and a column of counts for each.
     """
     rows, places = np.unique(np.concatenate([rows for rows, _ in parts]), return_inverse=True)
-    every = np.concatenate([counts for _, counts in parts], axis=1)
-    return rows, np.array([np.bincount(places, column, len(rows)) for column in every]).astype(np.int64)
+    columns = np.concatenate([counts for _, counts in parts], axis=1)
+    return rows, np.array([np.bincount(places, column, len(rows)) for column in columns]).astype(np.int64)
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -239,7 +239,7 @@ class Postings:
         self._lengths = shape[:, :FIELDS].ravel().astype(np.int64)
         self._ends = self._lengths.cumsum()
         nothing = np.zeros(0, np.intp)
-        self._last_found = nothing, np.zeros(1, np.intp), (nothing,) * (FIELDS + 1)
+        self._last_lookup = nothing, np.zeros(1, np.intp), (nothing,) * (FIELDS + 1)
 
     @cached_property
     def stop(self) -> int:
@@ -270,11 +270,11 @@ class Postings:
         The last rows are kept, because one question looks up the same rows several times.
         """
         asked = np.array(rows, np.intp)
-        known, bounds, columns = self._last_found
-        at = known.searchsorted(asked)
-        if not len(known) or (known.take(at, mode="clip") != asked).any():
-            known, bounds, columns = self._last_found = self._look_up(distinct(asked))
-            at = known.searchsorted(asked)
+        kept, bounds, columns = self._last_lookup
+        at = kept.searchsorted(asked)
+        if not len(kept) or (kept.take(at, mode="clip") != asked).any():
+            kept, bounds, columns = self._last_lookup = self._look_up(distinct(asked))
+            at = kept.searchsorted(asked)
         lengths = bounds[at + 1] - bounds[at]
         places = ranges(bounds[at], lengths)
         return PostingRuns(np.arange(len(asked)).repeat(lengths), *(column[places] for column in columns))

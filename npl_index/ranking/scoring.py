@@ -230,8 +230,8 @@ def rank(
             number = passages.number(*place)
             fits[number], gains[number] = fit
         # A condition on front matter names the documents that are wanted.
-        standing = {} if among.fields else _behind(collection, query, passages)
-        costs = np.array([COSTS.get(standing.get(place, ""), 1.0) for place in passages.documents.tolist()])
+        reason_of = {} if among.fields else _behind(collection, query, passages)
+        costs = np.array([COSTS.get(reason_of.get(place, ""), 1.0) for place in passages.documents.tolist()])
         behind = costs.repeat(passages.postings.counts)
         allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
         scored = Scored(passages, concepts, weights, len(asked), headed, gains, behind, allowed)
@@ -243,12 +243,8 @@ def rank(
             scored.add(of_stage[stage])
         order = top_positions(scored.values, limit, scored.copies)
         if among.traits.min_word_count or among.traits.max_word_count is not None:
-            order = order[
-                [
-                    _has_length(collection, *place, among.traits)
-                    for place in zip(*passages.locate(order), strict=True)
-                ]
-            ]
+            ranked = zip(*passages.locate(order), strict=True)
+            order = order[[_matches(collection, place, among.traits) for place in ranked]]
         names = scored.matches.names[order]
         coverage = cover(passages, query.keywords, query.topics, order, names + scored.near[order])
         parts = np.array((names, coverage.question_share(), fits[order]))
@@ -257,7 +253,7 @@ def rank(
         scale = hits[0].score.total / scored.values[order[0]] if hits else 1.0
         of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Ranking(query, hits, of_signal, coverage, standing)
+    return Ranking(query, hits, of_signal, coverage, reason_of)
 
 
 def _behind(collection: Collection, query: Query, passages: Passages) -> dict[int, str]:
@@ -283,10 +279,10 @@ def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] |
     return allowed.astype(float)
 
 
-def _has_length(collection: Collection, document: int, section: int, traits: TraitFilter) -> bool:
-    """Return whether a section's own text has an allowed number of words."""
-    own = collection.documents[document].tree.sections[section].own_traits
-    return (traits.min_word_count or 0) <= own.word_count <= (traits.max_word_count or own.word_count)
+def _matches(collection: Collection, place: Place, conditions: TraitFilter) -> bool:
+    """Return whether a section's own text meets conditions on its traits, its number of words included."""
+    section = collection.documents[place[0]].tree.sections[place[1]]
+    return conditions.matches(section.own_traits, section.level)
 
 
 def _hits(
@@ -321,11 +317,11 @@ def _pairs(collection: Collection, query: Query) -> list[tuple[int, int]]:
 
 def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
     """Scale weights to a sum of 1 over the present factors; negligible ones become 0."""
-    given = (weights.name, weights.content, weights.topic if with_topics else 0.0)
-    total = sum(given)
+    factors = (weights.name, weights.content, weights.topic if with_topics else 0.0)
+    total = sum(factors)
     if total < _NEGLIGIBLE:
         return shares_of(DEFAULT_WEIGHTS, with_topics=with_topics)
-    return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in given))
+    return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in factors))
 
 
 def concepts_in(collection: Collection, query: Query) -> list[Concept]:
@@ -338,27 +334,25 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
         wanted.setdefault(term, TOPIC_WORD)
     vocabulary.learn((*wanted, *parts.values()))
     rows = {whole: vocabulary.row(whole) for whole in parts.values()}
-    known = {whole: row for whole, row in rows.items() if row is not None}
+    present = {whole: row for whole, row in rows.items() if row is not None}
     # A question with rare identifiers is about these: all of them weigh alike.
-    holders = vocabulary.counts(np.array(list(known.values()))).any if known else np.zeros(1)
+    holders = vocabulary.counts(np.array(list(present.values()))).any if present else np.zeros(1)
     rare = holders.min() <= RARE * len(collection)
     for part, whole in parts.items():
-        if whole in known:
+        if whole in present:
             taken = (1 - PART_WEIGHT) * wanted[part]
             wanted[part] -= taken
             if rare:
                 wanted[whole] += taken
     # A question about maxRetries is not about maxRetriesPerHost.
-    meant = [
-        (weight, vocabulary.variants(term)[: 1 if term in known else None]) for term, weight in wanted.items()
-    ]
-    rows_meant = [row for _, variants in meant for row, _ in variants]
-    rarities = idf(vocabulary, rows_meant)
+    variants_of = {term: vocabulary.variants(term)[: 1 if term in present else None] for term in wanted}
+    variant_rows = [row for variants in variants_of.values() for row, _ in variants]
+    rarities = idf(vocabulary, variant_rows)
     if vocabulary.pages > 1:
-        rarities = rarities * page_factor(vocabulary, rows_meant)
-    rarity = dict(zip(rows_meant, rarities.tolist(), strict=True))
+        rarities = rarities * page_factor(vocabulary, variant_rows)
+    rarity = dict(zip(variant_rows, rarities.tolist(), strict=True))
     concepts = []
-    for weight, variants in meant:
+    for term, variants in variants_of.items():
         if variants:
             # An unknown term is as rare as the commonest of its variants: a guess must not weigh more than a
             # known word.
@@ -366,5 +360,5 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
             least = min(rarity[row] for row, _ in itself)
             # Nor may a common variant weigh as much as the rare term.
             variants = tuple((row, share * min(1.0, rarity[row] / least)) for row, share in variants)
-            concepts.append(Concept(weight * least, variants))
+            concepts.append(Concept(wanted[term] * least, variants))
     return concepts

@@ -178,12 +178,12 @@ def top_positions(values: NDArray[Any], limit: int, copies: NDArray[Any] | None 
     :param copies: number of each position's text, 0 without one; of positions with one text, only the first
         is returned.
     """
-    every = (values > 0).nonzero()[0]
+    positive = (values > 0).nonzero()[0]
     # Sorting all of them would take longer; many of the best may have one text.
-    for most in (4 * limit, len(every)):
-        best = every
-        if most < len(every):
-            best = every[values[every] >= np.partition(values[every], -most)[-most]]
+    for most in (4 * limit, len(positive)):
+        best = positive
+        if most < len(positive):
+            best = positive[values[positive] >= np.partition(values[positive], -most)[-most]]
         best = best[(-values[best]).argsort(kind="stable")]
         if copies is not None:
             numbers = copies[best]

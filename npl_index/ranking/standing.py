@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
+from operator import itemgetter
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -135,7 +136,7 @@ def language_of(text: str) -> str:
             return best if best == codes or points[best] else ""
     if len(words) <= _SHORT:  # a question may have few of these words, but other words of English
         points["en"] += sum(commonness(term) > RARE for term in terms(text)) / 2
-    (best, most), (_, second), *_ = sorted(points.items(), key=lambda one: -one[1])
+    (best, most), (_, second), *_ = sorted(points.items(), key=itemgetter(1), reverse=True)
     return best if most >= _MIN_WORDS and most >= 1.2 * second else ""
 
 
@@ -202,15 +203,14 @@ class Versions(NamedTuple):
         :param headings: different headings of the documents that are alone.
         """
         groups: dict[tuple[str, frozenset[str]], list[int]] = {}
-        for number, own in headings.items():
-            if len(own) > 1:
-                groups.setdefault((self.alone[number].folder, own), []).append(number)
-        renamed = [
-            one for one in groups.values() if len({self.alone[at].order for at in one}) == len(one) > 1
-        ]
-        names = {number: self.alone[number].name for group in renamed for number in group}
+        for number, names in headings.items():
+            if len(names) > 1:
+                groups.setdefault((self.alone[number].folder, names), []).append(number)
+        orders = {number: page.order for number, page in self.alone.items()}
+        renamed = [group for group in groups.values() if len(set(map(orders.get, group))) == len(group) > 1]
+        added = {number: self.alone[number].name for group in renamed for number in group}
         older = self.older.union(*(_older(group, self.alone) for group in renamed))
-        return self._replace(older=older, versions={**self.versions, **names})
+        return self._replace(older=older, versions={**self.versions, **added})
 
 
 def versions_of(paths: Sequence[str]) -> Versions:
@@ -218,8 +218,8 @@ def versions_of(paths: Sequence[str]) -> Versions:
     history = frozenset(number for number, path in enumerate(paths) if _is_history(path))
     logs = [number for number, path in enumerate(paths) if path.endswith("/log.md")]
     if logs:
-        every = set(paths)
-        history |= {number for number in logs if f"{paths[number][:-6]}index.md" in every}
+        present = set(paths)
+        history |= {number for number in logs if f"{paths[number][:-6]}index.md" in present}
     versioned = ((number, _version_in(path)) for number, path in enumerate(paths) if _VERSIONED.search(path))
     pages = {number: page for number, page in versioned if page is not None}
     versions = {number: page.name for number, page in pages.items()}
@@ -241,13 +241,13 @@ def versions_of(paths: Sequence[str]) -> Versions:
 
 def _translations(paths: Sequence[str]) -> dict[int, str]:
     """Return the languages of translated documents."""
-    every = set(paths)
+    present = set(paths)
     return {
         number: code
         for number, path in enumerate(paths)
         for match in _LANGUAGE_OF_PATH.finditer(path)
         if (code := match[1]) != "en"
-        and not every.isdisjoint(path[: match.start()] + one + path[match.end() :] for one in _ORIGINALS)
+        and not present.isdisjoint(path[: match.start()] + name + path[match.end() :] for name in _ORIGINALS)
     }
 
 
@@ -276,8 +276,8 @@ def _version_in(path: str) -> VersionedPage | None:
     for at, part in enumerate(parts[:-1]):
         match, name = _VERSION.fullmatch(part), part.lower()
         if match and ("." in part or not part.isdigit()):
-            number = tuple(int(one) if one.isdigit() else 1 << 30 for one in match[1].lower().split("."))
-            order, name = (1, *number), match[1].lower()
+            name = match[1].lower()
+            order = (1, *(int(part) if part.isdigit() else 1 << 30 for part in name.split(".")))
         elif name in _STABLE:
             order = _CURRENT
         elif name in _NEXT:
@@ -324,16 +324,16 @@ def reasons(
     named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
     asks_history = _ASKED_HISTORY.search(question) is not None
     asks_change = asks_history or _ASKED_CHANGE.search(question) is not None
-    known = named.intersection(versions.versions.values())  # others are versions of something else
+    asked = named.intersection(versions.versions.values())  # the others are of something else
     behind: dict[int, str] = {}
     for number, standing in zip(documents, standings, strict=True):
         version = versions.versions.get(number)
-        is_older = not asks_change and not known and number in versions.older
+        is_older = not asks_change and not asked and number in versions.older
         if standing.status and not asks_change:
             behind[number] = standing.status
         elif language and standing.language and standing.language != language:
             behind[number] = f"language {standing.language}"
-        elif version is not None and (is_older or (known and version not in known)):
+        elif version is not None and (is_older or (asked and version not in asked)):
             behind[number] = f"version {version}"
         elif asks_history and versions.history and number not in versions.history:
             behind[number] = "current"

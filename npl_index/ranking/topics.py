@@ -30,8 +30,8 @@ _MARKS = frozenset("._#+")
 
 def topic_terms(topics: Sequence[str]) -> list[list[str]]:
     """Return the terms of each topic with terms; a topic of stop words only ("How to") keeps them."""
-    every = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
-    return [words for words in every if words]
+    words_of = (terms(topic) or terms(topic, keep_stop_words=True) for topic in topics)
+    return [words for words in words_of if words]
 
 
 def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[str]) -> list[Place]:
@@ -102,9 +102,9 @@ def _headings_like(collection: Collection, words: list[str], parts: Set[str]) ->
     ):
         yield heading, TOPIC_SIMILAR * similarity / 100
     for heading in collection.names.spelt_with(wanted):
-        said = heading.split(" ")
-        common = wanted.intersection(said)
-        if len(common) == len(wanted) or (len(common) == len(said) and not parts >= common):
-            share = 2 * len(common) / (len(words) + len(said))  # Dice's coefficient
+        heading_words = heading.split(" ")
+        common = wanted.intersection(heading_words)
+        if len(common) == len(wanted) or (len(common) == len(heading_words) and not parts >= common):
+            share = 2 * len(common) / (len(words) + len(heading_words))  # Dice's coefficient
             part = TOPIC_IN_PART if len(common) == len(wanted) else TOPIC_SIMILAR
             yield heading, 1.0 if heading == topic else part + (0.9 - TOPIC_IN_PART) * share

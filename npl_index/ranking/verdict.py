@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -158,31 +159,42 @@ def cover(
     :param numbers: numbers of the sections, best first.
     :param support: their support, see :class:`Coverage`.
     """
-    meant = _asked(keywords, topics)
-    words = list(meant)
-    terms = [(number, term) for number, word in enumerate(words) for term in meant[word]]
-    standing = [
-        (place, row, worth)
-        for place, (_, term) in enumerate(terms)
-        for row, worth in _standing_for(passages.vocabulary, term)
-    ]
-    asked, rows, worths = zip(*standing, strict=True) if standing else ((), (), ())
-    places = np.full(passages.postings.size, -1)
-    places[numbers] = np.arange(len(numbers))
-    runs, sections, *_ = passages.postings.find(rows)
-    here = (places[sections] >= 0).nonzero()[0]
-    there = np.array(asked, np.intp)[runs[here]], places[sections[here]]
-    worth_of = np.zeros((len(terms), len(numbers)))
-    np.maximum.at(worth_of, there, np.array(worths)[runs[here]])
-    shares, owners = np.zeros((len(words), len(numbers))), [number for number, _ in terms]
-    np.add.at(shares, owners, worth_of / np.bincount(owners)[owners].reshape(-1, 1) if owners else worth_of)
+    terms_of = _asked_words(keywords, topics)
+    words, terms = list(terms_of), list(chain.from_iterable(terms_of.values()))
+    owners = [number for number, word in enumerate(words) for _ in terms_of[word]]
+    of_terms, present = _term_shares(passages, terms, numbers)
+    shares = np.zeros((len(words), len(numbers)))
+    np.add.at(shares, owners, of_terms / np.bincount(owners)[owners].reshape(-1, 1) if owners else of_terms)
     weight_of, weights = dict(keywords.weights), np.zeros((len(words), 2))
-    rarities = _rarities(passages.vocabulary, [term for _, term in terms])
-    asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for _, term in terms])
-    np.maximum.at(weights, owners, (asked_for * rarities).T)
-    own, judged = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
-    present = frozenset(terms[place][0] for place, _, worth in standing if worth == 1)
-    return Coverage(words, own, judged, present, passages.vocabulary.sections, shares, support)
+    asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for term in terms])
+    np.maximum.at(weights, owners, (asked_for * _rarities(passages.vocabulary, terms)).T)
+    plain, judged = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
+    present_words = frozenset(owners[number] for number in present)
+    return Coverage(words, plain, judged, present_words, passages.vocabulary.sections, shares, support)
+
+
+def _term_shares(
+    passages: Passages, terms: Sequence[str], numbers: NDArray[Any]
+) -> tuple[NDArray[Any], set[int]]:
+    """Return how well some sections have some terms, and which terms any section of the collection has.
+
+    :param numbers: numbers of the sections.
+    :returns: the share of each term (row) in each section (column), 0 to 1; numbers of the present terms.
+    """
+    variants = [
+        (number, row, share)
+        for number, term in enumerate(terms)
+        for row, share in _variants_for(passages.vocabulary, term)
+    ]
+    asked, rows, shares = zip(*variants, strict=True) if variants else ((), (), ())
+    columns = np.full(passages.postings.size, -1)
+    columns[numbers] = np.arange(len(numbers))
+    runs, sections, *_ = passages.postings.find(rows)
+    here = (columns[sections] >= 0).nonzero()[0]
+    cells = np.array(asked, np.intp)[runs[here]], columns[sections[here]]
+    best = np.zeros((len(terms), len(numbers)))
+    np.maximum.at(best, cells, np.array(shares)[runs[here]])
+    return best, {number for number, _, share in variants if share == 1}
 
 
 def judge(coverage: Coverage) -> Verdict:
@@ -200,18 +212,18 @@ def judge(coverage: Coverage) -> Verdict:
     return Verdict(_texts_of(absent), _texts_of(held), state)
 
 
-def _asked(keywords: Keywords, topics: Sequence[str]) -> dict[Word, list[str]]:
+def _asked_words(keywords: Keywords, topics: Sequence[str]) -> dict[Word, list[str]]:
     """Return the different words of a question and its topics, each with its terms that are in a query."""
     words: dict[tuple[str, ...], Word] = {}
     kept: set[str] = set()
     for part in (keywords, *map(extract_keywords, topics)):
-        own = dict(part.weights).keys()
-        kept |= own
-        words |= {word.terms: word for word in part.written if not own.isdisjoint(word.meant)}
+        terms = dict(part.weights).keys()
+        kept |= terms
+        words |= {word.terms: word for word in part.written if not terms.isdisjoint(word.meant)}
     return {word: [term for term in dict.fromkeys(word.meant) if term in kept] for word in words.values()}
 
 
-def _standing_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
+def _variants_for(vocabulary: Vocabulary, term: str) -> list[tuple[int, float]]:
     """Return the variants of a term with their shares: 1 for the term or its correct spelling."""
     misspelt = len(term) >= _MIN_MISSPELT and vocabulary.row(term) is None
     full = VARIANT_WEIGHT if misspelt else 1.0
@@ -222,9 +234,9 @@ def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
     """Return the idf of terms in these documents, else in English; then their weights in the verdict."""
     rows, most = list(map(vocabulary.row, terms)), vocabulary.sections + BACKGROUND + 1
     english = np.array([log(most / (BACKGROUND * commonness(term))) for term in terms])
-    known, own = [row is not None for row in rows], english.copy()
-    own[known] = idf(vocabulary, [row for row in rows if row is not None])
-    return np.array((own, np.maximum(own, MODEL.subject * english)))
+    has_row, local = [row is not None for row in rows], english.copy()
+    local[has_row] = idf(vocabulary, [row for row in rows if row is not None])
+    return np.array((local, np.maximum(local, MODEL.subject * english)))
 
 
 def _is_name(word: Word) -> bool:

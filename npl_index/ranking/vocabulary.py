@@ -144,8 +144,8 @@ class KnownVocabulary(Vocabulary):
         totals = Counts(*np.zeros((len(Counts._fields), len(self._terms)), np.int64))
         for sections in self._documents:
             rows, counts = counts_in(sections)
-            for total, more in zip(totals, counts, strict=True):
-                total[rows] += more
+            for total, count in zip(totals, counts, strict=True):
+                total[rows] += count
         return totals
 
 

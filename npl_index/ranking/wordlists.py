@@ -63,9 +63,9 @@ def stem(word: str) -> str:
 
 def respelt(word: str) -> frozenset[str]:
     """Return the stems of all words that differ from a word in one letter after the first."""
-    every: set[str] = set()
+    spellings: set[str] = set()
     for at in range(1, len(word) + 1):
         before, after = word[:at], word[at:]
-        every |= {before + after[1:], before + after[1:2] + after[:1] + after[2:]}
-        every.update(before + letter + rest for letter in ascii_lowercase for rest in (after, after[1:]))
-    return frozenset(_stemmer.stemWords(list(every)))
+        spellings |= {before + after[1:], before + after[1:2] + after[:1] + after[2:]}
+        spellings.update(before + letter + rest for letter in ascii_lowercase for rest in (after, after[1:]))
+    return frozenset(_stemmer.stemWords(list(spellings)))
