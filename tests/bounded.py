@@ -16,10 +16,12 @@ from contextlib import closing
 from pathlib import Path
 
 from npl_index.errors import NPLError
+from npl_index.library.documents import Document
+from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.ignoring import Ignoring
 from npl_index.library.patterns import PathPattern
 from npl_index.markdown.front_matter import divide, values
-from npl_index.markdown.sections import parse_sections
+from npl_index.ranking.indexing import index_document
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
 from npl_mcp.config.clients import configurations
@@ -53,7 +55,9 @@ def _parts_of_front_matter(folder: Path) -> object:
 
 
 def _sections(folder: Path) -> object:
-    return len(parse_sections((folder / INPUT).read_bytes(), "x", deadline=time.monotonic() + 60).sections)
+    data, state = (folder / INPUT).read_bytes(), Fingerprint(str(folder / INPUT), 0, 0)
+    document = Document("x", INPUT, state, data, "", npl=False)
+    return len(index_document(document, deadline=time.monotonic() + 60).tree.sections)
 
 
 def _questions(folder: Path) -> object:

@@ -81,6 +81,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
             ("---\n" * 1_500_000, "more than 200000 headings, fences"),
             ("- ~~~\n" * 1_500_000, "more than 200000 headings, fences"),
             ("? " * 300_000, "1"),
+            ("a." * 500_000, "1"),
         ],
     ),
     "questions": (

@@ -263,9 +263,7 @@ def _inner_terms(raw: str) -> list[str]:
     if _SPLITS.search(word) is None:
         return []
     spans = [segment.span() for segment in _SEGMENT.finditer(word)]
-    runs = (
-        word[begin:end] for first, (begin, _) in enumerate(spans) for _, end in spans[first:][:_MAX_INNER]
-    )
+    runs = (word[begin:end] for at, (begin, _) in enumerate(spans) for _, end in spans[at : at + _MAX_INNER])
     inner = (_whole(run.casefold()) for run in runs if len(run) < len(word) and _SPLITS.search(run))
     return [*dict.fromkeys(inner), *map(str.lower, _LANGUAGE_INSIDE.findall(raw))]
 
