@@ -48,7 +48,6 @@ _PART = 32
 
 _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
 _NUMBER = len(Counts._fields)
-_NO_COUNTS = (0,) * _NUMBER
 
 
 def candidates(
@@ -115,13 +114,13 @@ class IndexVocabulary(Vocabulary):
         :param rows: terms whose counts changed.
         :param added: the sections that each of them has more in any field.
         """
-        now, known = self.counts(rows).any, dict(former.known)
+        now, kept = self.counts(rows).any, dict(former.known)
         for row in rows.tolist():
-            known.pop(row, None)
-            known.pop(-row, None)
+            kept.pop(row, None)
+            kept.pop(-row, None)
         if ((now == 0) != (now == added)).any():  # a term that came or went may be a variant of others
-            known = {key: result for key, result in known.items() if isinstance(key, int)}
-        self.known = known | self.known
+            kept = {key: result for key, result in kept.items() if isinstance(key, int)}
+        self.known = kept | self.known
 
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
@@ -129,8 +128,8 @@ class IndexVocabulary(Vocabulary):
 
     def learn(self, terms: Iterable[str]) -> None:
         """Look up terms and their parts by one query."""
-        every = dict.fromkeys(text for term in terms for text in (term, *parts_of(term)))
-        self.remember(self._rows_of([text for text in every if text not in self.known]))
+        needed = dict.fromkeys(text for term in terms for text in (term, *parts_of(term)))
+        self.remember(self._rows_of([text for text in needed if text not in self.known]))
 
     def _rows_of(self, terms: Sequence[str]) -> dict[str, int | None]:
         select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
@@ -159,14 +158,14 @@ class IndexVocabulary(Vocabulary):
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the terms of some rows."""
-        known = self.known
+        kept = self.known
         read: dict[int, str] = {}
-        if missing := [row for row in set(rows) if ("text", row) not in known]:
+        if missing := [row for row in set(rows) if ("text", row) not in kept]:
             read = dict(self._reader.verified(TEXTS, json.dumps(missing)))
             if len(read) < len(missing):
                 raise self._reader.lost()
             self._keep_texts(read.items())
-        return [read[row] if row in read else known["text", row] for row in rows]
+        return [read[row] if row in read else kept["text", row] for row in rows]
 
     def _keep_texts(self, terms: Iterable[tuple[int, str]]) -> None:
         self.remember({("text", row): text for row, text in terms})
@@ -176,28 +175,31 @@ class IndexVocabulary(Vocabulary):
         asked = rows.tolist()
         with self._reader.reading():
             if not self._is_whole():
-                known, counts = self._counted
-                at = known.searchsorted(rows)
-                return Counts(*np.where(known[at] == rows, counts[:, at], 0))
+                terms, counts = self._counted
+                at = terms.searchsorted(rows)
+                return Counts(*np.where(terms[at] == rows, counts[:, at], 0))
             sums = {row: self.known.get(-row) for row in asked}  # for its idf, a row itself is the key
-            missing = [row for row, known in sums.items() if known is None]
-            if missing:
-                read = self._reader.rows(
-                    f"SELECT {_COUNTS}, {DAMAGED_TOTALS}, id, text, term.checksum"
-                    f" FROM total JOIN term ON id = term WHERE root {self._scope.in_roots} AND term {AMONG}"
-                    " GROUP BY term",
-                    json.dumps(missing),
-                )
-                if any(values[_NUMBER] for values in read):
-                    raise DamagedIndexError("the checksum of a sum is wrong")
-                terms = verified(values[_NUMBER + 1 :] for values in read)
-                self._keep_texts(terms)  # most callers ask for the texts of counted terms
-                made = dict.fromkeys(missing, _NO_COUNTS)
-                made |= {row: values[:_NUMBER] for (row, _), values in zip(terms, read, strict=True)}
-                self.remember({-row: counts for row, counts in made.items()})
-                sums |= made
+            if missing := [row for row, values in sums.items() if values is None]:
+                sums |= self._sums_of(missing)
         columns = np.array([sums[row] for row in asked], np.int64)
-        return Counts(*columns.reshape(-1, len(Counts._fields)).T)
+        return Counts(*columns.reshape(-1, _NUMBER).T)
+
+    def _sums_of(self, rows: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Return the index's sums over all documents of the roots, and remember them."""
+        read = self._reader.rows(
+            f"SELECT {_COUNTS}, {DAMAGED_TOTALS}, id, text, term.checksum"
+            f" FROM total JOIN term ON id = term WHERE root {self._scope.in_roots} AND term {AMONG}"
+            " GROUP BY term",
+            json.dumps(rows),
+        )
+        if any(values[_NUMBER] for values in read):
+            raise DamagedIndexError("the checksum of a sum is wrong")
+        terms = verified(values[_NUMBER + 1 :] for values in read)
+        self._keep_texts(terms)  # most callers ask for the texts of counted terms
+        sums: dict[int, tuple[int, ...]] = dict.fromkeys(rows, (0,) * _NUMBER)
+        sums |= {row: values[:_NUMBER] for (row, _), values in zip(terms, read, strict=True)}
+        self.remember({-row: counts for row, counts in sums.items()})
+        return sums
 
     def _is_whole(self) -> bool:
         return self._scope.complete and self._reader.is_current()
@@ -207,8 +209,8 @@ class IndexVocabulary(Vocabulary):
         """The rows of all terms of the documents, ascending, with their counts; then a row above all."""
         parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
         for part in self._parts():
-            own, columns = counts_in(part)
-            parts.append((own, np.array(columns)))
+            terms, columns = counts_in(part)
+            parts.append((terms, np.array(columns)))
             if len(parts) == _MAX_PARTS:
                 parts = [summed(parts)]
         rows, counts = summed(parts)
@@ -224,8 +226,8 @@ class IndexVocabulary(Vocabulary):
             packed = self._reader.rows(select, part)
             if len(packed) < len(numbers[first : first + _PART]):
                 raise self._reader.lost()
-            every = (Sections.unpacked(unsealed(*row)) for row in packed)
-            yield Sections(*map(np.concatenate, zip(*every, strict=True)))
+            sections = (Sections.unpacked(unsealed(*row)) for row in packed)
+            yield Sections(*map(np.concatenate, zip(*sections, strict=True)))
 
 
 class IndexNames:
@@ -240,8 +242,8 @@ class IndexNames:
         rows = self._rows(
             f"SELECT document, title, heading, sections FROM file WHERE root {self._scope.in_roots}"
         )
-        known = {document: (title, heading, sections) for document, title, heading, sections in rows}
-        return [known.get(number, ("", "", 1)) for number in self._scope.documents.tolist()]
+        title_of = {document: (title, heading, sections) for document, title, heading, sections in rows}
+        return [title_of.get(number, ("", "", 1)) for number in self._scope.documents.tolist()]
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
@@ -251,29 +253,27 @@ class IndexNames:
         """Return the number of a document's sections."""
         return self._titles[tree][2]
 
-    def name(self, node: Place) -> tuple[int, str]:
+    def name(self, place: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
-        rows = self._rows(
-            f"SELECT kind & {LEVEL}, fold FROM name WHERE document = ? AND section = ?",
-            *(int(self._scope.documents[node[0]]), node[1]),
-        )
+        select = f"SELECT kind & {LEVEL}, fold FROM name WHERE document = ? AND section = ?"
+        rows = self._rows(select, int(self._scope.documents[place[0]]), place[1])
         return rows[0] if rows else (0, "")
 
     def called(self, fold: str, *, begins: bool = False) -> list[Place]:
         """Return the sections whose name, visible or as written, has a folded form, or begins with it."""
         if begins:
-            return self._nodes(
+            return self._places(
                 "(fold >= ?1 AND fold < ?2) OR (written > '' AND written >= ?1 AND written < ?2)",
                 *(fold, fold + LAST),
             )
-        return self._nodes("fold = ?1 OR (written > '' AND written = ?1)", fold)
+        return self._places("fold = ?1 OR (written > '' AND written = ?1)", fold)
 
     def holding(self, level: int | None, traits: Sequence[str]) -> list[Place]:
         """Return the sections of a level whose own text has some traits, in document order."""
         bits = bits_of(traits)
         if level is None:
-            return self._nodes("kind & ?1 = ?1", bits)
-        return self._nodes(f"kind & ?1 = ?1 AND kind & {LEVEL} = ?2", bits, level)
+            return self._places("kind & ?1 = ?1", bits)
+        return self._places(f"kind & ?1 = ?1 AND kind & {LEVEL} = ?2", bits, level)
 
     @cached_property
     def _spelt(self) -> list[str]:
@@ -307,10 +307,10 @@ class IndexNames:
 
     def is_unique(self, level: int, label: str) -> bool:
         """Return whether exactly one section has a level and a label."""
-        nodes = self._nodes(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
-        return len(nodes) == 1
+        places = self._places(f"fold = ? AND label = ? AND kind & {LEVEL} = ?", folded(label), label, level)
+        return len(places) == 1
 
-    def _nodes(self, condition: str, *given: object) -> list[Place]:
-        rows = self._rows(f"SELECT document, section FROM name WHERE {condition}", *given)
+    def _places(self, condition: str, *parameters: object) -> list[Place]:
+        rows = self._rows(f"SELECT document, section FROM name WHERE {condition}", *parameters)
         places = self._scope.places
         return sorted((places[number], section) for number, section in rows if number in places)

@@ -112,4 +112,4 @@ def work() -> None:
         os.dup2(2, 1)  # no output of a library may interfere
         while True:
             batch, read_file, indexer = asked.get()
-            _send(target, [indexer.entry(one, read_file) for one in batch])
+            _send(target, [indexer.entry(entry, read_file) for entry in batch])

@@ -160,9 +160,10 @@ class IndexedCollection(Collection):
             return
         rows_of = self._rows([*gone, *new])
         if len(rows_of) == len(gone) + len(new):
-            counted = [(number, *counts_in(row.sections)) for number, row in rows_of.items()]
-            signs = {number: 1 if number in new else -1 for number in rows_of}
-            rows, sums = summed([(rows, signs[number] * np.array(own)) for number, rows, own in counted])
+            counted = [counts_in(row.sections) for row in rows_of.values()]
+            signs = [1 if number in new else -1 for number in rows_of]
+            parts = zip(signs, counted, strict=True)
+            rows, sums = summed([(rows, sign * np.array(counts)) for sign, (rows, counts) in parts])
             changed = sums.any(axis=0)
             self.vocabulary.resume(former.vocabulary, rows[changed], Counts(*sums[:, changed]).any)
 
@@ -198,8 +199,8 @@ class IndexedCollection(Collection):
             wanted: dict[int, None] = {}
             for term in terms:
                 number = self.vocabulary.row(term)
-                standing = self.vocabulary.variants(term) if number is None else ((number, 1.0),)
-                wanted.update((row, None) for row, _ in standing)
+                variants = self.vocabulary.variants(term) if number is None else ((number, 1.0),)
+                wanted.update((row, None) for row, _ in variants)
             pages = self.vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
             asked = zip(self.vocabulary.texts(list(wanted)), pages, strict=True)
             best = candidates(self._reader, list(asked), among)
@@ -236,9 +237,9 @@ class IndexedCollection(Collection):
             packed = self._reader.rows(select, missing)
             read = {
                 number: IndexRow(
-                    Sections.unpacked(unsealed(*data)), Standing(data[-1]), fields.get(number, ())
+                    Sections.unpacked(unsealed(*sealed)), Standing(sealed[-1]), fields.get(number, ())
                 )
-                for number, *data in packed
+                for number, *sealed in packed
             }
         self._kept.rows.keep(read)
         return kept | read
@@ -261,15 +262,15 @@ class IndexedCollection(Collection):
         """Yield the numbers of each document, without restoring it."""
         numbers = self.scope.documents.tolist()
         select = f"SELECT id, record, tokens, digest, language FROM document WHERE id {AMONG}"
-        for at in range(0, len(numbers), _MAX_SUMMARIES):
+        for first in range(0, len(numbers), _MAX_SUMMARIES):
             clock.check()
-            part = numbers[at : at + _MAX_SUMMARIES]
+            part = numbers[first : first + _MAX_SUMMARIES]
             with self.reading():  # reports damage
                 packed = {
-                    number: (unsealed(record, *about), unsealed(tokens, *about))
-                    for number, record, tokens, *about in self._reader.rows(select, json.dumps(part))
+                    number: (unsealed(record, *identity), unsealed(tokens, *identity))
+                    for number, record, tokens, *identity in self._reader.rows(select, json.dumps(part))
                 }
-            for place, number in enumerate(part, at):
+            for place, number in enumerate(part, first):
                 if number not in packed:
                     raise self._reader.lost(self.files[place].path)
                 record, tokens = packed[number]
@@ -277,11 +278,11 @@ class IndexedCollection(Collection):
 
     def with_field(self, name: str, values: Collection_[str] | None = None) -> NDArray[Any]:
         """Return whether each document has a field in its front matter, with one of some values."""
-        select, given = "SELECT document FROM field WHERE name = ?", [name]
+        select, parameters = "SELECT document FROM field WHERE name = ?", [name]
         if values is not None:
-            select, given = f"{select} AND value {AMONG}", [name, json.dumps(sorted(values))]
-        there = np.array(self._reader.rows(select, *given), np.int64).ravel()
-        result: NDArray[Any] = np.isin(self.scope.documents, there)
+            select, parameters = f"{select} AND value {AMONG}", [name, json.dumps(sorted(values))]
+        holders = np.array(self._reader.rows(select, *parameters), np.int64).ravel()
+        result: NDArray[Any] = np.isin(self.scope.documents, holders)
         return result
 
     def field_counts(self) -> dict[str, int]:
@@ -300,11 +301,11 @@ class IndexedCollection(Collection):
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
-        number, known = int(self.scope.documents[document]), self.scope.places
+        number, places = int(self.scope.documents[document]), self.scope.places
         equal, similar = set[Place](), set[Place]()
         for other, index, is_equal in self._reader.rows(_COPIES, number, section):
-            if other != number and other in known:
-                (equal if is_equal else similar).add((known[other], index))
+            if other != number and other in places:
+                (equal if is_equal else similar).add((places[other], index))
         return sorted(equal), sorted(similar)
 
     def tokens_of(self, document: int) -> array[int]:
@@ -343,7 +344,7 @@ class IndexedCollection(Collection):
                 raise DocumentChangedError(file.path)
             return document
 
-        def known(name: str) -> Document:
+        def described(name: str) -> Document:
             return Document(name, file.path, state, b"", digest, file.root.npl)
 
-        return restore_sections(record, known, lambda: current().data)
+        return restore_sections(record, described, lambda: current().data)

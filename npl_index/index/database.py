@@ -107,20 +107,20 @@ class IndexDatabase:
                 self._mine.connection = None
                 connection.execute("COMMIT")
 
-    def rows(self, statement: str, *given: object) -> list[Any]:
+    def rows(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement, within the thread's transaction if there is one."""
         if not self.is_reading:
             with self.reading():
-                return self.rows(statement, *given)
-        rows: list[Any] = self._mine.connection.execute(statement, given).fetchall()
+                return self.rows(statement, *parameters)
+        rows: list[Any] = self._mine.connection.execute(statement, parameters).fetchall()
         return rows
 
-    def rows_once(self, statement: str, *given: object) -> list[Any]:
+    def rows_once(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement that the thread's transaction reads several times."""
         read: dict[Any, list[Any]] = self._mine.read
-        if (statement, given) not in read:
-            read[statement, given] = self.rows(statement, *given)
-        return read[statement, given]
+        if (statement, parameters) not in read:
+            read[statement, parameters] = self.rows(statement, *parameters)
+        return read[statement, parameters]
 
     @contextmanager
     def writing(self) -> Iterator[Any]:

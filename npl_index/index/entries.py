@@ -13,7 +13,7 @@ from npl_index.library.documents import Document, DocumentFile, Fingerprint, Rea
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import field_values
 from npl_index.markdown.state import Deadline
-from npl_index.ranking.indexing import IndexedDocument, ParsedDocument, dump_sections, index_document
+from npl_index.ranking.indexing import IndexedDocument, dump_sections, index_document
 from npl_index.ranking.postings import Sections
 from npl_index.ranking.standing import language_of
 from npl_index.selectors.names import Name
@@ -29,7 +29,7 @@ MAX_BATCH_BYTES = 1 << 20
 class IndexEntry(NamedTuple):
     """A file to compare and perhaps to index; afterwards, the file in its present state.
 
-    :param found: the file.
+    :param file: the file.
     :param state: its observed state.
     :param digest: digest of its indexed content; ``None`` without any.
     :param settled: its fingerprint alone proves that it is unchanged.
@@ -37,7 +37,7 @@ class IndexEntry(NamedTuple):
     :param failure: reason why the file cannot be indexed.
     """
 
-    found: DocumentFile
+    file: DocumentFile
     state: Fingerprint
     digest: str | None = None
     settled: bool = False
@@ -94,7 +94,7 @@ class Indexer:
         """
         now = time.time_ns()
         try:
-            document = read(entry.found)
+            document = read(entry.file)
             state = document.fingerprint
             entry = entry._replace(state=state, settled=is_settled(state.mtime_ns, now))
             if document.digest == entry.digest:
@@ -102,16 +102,16 @@ class Indexer:
             deadline = time.monotonic() + self.seconds
             indexed = index_document(document, deadline=deadline)
         except (DocumentError, DocumentNotFoundError) as error:
-            return entry._replace(failure=f"{entry.found.path}: {error.message}")
-        parsed, tokens = ParsedDocument(document, indexed.tree), NOTHING
+            return entry._replace(failure=f"{entry.file.path}: {error.message}")
+        tree, tokens = indexed.tree, NOTHING
         if counted:
             with suppress(DocumentTimeoutError):
                 clock = Deadline(document.name, deadline)
-                tokens = TokenCounts(parsed.tree, estimator(self.vocabulary), clock).stored()
-        titles, terms = (parsed.tree.name, parsed.tree.sections[0].name), (indexed.terms, indexed.sections)
-        fields, language = field_values(parsed.tree.front_matter), language_of(parsed.tree.source)
+                tokens = TokenCounts(tree, estimator(self.vocabulary), clock).stored()
+        titles, terms = (tree.name, tree.sections[0].name), (indexed.terms, indexed.sections)
+        fields, language = field_values(tree.front_matter), language_of(tree.source)
         content = IndexedContent(
-            *titles, *terms, indexed.names, dump_sections(parsed), tokens.tobytes(), fields, language
+            *titles, *terms, indexed.names, dump_sections(indexed), tokens.tobytes(), fields, language
         )
         return entry._replace(digest=document.digest, content=content)
 

@@ -35,8 +35,8 @@ class OvertakenError(Exception):
     """Another process replaced documents of a set during its update."""
 
 
-def _key(found: DocumentFile) -> _Key:
-    return found.root, found.path
+def _key(file: DocumentFile) -> _Key:
+    return file.root, file.path
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class Members:
 class Update:
     """An update of the index for some files.
 
-    :param known: the previous result.
+    :param former: the previous result.
     :param whole: these are all files of their roots; other files of these roots leave the index.
     :raises DocumentTooLargeError: the files are too large together.
     """
 
     def __init__(
-        self, database: IndexDatabase, states: States, known: Members | None, *, whole: bool
+        self, database: IndexDatabase, states: States, former: Members | None, *, whole: bool
     ) -> None:
         if sum(state.size for _, state in states) > MAX_BYTES:
             raise _too_many(f"{MAX_BYTES >> 30} GiB of Markdown")
@@ -102,10 +102,10 @@ class Update:
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
         self._asked: dict[_Key, tuple[int, IndexEntry]] = {}
-        self.numbers = np.array(_known_numbers(states, known), np.int64)
-        self._look({} if known is None else known.failures)
+        self.numbers = np.array(_unchanged_numbers(states, former), np.int64)
+        self._look_up({} if former is None else former.failures)
 
-    def _look(self, failures: Mapping[str, tuple[Fingerprint, str]]) -> None:
+    def _look_up(self, failures: Mapping[str, tuple[Fingerprint, str]]) -> None:
         """Find the documents of files without a known number.
 
         :param failures: previous failures.
@@ -113,20 +113,20 @@ class Update:
         places = (self.numbers == 0).nonzero()[0].tolist()
         paths: dict[Root, list[str]] = {}
         for place in places:
-            found, _ = self.states[place]
-            paths.setdefault(found.root, []).append(found.path)
+            file, _ = self.states[place]
+            paths.setdefault(file.root, []).append(file.path)
         select = (
             "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
             f" WHERE root = (SELECT id FROM root WHERE {ROOT}) AND path {AMONG}"
         )
         rows: dict[_Key, tuple[Any, ...]] = {}
         with self._database.reading():
-            for root, own in paths.items():
-                known = self._database.rows(select, root.path, root.npl, json.dumps(own))
-                rows.update(((root, path), tuple(row)) for path, *row in known)
+            for root, names in paths.items():
+                stored = self._database.rows(select, root.path, root.npl, json.dumps(names))
+                rows.update(((root, path), tuple(row)) for path, *row in stored)
         for place in places:
-            found, state = self.states[place]
-            row = rows.get(_key(found))
+            file, state = self.states[place]
+            row = rows.get(_key(file))
             before = failures.get(state.path)
             if row is not None and row[:4] == (state.mtime_ns, state.size, state.ctime_ns, 1):
                 self.numbers[place] = row[5]
@@ -134,7 +134,7 @@ class Update:
                 self._failures[state.path] = before
             else:
                 self.numbers[place] = 0 if row is None else row[5]
-                self._asked[_key(found)] = place, IndexEntry(found, state, None if row is None else row[4])
+                self._asked[_key(file)] = place, IndexEntry(file, state, None if row is None else row[4])
 
     @property
     def asked(self) -> list[IndexEntry]:
@@ -144,7 +144,7 @@ class Update:
     @property
     def size(self) -> int:
         """Size of the indexing work in bytes, without files that are only compared."""
-        return sum(one.state.size + 1024 for one in self.asked if one.digest is None)
+        return sum(entry.state.size + 1024 for entry in self.asked if entry.digest is None)
 
     def put(self, entries: Iterable[IndexEntry]) -> None:
         """Write the entries of some files.
@@ -152,8 +152,8 @@ class Update:
         :raises DocumentTooLargeError: their roots have too many sections.
         """
         by_root: dict[Root, list[IndexEntry]] = {}
-        for one in entries:
-            by_root.setdefault(one.found.root, []).append(one)
+        for entry in entries:
+            by_root.setdefault(entry.file.root, []).append(entry)
         for root, group in by_root.items():
             with self._database.writing() as connection:
                 number = writing.root_of(connection, root)
@@ -161,23 +161,23 @@ class Update:
                 select = "SELECT sections FROM root WHERE id = ?"
                 if connection.execute(select, (number,)).fetchone()[0] > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
-            for one in group:
-                place, asked = self._asked.pop((root, one.found.path), (None, None))
+            for entry in group:
+                place, asked = self._asked.pop((root, entry.file.path), (None, None))
                 if place is None or asked is None:
                     continue
-                self.numbers[place] = numbers.get(one.found.path, self.numbers[place])
-                if one.failure is not None:
+                self.numbers[place] = numbers.get(entry.file.path, self.numbers[place])
+                if entry.failure is not None:
                     self.numbers[place] = 0
-                    self._failures[asked.state.path] = asked.state, one.failure
-                elif not one.settled:
+                    self._failures[asked.state.path] = asked.state, entry.failure
+                elif not entry.settled:
                     self._unsettled.add(place)
 
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""
-        roots = {id(found.root): found.root for found, _ in self.states}
+        roots = {id(file.root): file.root for file, _ in self.states}
         keys = {(root.path, root.npl) for root in roots.values()}
-        every = writing.verified(self._database.rows(f"SELECT {ROOT_ROW} FROM root ORDER BY id"))
-        return tuple((number, version) for number, version, *key, _ in every if tuple(key) in keys)
+        rows = writing.verified(self._database.rows(f"SELECT {ROOT_ROW} FROM root ORDER BY id"))
+        return tuple((number, version) for number, version, *key, _ in rows if tuple(key) in keys)
 
     def result(self) -> Members:
         """Return the present result, without unread files.
@@ -193,11 +193,11 @@ class Update:
         with self._database.reading():
             version = self._versions()
             roots = json.dumps([root for root, _ in version])
-            ((there,),) = self._database.rows(select, roots)
-        others, own = set(json.loads(there)), set(documents.tolist())
-        if not own <= others:
+            ((text,),) = self._database.rows(select, roots)
+        others, wanted = set(json.loads(text)), set(documents.tolist())
+        if not wanted <= others:
             raise OvertakenError
-        others -= own
+        others -= wanted
         if others and not self._asked and self._purged():
             return self.result()
         scope = DocumentScope(version, documents, not others)
@@ -206,13 +206,13 @@ class Update:
     def _purged(self) -> bool:
         """Remove deleted files from the index; return whether there were any."""
         paths: dict[Root, set[str]] = {}
-        for found, _ in self.states:
-            paths.setdefault(found.root, set()).add(found.path)
+        for file, _ in self.states:
+            paths.setdefault(file.root, set()).add(file.path)
         purged = False
         select = f"SELECT path FROM file WHERE root = (SELECT id FROM root WHERE {ROOT})"
-        for root, own in paths.items():
+        for root, listed in paths.items():
             rows = self._database.rows(select, root.path, root.npl)
-            extra = [path for (path,) in rows if path not in own]
+            extra = [path for (path,) in rows if path not in listed]
             if not self._whole:
                 gone = (path for path in extra if not os.path.lexists(f"{root.path}/{path}"))
                 extra = [] if root.scheme else list(gone)
@@ -223,16 +223,16 @@ class Update:
         return purged
 
 
-def _known_numbers(states: States, known: Members | None) -> list[int]:
+def _unchanged_numbers(states: States, former: Members | None) -> list[int]:
     """Return the numbers of the documents of certainly unchanged files; 0 for other files."""
-    if known is None:
+    if former is None:
         return [0] * len(states)
-    former = map(id, map(itemgetter(1), known.states))
-    number_of = dict(zip(former, known.numbers.tolist(), strict=True))
-    for place in known.unsettled:
-        del number_of[id(known.states[place][1])]
+    states_before = map(id, map(itemgetter(1), former.states))
+    number_of = dict(zip(states_before, former.numbers.tolist(), strict=True))
+    for place in former.unsettled:
+        del number_of[id(former.states[place][1])]
     return [number_of.get(id(state), 0) for _, state in states]
 
 
-def _too_many(what: str) -> DocumentTooLargeError:
-    return DocumentTooLargeError(f"there is more than {what}", hint="name a subfolder")
+def _too_many(limit: str) -> DocumentTooLargeError:
+    return DocumentTooLargeError(f"there is more than {limit}", hint="name a subfolder")

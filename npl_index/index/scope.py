@@ -104,15 +104,15 @@ class ScopeReader:
             self._changed(self._database.is_damaged(error))
             raise DocumentChangedError(self._path) from None
 
-    def rows(self, statement: str, *given: object) -> list[Any]:
+    def rows(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement."""
         with self.reading():
-            return self._database.rows(statement, *given)
+            return self._database.rows(statement, *parameters)
 
-    def verified(self, statement: str, *given: object) -> list[Any]:
+    def verified(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement whose last column is a checksum, without it."""
         with self.reading():
-            return verified(self._database.rows(statement, *given))
+            return verified(self._database.rows(statement, *parameters))
 
     @cachedmethod(attrgetter("_matching"), lock=attrgetter("_lock"))
     def matching(self, expression: str) -> NDArray[Any]:

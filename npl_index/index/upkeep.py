@@ -31,10 +31,10 @@ _Counted = tuple[NDArray[Any], NDArray[Any]]
 def note_use(database: IndexDatabase, numbers: list[int]) -> None:
     """Record that roots are in use now."""
     now = int(time.time())
-    which, given = f"id {AMONG} AND used_at < ?", (json.dumps(numbers), now - USED_SECONDS)
-    if database.rows(f"SELECT 1 FROM root WHERE {which}", *given):
+    which, parameters = f"id {AMONG} AND used_at < ?", (json.dumps(numbers), now - USED_SECONDS)
+    if database.rows(f"SELECT 1 FROM root WHERE {which}", *parameters):
         with database.writing() as connection:
-            connection.execute(f"UPDATE root SET used_at = ? WHERE {which}", (now, *given))
+            connection.execute(f"UPDATE root SET used_at = ? WHERE {which}", (now, *parameters))
 
 
 def shrink(database: IndexDatabase, most: int, used: list[int]) -> None:
@@ -58,16 +58,16 @@ def problems(database: IndexDatabase, ended: Callable[[], bool] = lambda: False)
 
     :param ended: whether to give up, with an empty result.
     """
-    found = [line for (line,) in database.rows("PRAGMA integrity_check(20)") if line != "ok"]
+    errors = [line for (line,) in database.rows("PRAGMA integrity_check(20)") if line != "ok"]
     with database.reading() as connection:
         try:
             for problem in _differences(connection):
                 if ended():
                     return []
-                found += [problem] if problem else []
+                errors += [problem] if problem else []
         except DamagedIndexError as error:
-            found.append(str(error))
-    return found
+            errors.append(str(error))
+    return errors
 
 
 def _differences(connection: Any) -> Iterator[str]:
@@ -79,34 +79,35 @@ def _differences(connection: Any) -> Iterator[str]:
         yield from _word_problems(connection, *summed(counted))
 
 
-def _root_problems(connection: Any, number: int, root: str, every: list[_Counted]) -> Iterator[str]:
+def _root_problems(connection: Any, number: int, root: str, counted: list[_Counted]) -> Iterator[str]:
     """Yield the errors of a root, and an empty text for each document.
 
-    :param every: the terms of documents with their counts, in parts; the root's are added.
+    :param counted: the terms of documents with their counts, in parts; the root's are added.
     """
     parts: list[_Counted] = []
-    sizes = 0
+    size = 0
     for path, sums, names, document, *packed, digest, language in connection.execute(_DOCUMENTS, (number,)):
         yield ""
         try:
-            sections, *_ = (unsealed(one, digest, language) for one in packed)
+            packed_terms, *_ = (unsealed(data, digest, language) for data in packed)
         except (DamagedIndexError, TypeError):
             yield f"{root}/{path}: its data cannot be read"
             continue
-        one = Sections.unpacked(sections)
-        if json.loads(sums) != [one.size, one.page_count, one.words] or names != one.size:
+        sections = Sections.unpacked(packed_terms)
+        actual = [sections.size, sections.page_count, sections.words]
+        if json.loads(sums) != actual or names != sections.size:
             yield f"{root}/{path}: its counts differ from its data"
-        rows, counts = counts_in(one)
+        rows, counts = counts_in(sections)
         parts.append((rows, np.array([*counts, np.ones(len(rows), np.int64), np.full(len(rows), document)])))
         parts = [summed(parts)] if len(parts) == _MAX_PARTS else parts
-        sizes += one.size
+        size += sections.size
     terms, sums_of = summed(parts) if parts else (np.zeros(0, np.int64), np.zeros((6, 0), np.int64))
     select = 'SELECT term, own, "any", path, pages FROM total WHERE root = ? AND "any" > 0 ORDER BY term'
-    known = np.array(connection.execute(select, (number,)).fetchall(), np.int64).reshape(-1, 5)
-    own = connection.execute("SELECT sections FROM root WHERE id = ?", (number,)).fetchone()[0]
-    if own != sizes or not np.array_equal(known, np.vstack((terms, sums_of[:4])).T):
+    totals = np.array(connection.execute(select, (number,)).fetchall(), np.int64).reshape(-1, 5)
+    stored_size = connection.execute("SELECT sections FROM root WHERE id = ?", (number,)).fetchone()[0]
+    if stored_size != size or not np.array_equal(totals, np.vstack((terms, sums_of[:4])).T):
         yield f"{root}: its counts differ from its documents"
-    every.append((terms, sums_of))
+    counted.append((terms, sums_of))
 
 
 def _word_problems(connection: Any, rows: NDArray[Any], counts: NDArray[Any]) -> Iterator[str]:
@@ -119,11 +120,11 @@ def _word_problems(connection: Any, rows: NDArray[Any], counts: NDArray[Any]) ->
     """
     texts: dict[int, str] = dict(verified(connection.execute("SELECT id, text, checksum FROM term")))
     holders: dict[int, tuple[int, int]] = {}
-    for row, *held in connection.execute(_HOLDERS):
+    for row, *counted in connection.execute(_HOLDERS):
         yield ""
-        holders[row] = tuple(held)
-    for row, *held in zip(rows.tolist(), *counts[-2:].tolist(), strict=True):
+        holders[row] = tuple(counted)
+    for row, *counted in zip(rows.tolist(), *counts[-2:].tolist(), strict=True):
         text = texts.get(row)
-        if text is None or (text.isascii() and holders.get(row) != tuple(held)):
+        if text is None or (text.isascii() and holders.get(row) != tuple(counted)):
             yield f"the full-text index differs from the documents, for example in {text!r}"
             return

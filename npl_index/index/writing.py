@@ -12,6 +12,7 @@ from npl_index.index.entries import IndexedContent, IndexEntry
 from npl_index.library.catalog import Root
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import FIELDS, Sections, counts_in, distinct, summed
+from npl_index.selectors.names import Name
 
 
 def _weighed(*columns: str) -> str:
@@ -71,17 +72,17 @@ def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, 
     """
     changes = _Changes(connection, root)
     fresh: list[tuple[IndexEntry, IndexedContent]] = []
-    for one in entries:
-        if one.failure is not None:
-            changes.remove(one.found.path)
-        elif not changes.keep(one) and one.content is not None:
-            changes.remove(one.found.path)
-            fresh.append((one, one.content))
+    for entry in entries:
+        if entry.failure is not None:
+            changes.remove(entry.file.path)
+        elif not changes.keep(entry) and entry.content is not None:
+            changes.remove(entry.file.path)
+            fresh.append((entry, entry.content))
     # The former contents have most of the terms, whose numbers are then known.
     terms = set[str]().union(*(content.terms for _, content in fresh))
     number_of = _numbers(connection, terms, changes.text_of)
-    for one, content in fresh:
-        changes.add(one, content, number_of)
+    for entry, content in fresh:
+        changes.add(entry, content, number_of)
     changes.finish()
     return changes.numbers
 
@@ -142,43 +143,41 @@ class _Changes:
         self._count(old, -1)
 
     def keep(self, entry: IndexEntry) -> bool:
-        """Write the state of a file if its content is indexed, perhaps by another process; return whether."""
-        run, key = self._connection.execute, (self._root, entry.found.path, entry.digest)
+        """Return whether a file's content is indexed, perhaps by another process; if so, write its state."""
+        run, key = self._connection.execute, (self._root, entry.file.path, entry.digest)
         which = "WHERE root = ? AND path = ? AND digest = ?"
         row = run(f"SELECT document FROM file {which}", key).fetchone()
         if row is not None:
             run(f"UPDATE file SET mtime = ?, size = ?, ctime = ?, settled = ? {which}", (*_stat(entry), *key))
-            self.numbers[entry.found.path] = row[0]
+            self.numbers[entry.file.path] = row[0]
         return row is not None
 
     def add(self, entry: IndexEntry, content: IndexedContent, number_of: dict[str, int]) -> None:
         run, root = self._connection.execute, self._root
         numbers = np.array(list(map(number_of.__getitem__, content.terms)), np.uint32)
         sections = content.sections._replace(rows=numbers[content.sections.rows])
-        about = entry.digest, content.language
+        blobs = sections.packed(), content.record, content.tokens
+        identity = entry.digest, content.language
         document = run(
             "INSERT INTO document (digest, language, terms, record, tokens) VALUES (?, ?, ?, ?, ?)",
-            (*about, *(_sealed(one, *about) for one in (sections.packed(), content.record, content.tokens))),
+            (*identity, *(_sealed(blob, *identity) for blob in blobs)),
         ).lastrowid
-        self.numbers[entry.found.path] = document
+        self.numbers[entry.file.path] = document
         run(
             "INSERT INTO word (rowid, name, body) VALUES (?, ?, ?)",
             (document, *_texts(content.sections, content.terms)),
         )
         self._connection.executemany(
-            "INSERT INTO name (root, spelt, document, section, kind, label, fold, written, copy)"
+            f"INSERT INTO name (root, document, section, {', '.join(Name._fields)})"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (root, one.spelt, document, number, one.kind, one.label, one.fold, one.written, one.copy)
-                for number, one in enumerate(content.names)
-            ),
+            ((root, document, number, *name) for number, name in enumerate(content.names)),
         )
         self._connection.executemany(
             "INSERT INTO field (name, value, document) VALUES (?, ?, ?)",
             ((name, value, document) for name, value in content.fields),
         )
         named, sums = (content.title, content.heading), (sections.size, sections.page_count, sections.words)
-        run(_FILE, (root, entry.found.path, *_stat(entry), entry.digest, document, *named, *sums))
+        run(_FILE, (root, entry.file.path, *_stat(entry), entry.digest, document, *named, *sums))
         self._count(sections, 1)
 
     def _count(self, sections: Sections, sign: int) -> None:
@@ -211,29 +210,29 @@ def verified(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
 
     :raises DamagedIndexError: a checksum is wrong.
     """
-    every = list(rows)
-    plain = [row[:-1] for row in every]
-    if list(map(_checksum, plain)) != [row[-1] for row in every]:
+    checked = list(rows)
+    plain = [row[:-1] for row in checked]
+    if list(map(_checksum, plain)) != [row[-1] for row in checked]:
         raise DamagedIndexError("the checksum of a row is wrong")
     return plain
 
 
-def _sealed(data: bytes, *about: object) -> bytes:
+def _sealed(data: bytes, *identity: object) -> bytes:
     """Return bytes of a document with a checksum.
 
-    :param about: digest and language of the document.
+    :param identity: digest and language of the document.
     """
-    return data + zlib.crc32(data, _checksum(about)).to_bytes(4, "little")
+    return data + zlib.crc32(data, _checksum(identity)).to_bytes(4, "little")
 
 
-def unsealed(data: bytes, *about: object) -> bytes:
+def unsealed(data: bytes, *identity: object) -> bytes:
     """Return bytes of a document without their checksum.
 
-    :param about: digest and language of the document.
+    :param identity: digest and language of the document.
     :raises DamagedIndexError: the checksum is wrong.
     """
     plain = data[:-4]
-    if zlib.crc32(plain, _checksum(about)) != int.from_bytes(data[-4:], "little"):
+    if zlib.crc32(plain, _checksum(identity)) != int.from_bytes(data[-4:], "little"):
         raise DamagedIndexError("the checksum of a document is wrong")
     return plain
 

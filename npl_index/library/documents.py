@@ -195,10 +195,10 @@ class Library:
         if files := self._at_first(clean, text, problems):
             return files
         paths = map(os.path.normpath, alternatives(clean))
-        first, *more = [
+        first, *others = [
             self._at_first(path, text, problems) or self._find_matches(path, text) for path in paths
         ]
-        files = tuple(dict.fromkeys(chain(first, *more))) if more else first
+        files = tuple(dict.fromkeys(chain(first, *others))) if others else first
         if files := files or self._find_named(clean):
             return files
         raise problems[0] if problems else self._no_file(text)

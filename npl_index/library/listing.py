@@ -104,9 +104,9 @@ class CachedListing:
                 del self._known[folder]
             if folders != self._folders:
                 fresh = {_PLACE(file): (file, None) for _, file in chain.from_iterable(folders)}
-                known = {_PLACE(file): (file, state) for file, state in zip(last, last.states, strict=True)}
+                former = {_PLACE(file): (file, state) for file, state in zip(last, last.states, strict=True)}
                 order = sorted(fresh, key=lambda place: (roots.index(place[0]), place[1]))
-                pairs = [known.get(place, fresh[place]) for place in order]
+                pairs = [former.get(place, fresh[place]) for place in order]
                 last = Listed.of([file for file, _ in pairs], [state for _, state in pairs])
             self._folders, self._listed = folders, last.now()
             return self._listed

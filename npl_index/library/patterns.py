@@ -68,8 +68,8 @@ class PathPattern:
         if len(segments) > _MAX_SEGMENTS or wildcards > _MAX_WILDCARDS:
             limit = f"{_MAX_SEGMENTS} segments and {_MAX_WILDCARDS} wildcards"
             raise InvalidRequestError(f"the pattern has more than {limit}", parameter=parameter)
-        every = [*segments, "*"] if segments[-1] == "**" else segments
-        parts = (part for at, part in enumerate(every) if part != "**" or every[at + 1] != "**")
+        padded = [*segments, "*"] if segments[-1] == "**" else segments
+        parts = (part for at, part in enumerate(padded) if part != "**" or padded[at + 1] != "**")
         return cls(tuple(None if part == "**" else re.compile(fnmatch.translate(part)) for part in parts))
 
     def matches(self, segments: Sequence[str]) -> bool:

@@ -103,8 +103,8 @@ class Roots:
         merged: dict[str, Root] = {}
         for root in dict.fromkeys(roots):  # kinds of items share roots
             real = self._real[root.path] = os.path.realpath(root.path)
-            known = merged.get(real, Root(real, root.label))
-            merged[real] = Root(real, known.label, known.npl or root.npl)
+            former = merged.get(real, Root(real, root.label))
+            merged[real] = Root(real, former.label, former.npl or root.npl)
         ordered = list(merged.values())
         self._prefixes = [(os.path.join(root.path, ""), root) for root in ordered]
         self._earlier = {root.path: tuple(ordered[:at]) for at, root in enumerate(ordered)}
@@ -252,7 +252,7 @@ def real_path(path: str) -> str | None:
 def skipped_text(skipped: Mapping[str, int]) -> str:
     """Return the numbers of skipped texts and folders for people, largest first; those with advice last."""
     ordered = sorted(skipped.items(), key=lambda kind: (";" in kind[0], -kind[1], kind[0]))
-    return ", ".join(f"{number:,} {what}" for what, number in ordered)
+    return ", ".join(f"{number:,} {kind}" for kind, number in ordered)
 
 
 def refuse_questions(path: str, text: str) -> None:
@@ -272,9 +272,9 @@ def outside(text: str) -> errors.OutsideRootError:
     return errors.OutsideRootError(f"{text!r} lies outside the search roots", hint=hint)
 
 
-def too_many(what: str) -> errors.DocumentTooLargeError:
+def too_many(limit: str) -> errors.DocumentTooLargeError:
     """Return the error for a walk that exceeds a limit."""
-    problem = f"there are more than {what} below the folder"
+    problem = f"there are more than {limit} below the folder"
     return errors.DocumentTooLargeError(problem, hint="name a smaller folder")
 
 

@@ -51,8 +51,8 @@ class WalkedFolder(NamedTuple):
         :param above: the rules above it.
         :param most: maximum entries to visit.
         """
-        own, rules = self.states
-        same = self.above is above and self.visited <= most and entry_state(folder) == own
+        state, rules = self.states
+        same = self.above is above and self.visited <= most and entry_state(folder) == state
         return same and (not rules or entry_state(f"{folder}/{RULES_FILE}") == rules)
 
 

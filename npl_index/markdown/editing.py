@@ -343,10 +343,10 @@ def check_closed(blocks: BlockState) -> None:
     :param blocks: blocks of the text.
     :raises InvalidRequestError: a block is open; the message names its first line.
     """
-    what, line, end = _unclosed(blocks)
-    if what:
+    block, line, end = _unclosed(blocks)
+    if block:
         raise InvalidRequestError(
-            f"the text does not close the {what} of its line {line}", parameter="content", hint=f"add {end}"
+            f"the text does not close the {block} of its line {line}", parameter="content", hint=f"add {end}"
         )
 
 

@@ -195,15 +195,15 @@ def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...
     body = front[first : closing.start() if closing else len(front)]
     if body.strip() and not _is_mapping(with_line_feeds(body)) and (read := _yaml_fields(body, first)):
         return tuple(field for field in read if names is None or field.name in names)
-    left = MAX_YAML
+    allowance = MAX_YAML
     result = []
     for start, first, stop in _bounds(front):
         name, value, token = _field_line(front, start, first)
         if names is not None and name not in names:
             continue
         nested = front[first:stop].strip() or front.startswith(("[", "{"), token[0])
-        if nested and stop - start <= left:
-            left -= stop - start
+        if nested and stop - start <= allowance:
+            allowance -= stop - start
             value = next((field.value for field in _yaml_fields(front[start:stop])), value)
         result.append(Field(name, value, start, stop, token))
     return tuple(result)

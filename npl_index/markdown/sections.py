@@ -224,8 +224,8 @@ def section_digest(tree: SectionTree, index: int, *, whole: bool) -> str:
 
 def find_title(sections: Sequence[Section]) -> int | None:
     """Return the index of a document's title: the only heading of level 1, if it comes first."""
-    ones = [section.index for section in sections if section.level == 1]
-    return 1 if ones == [1] and sections[1].parent == 0 else None
+    tops = [section.index for section in sections if section.level == 1]
+    return 1 if tops == [1] and sections[1].parent == 0 else None
 
 
 def title_in(front: str) -> str:
@@ -375,8 +375,8 @@ def _sections(
         own_traits.append(Traits._make([*(name in opening.traits for name in Traits._fields[:-1]), words]))
     whole_traits = own_traits.copy()
     for index in range(len(openings) - 1, 0, -1):
-        (*above, count), (*below, more) = whole_traits[parents[index]], whole_traits[index]
-        whole_traits[parents[index]] = Traits._make([*map(or_, above, below), count + more])
+        (*above, count), (*below, words) = whole_traits[parents[index]], whole_traits[index]
+        whole_traits[parents[index]] = Traits._make([*map(or_, above, below), count + words])
 
     def in_bytes(span: Span) -> Span:
         return Span(byte_starts[span.start], byte_starts[span.stop])

@@ -204,8 +204,8 @@ class Surroundings:
         behind = len(commonprefix([old_lines[first:][::-1], new_lines[first:][::-1]]))
         gone, added = range(first, len(old_lines) - behind), range(first, len(new_lines) - behind)
         before, after = self._partners(gone), new._partners(added)
-        for (mark, *own), (_, *new_own) in zip(before, after, strict=False):
-            if own != new_own:
+        for (mark, *partners), (_, *new_partners) in zip(before, after, strict=False):
+            if partners != new_partners:
                 problem = f"{mark.shown.strip()!r} in line {mark.line + 1}, outside of the changed text"
                 raise _refused(f"the edit would separate {problem}, from what belongs to it")
         marks, pairs = new._marks

@@ -113,8 +113,8 @@ def unknown_field(name: str, counts: Mapping[str, int]) -> InvalidRequestError:
             word for word, *_ in process.extract(name, names, scorer=fuzz.ratio, score_cutoff=55, limit=3)
         ]
 
-    known = sorted(counts, key=lambda field: (-counts[field], field))
-    shown = list(dict.fromkeys([*near(known), *known]))[:_MAX_NAMES]
+    ordered = sorted(counts, key=lambda field: (-counts[field], field))
+    shown = list(dict.fromkeys([*near(ordered), *ordered]))[:_MAX_NAMES]
     fields = ", ".join(f"{field} ({counts[field]})" for field in shown) or "none"
     traits = ", ".join(near(CONDITIONS) or CONDITIONS)
     problem = f"filter: no document has the field {brief(name)}; fields: {fields}; traits: {traits}"

@@ -30,9 +30,9 @@ class Hierarchy:
 
     def children(self, index: int) -> tuple[int, ...]:
         """Return the direct children, in document order."""
-        own = self.tree.sections[index].children
+        below = self.tree.sections[index].children
         title = self._titles.get(index)
-        return own if title is None else tuple(sorted(own + self.tree.sections[title].children))
+        return below if title is None else tuple(sorted(below + self.tree.sections[title].children))
 
     def parent(self, index: int) -> int | None:
         """Return the parent; for a child of the title, the document."""

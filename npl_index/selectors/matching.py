@@ -43,11 +43,11 @@ class Scope:
         self._register = register or KnownNames(
             [(tree.name, tree.sections[0].name) for tree in trees], list(map(names_of, trees))
         )
-        self.addresses = [tuple(map(label, own)) for own in addresses] or [()] * len(trees)
+        self.addresses = [tuple(map(label, unique)) for unique in addresses] or [()] * len(trees)
         titles = map(self._register.title, range(len(trees)))
         self.names = [
-            tuple(dict.fromkeys(map(label, (*title, *sorted(more, key=len), *own))))
-            for title, more, own in zip(titles, names, self.addresses, strict=True)
+            tuple(dict.fromkeys(map(label, (*title, *sorted(further, key=len), *unique))))
+            for title, further, unique in zip(titles, names, self.addresses, strict=True)
         ]
         self._hierarchies: dict[int, Hierarchy] = {}
         self._folds: dict[Place, str] = {}

@@ -110,8 +110,8 @@ def copy_digest(text: str, *, is_code: bool) -> int:
         return 0
     whole = text.lstrip("\n# ") if is_code else "\0".join(["", *words])
     digests = (
-        blake2b(own.encode("utf-8", "surrogatepass"), digest_size=bits // 8).digest()
-        for own, bits in ((whole, SIMILAR), (_NEEDLESS.sub("", whole), 64 - SIMILAR))
+        blake2b(part.encode("utf-8", "surrogatepass"), digest_size=bits // 8).digest()
+        for part, bits in ((whole, SIMILAR), (_NEEDLESS.sub("", whole), 64 - SIMILAR))
     )
     return int.from_bytes(b"".join(digests), "little", signed=True)
 

@@ -162,9 +162,9 @@ class _StepFailure:
         begun = [] if self.step.name is None else self.scope.beginning(pool, self.step.name)
         if begun:
             near = self._selectors(begun)
-            more = f", and {len(begun) - len(near)} more" if len(begun) > len(near) else ""
+            rest = f", and {len(begun) - len(near)} more" if len(begun) > len(near) else ""
             problem = f"{_shown(self.source)} is the beginning of {len(begun)} names"
-            return SectionNotFoundError(problem, near=near, hint=f"write one of {_listed(near)}{more}")
+            return SectionNotFoundError(problem, near=near, hint=f"write one of {_listed(near)}{rest}")
         near = self._selectors([self._completed(place) for place in self._alike()])
         hints = [f"did you mean {_listed(near, ' or ')}"] if near else []
         hint = "; ".join(hints + self._misreadings()) or None
@@ -197,8 +197,8 @@ class _StepFailure:
         """Return the error for predicates that hold for none of the sections with the name."""
         predicates = _shortened(self.selector.text[self.step.bracket : self.step.stop])
         if not self.source:
-            what = "document" if self.step.combinator == "start" else "section"
-            problem = f"no {what} fulfils {predicates}"
+            kind = "document" if self.step.combinator == "start" else "section"
+            problem = f"no {kind} fulfils {predicates}"
         elif len(named) == 1:
             problem = f"the section for {_shown(self.source)} does not fulfil {predicates}"
         else:
