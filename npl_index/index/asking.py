@@ -1,7 +1,7 @@
 """Answers of the index to one question: candidates, terms and names of the requested documents.
 
-All of them depend on these documents alone, whatever else is indexed and in whatever order it was: equal
-files give equal scores.
+They depend on these documents alone, not on other indexed ones and not on the order of indexing: equal files
+give equal scores.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NAMED_SHARE = 1.5
 
 _MAX_PARTS = 64
 _PART = 32
-"""Maximum counted parts before they are summed, and documents of a part."""
+"""Maximum parts of a count before they are summed, and documents of a part."""
 
 _COUNTS = 'sum(own), sum("any"), sum(path), sum(pages)'
 _NUMBER = len(Counts._fields)

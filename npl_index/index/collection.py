@@ -70,7 +70,7 @@ class IndexRow(NamedTuple):
 
 
 class Kept(Generic[T]):
-    """The most recently used values by numbers of documents; safe for several threads.
+    """The most recently used values, by the numbers of their documents; safe for several threads.
 
     A row of the index never changes, so a value is valid as long as the index has its document.
 
@@ -123,6 +123,7 @@ class IndexedCollection(Collection):
     :param files: their files.
     :param states: observed states of the files.
     :param read: reader of a whole file.
+    :param kept: documents in memory, shared by all collections.
     :param changed: called when other contents replaced some of them; the argument tells whether the index is
         damaged.
     """
@@ -148,7 +149,7 @@ class IndexedCollection(Collection):
         return self.scope.version, digest_of(self.scope.numbers.encode())  # kept for each outcome
 
     def resume(self, former: Collection) -> None:
-        """Keep the numbers of terms of an earlier state that a few changed documents leave as they were."""
+        """Keep the counts of terms of an earlier state that a few changed documents do not affect."""
         if not isinstance(former, IndexedCollection) or "vocabulary" not in vars(former):
             return
         before, now = former.scope.documents, self.scope.documents
@@ -196,14 +197,7 @@ class IndexedCollection(Collection):
         """Return the sections of the best documents, and of further ones."""
         with self.reading():
             self._reader.check()
-            wanted: dict[int, None] = {}
-            for term in terms:
-                number = self.vocabulary.row(term)
-                variants = self.vocabulary.variants(term) if number is None else ((number, 1.0),)
-                wanted.update((row, None) for row, _ in variants)
-            pages = self.vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
-            asked = zip(self.vocabulary.texts(list(wanted)), pages, strict=True)
-            best = candidates(self._reader, list(asked), among)
+            best = candidates(self._reader, self._with_pages(terms), among)
             chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
             numbers = self.scope.documents[chosen].tolist()
             rows_of = self._rows(numbers)
@@ -212,15 +206,24 @@ class IndexedCollection(Collection):
             for place, number in zip(chosen, numbers, strict=True):
                 if number not in rows_of:
                     raise self._reader.lost(self.files[place].path)
-                row = rows_of[number]
-                words += len(row.sections.rows)
-                if taken and words > MAX_WORDS and place not in also:
-                    continue
-                taken[place] = row
+                words += len(rows_of[number].sections.rows)
+                if not taken or words <= MAX_WORDS or place in also:
+                    taken[place] = rows_of[number]
         places = sorted(taken)
         rows = [taken[place] for place in places]
         postings = Postings([row.sections for row in rows])
         return Passages(np.array(places), postings, self.vocabulary, lambda: [row.standing for row in rows])
+
+    def _with_pages(self, terms: Sequence[str]) -> list[tuple[str, int]]:
+        """Return terms with their numbers of pages; the variants in place of a term that no section has."""
+        vocabulary = self.vocabulary
+        wanted: dict[int, None] = {}
+        for term in terms:
+            row = vocabulary.row(term)
+            variants = vocabulary.variants(term) if row is None else ((row, 1.0),)
+            wanted.update((row, None) for row, _ in variants)
+        pages = vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
+        return list(zip(vocabulary.texts(list(wanted)), pages, strict=True))
 
     def _rows(self, numbers: Sequence[int]) -> dict[int, IndexRow]:
         """Return the rows of some documents, without lost ones."""

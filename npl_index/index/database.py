@@ -29,14 +29,14 @@ MAX_BUSY_SECONDS = 5
 """Maximum wait for a process that writes: it may be stopped, and a call has ten seconds."""
 
 DOUBT_SECONDS = 3600
-"""Time after an unexplained failure of reading during which another one is no reason for a new index."""
+"""Seconds after an unexplained error of reading, during which a second one does not cause a new index."""
 
 MAX_CACHE_KIBIBYTES = 2 * 1024
 MAX_IDLE = 4
 """Maximum idle connections that stay open."""
 
 AVOIDED_SECONDS = 30
-"""Time during which a file that could not be written is not tried again; each time twice as long."""
+"""Seconds before a file that could not be written is tried again; each time twice as long."""
 
 _numbers = count()
 
@@ -60,7 +60,7 @@ class DamagedIndexError(Exception):
 
 
 def reading_errors() -> tuple[type[Exception], ...]:
-    """Return the errors by which invalid data of the index show when they are read."""
+    """Return the errors that invalid data of the index can cause when they are read."""
     by_data = (DamagedIndexError, ValueError, LookupError, TypeError, ArithmeticError, zlib.error)
     return (*by_data, driver().DatabaseError)
 
@@ -109,11 +109,9 @@ class IndexDatabase:
 
     def rows(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement, within the thread's transaction if there is one."""
-        if not self.is_reading:
-            with self.reading():
-                return self.rows(statement, *parameters)
-        rows: list[Any] = self._mine.connection.execute(statement, parameters).fetchall()
-        return rows
+        with self.reading() as connection:
+            rows: list[Any] = connection.execute(statement, parameters).fetchall()
+            return rows
 
     def rows_once(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement that the thread's transaction reads several times."""

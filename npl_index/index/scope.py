@@ -89,7 +89,7 @@ class ScopeReader:
         self._lock = threading.Lock()
 
     def reading(self) -> AbstractContextManager[None]:
-        """Read one state of the index within the context; those of a thread nest.
+        """Read one state of the index within the context; contexts of a thread nest.
 
         :raises DocumentChangedError: the index is damaged, or has different content of a document.
         """

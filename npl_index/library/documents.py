@@ -90,7 +90,7 @@ def read_document(file: DocumentFile, max_bytes: int, npl: tuple[str, ...] = ())
     return Document(
         name=file.name,
         path=file.path,
-        fingerprint=Fingerprint(file.absolute, status.st_mtime_ns, len(data), status.st_ctime_ns),
+        fingerprint=Fingerprint.of(file.absolute, status),
         data=data,
         digest=blake2b(data, digest_size=16).hexdigest(),
         npl=file.absolute.startswith(npl),

@@ -73,6 +73,7 @@ maximum gain::
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection as Collection_
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -84,7 +85,7 @@ from npl_index.ranking.analysis import Keywords, identifier_parts
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Concept, Passages, idf, page_factor
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, Stage, top_positions
+from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, top_positions
 from npl_index.ranking.standing import COSTS, reasons
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
@@ -211,7 +212,6 @@ def rank(
     """
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
-    of_stage = {stage: [signal for signal in signals if signal.stage is stage] for stage in Stage}
     with collection.reading():
         concepts = concepts_in(collection, query)
         fitting = topic_fit(collection, topics, query.topics)
@@ -235,12 +235,7 @@ def rank(
         behind = costs.repeat(passages.postings.counts)
         allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
         scored = Scored(passages, concepts, weights, len(asked), headed, gains, behind, allowed)
-        for stage in Stage:
-            if stage is Stage.READ:
-                scored.read(_pairs(collection, query), of_stage[Stage.PARENTS])
-            elif stage is Stage.TOPICS:
-                scored.scale(weights.name + weights.content)
-            scored.add(of_stage[stage])
+        scored.add_all(signals, _pairs(collection, query))
         order = top_positions(scored.values, limit, scored.copies)
         if among.traits.min_word_count or among.traits.max_word_count is not None:
             ranked = zip(*passages.locate(order), strict=True)
@@ -324,8 +319,11 @@ def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
     return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in factors))
 
 
-def concepts_in(collection: Collection, query: Query) -> list[Concept]:
-    """Weigh the terms of a query and its topics, and find their variants."""
+def _term_weights(collection: Collection, query: Query) -> tuple[dict[str, float], Collection_[str]]:
+    """Return the weights of the terms of a query and its topics, and the identifiers that documents have.
+
+    If documents have an identifier, most of the weight of its parts counts for it.
+    """
     vocabulary, keywords = collection.vocabulary, query.keywords
     wanted = dict(keywords.weights)
     parts = {part: whole for part, whole in identifier_parts(query.topics).items() if part not in wanted}
@@ -344,8 +342,15 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
             wanted[part] -= taken
             if rare:
                 wanted[whole] += taken
+    return wanted, present
+
+
+def concepts_in(collection: Collection, query: Query) -> list[Concept]:
+    """Weigh the terms of a query and its topics, and find their variants."""
+    vocabulary = collection.vocabulary
+    wanted, identifiers = _term_weights(collection, query)
     # A question about maxRetries is not about maxRetriesPerHost.
-    variants_of = {term: vocabulary.variants(term)[: 1 if term in present else None] for term in wanted}
+    variants_of = {term: vocabulary.variants(term)[: 1 if term in identifiers else None] for term in wanted}
     variant_rows = [row for variants in variants_of.values() for row, _ in variants]
     rarities = idf(vocabulary, variant_rows)
     if vocabulary.pages > 1:

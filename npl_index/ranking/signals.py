@@ -93,13 +93,26 @@ class Scored:
         self.values = self.matches.scores * allowed
         self.gains: dict[str, NDArray[Any]] = {"words": self.values}
 
-    def add(self, signals: Iterable[Signal]) -> None:
+    def add_all(self, signals: Sequence[Signal], pairs: Iterable[tuple[int, int]]) -> None:
+        """Add the gains by signals, stage by stage.
+
+        :param pairs: rows of the query's neighbouring terms.
+        """
+        of_stage = {stage: [signal for signal in signals if signal.stage is stage] for stage in Stage}
+        for stage in Stage:
+            if stage is Stage.READ:
+                self._read(pairs, of_stage[Stage.PARENTS])
+            elif stage is Stage.TOPICS:
+                self._scale(self.weights.name + self.weights.content)
+            self._add(of_stage[stage])
+
+    def _add(self, signals: Iterable[Signal]) -> None:
         """Add the gains by the signals of one stage."""
-        gains = self.gains_by(signals)
+        gains = self._gains_by(signals)
         self.gains |= gains
         self.values = sum(gains.values(), self.values) * self._allowed
 
-    def gains_by(self, signals: Iterable[Signal]) -> dict[str, NDArray[Any]]:
+    def _gains_by(self, signals: Iterable[Signal]) -> dict[str, NDArray[Any]]:
         """Return the gains by some signals at the present values."""
         return {
             signal.name: signal.most * signal.unit(self) * signal.share(self)
@@ -107,17 +120,17 @@ class Scored:
             if signal.when is None or signal.when(self)
         }
 
-    def read(self, pairs: Iterable[tuple[int, int]], expected: Iterable[Signal]) -> None:
+    def _read(self, pairs: Iterable[tuple[int, int]], expected: Iterable[Signal]) -> None:
         """Read the best sections word by word.
 
         :param pairs: rows of the query's neighbouring terms.
         :param expected: signals whose gains count for this choice, without being added.
         """
-        values = sum(self.gains_by(expected).values(), self.values)
+        values = sum(self._gains_by(expected).values(), self.values)
         first = top_positions(values * (1 - self.behind / 3), DEPTH, self.copies)
         self.positions = read_positions(self.passages.postings, first, QueryTerms.of(self.concepts, pairs))
 
-    def scale(self, best: float) -> None:
+    def _scale(self, best: float) -> None:
         """Scale the values to a new best one."""
         factor = best / (self.values.max() or 1.0)
         self.values = self.values * factor

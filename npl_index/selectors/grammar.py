@@ -336,7 +336,7 @@ class _Reader:
         if character == ">":
             return not self.text.startswith(">=", i)
         if character == "#":
-            return self.is_mark(i) if self.text[i - 1].isspace() else False
+            return self.text[i - 1].isspace() and self.is_mark(i)
         if character == "[":
             return self.is_predicate(i)
         if character in ".…":

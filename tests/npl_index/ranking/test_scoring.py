@@ -10,11 +10,13 @@ from rank_bm25 import BM25Plus
 
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.choices import Weights
+from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.analysis import Keywords, extract_keywords, terms
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.signals import SIGNALS, Signal
 from npl_index.ranking.topics import OTHER_FORM
+from npl_index.selectors.filters import SectionFilter
 from tests.conftest import case_text, cases
 from tests.npl_index.conftest import collection, document, lines_run
 
@@ -282,6 +284,14 @@ def test_a_section_that_explains_comes_before_one_that_only_names() -> None:
     explains = f"# Pump\n\n## After a pause\n\n{EXPLAINED * 3}\n"
     among = collection("# Keys\n\n## F9\n\nResuming the pump.\n", explains, GUIDE)
     assert names(ask("resuming the pump", among=among), among)[0] == "After a pause"
+
+
+@pytest.mark.parametrize(("most", "hits"), [(0, 0), (None, 1)])
+def test_no_section_has_no_words(most: int | None, hits: int) -> None:
+    """A maximum of 0 words is a condition, not the lack of one."""
+    words = SectionFilter(TraitFilter(max_word_count=most))
+    query = Query(extract_keywords("resuming the pump"))
+    assert len(rank(collection("# Keys\n\nResuming the pump.\n"), query, among=words).hits) == hits
 
 
 def test_no_title_names_the_question() -> None:
