@@ -157,7 +157,8 @@ class IndexedCollection(Collection):
         new = np.setdiff1d(now, before, assume_unique=True).tolist()
         if not gone and not new:  # a file was only read again
             self.vocabulary.known = former.vocabulary.known
-        if not new or len(gone) + len(new) > _MAX_RESUMED:
+        # A common document shows that the index is not a new one, where terms have other numbers.
+        if not new or len(gone) == len(before) or len(gone) + len(new) > _MAX_RESUMED:
             return
         rows_of = self._rows([*gone, *new])
         if len(rows_of) == len(gone) + len(new):

@@ -267,6 +267,19 @@ def test_an_index_that_goes_from_under_a_running_server(kept: Settings, harm: Ca
     assert said(kept) == fresh(kept)
 
 
+def test_a_new_index_of_an_edited_file(place: Path) -> None:
+    """Terms have other numbers in a new index: those of the former one are not used."""
+    kept = replace(settings_in(place), roots=(place / "one",))
+    page = kept.roots[0] / "page.md"
+    with closing(App(kept)) as running:
+        for age, more in ((90, ""), (80, "almond balm")):
+            put(page, f"# Care\n\n## Valve\n\nvalve {more}\n\n## Spoon\n\nspoon\n", age)
+            told(running)
+        index_file(kept).unlink()
+        put(page, page.read_text() + "\n", 70)
+        assert told(running) == fresh(kept)
+
+
 CLOCKS = """
 import sys, time
 offset, place = int(sys.argv[1]), sys.argv[2]
