@@ -10,8 +10,9 @@ from functools import cache
 REMOVED_SETTINGS: Mapping[str, str] = {
     "worklog-files": "worklogs are in the database; npl-mcp worklog export writes them as files",
 }
-"""The replacement of each removed setting, a sentence without a full stop, by its key in ``npl.toml`` and its
-flag of the servers.
+"""The replacement of each removed setting, a sentence without a full stop, by its key in ``npl.toml``.
+
+The key is also its flag of the servers and, after ``NPL_``, its variable.
 """
 
 

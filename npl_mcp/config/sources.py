@@ -58,6 +58,9 @@ def given_values(settings: Mapping[str, Setting], flags: Mapping[str, object]) -
     :raises InvalidRequestError: a file is invalid; the message names file, key and a valid value.
     """
     given = _of_files(settings)
+    for name, advice in REMOVED_SETTINGS.items():
+        if os.environ.get(variable := f"NPL_{name.upper().replace('-', '_')}"):
+            warn(variable, advice)
     for name, setting in settings.items():
         if text := os.environ.get(setting.variable):
             given[name] = Given(setting.kind.split(text), setting.variable)

@@ -171,9 +171,10 @@ def test_every_flag_is_a_setting() -> None:
 
 
 def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
-    place: Place, capfd: pytest.CaptureFixture[str]
+    place: Place, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sources are a file of the project or the user, and a flag."""
+    """The sources are a file of the project or the user, a variable and a flag."""
+    monkeypatch.setenv("NPL_WORKLOG_FILES", "off")
     place.write(project='worklog-files = "off"\nformat = "markdown"\n', user='worklog-files = "on"\n')
     for _ in range(2):
         assert Settings.from_env().format == "markdown"
@@ -182,9 +183,11 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
         assert options.parse_args(["--worklog-files", "off"]).format is None
     said = capfd.readouterr().err.splitlines()
     advice = REMOVED_SETTINGS["worklog-files"]
-    assert len(said) == 3
+    assert len(said) == 4
     assert {line.partition(" has no effect: ")[2] for line in said} == {advice}
-    assert said[-1] == f"npl: --worklog-files has no effect: {advice}"
+    assert said[-2:] == [
+        f"npl: {label} has no effect: {advice}" for label in ("NPL_WORKLOG_FILES", "--worklog-files")
+    ]
 
 
 @pytest.mark.parametrize(("line", "said"), cases("npl_mcp/config/sources"))
