@@ -138,12 +138,12 @@ def audit(
     """
     with documents.collection.reading():
         findings = find(request, documents, weights)
-        made = answer(request, findings, form, companions)
-        view = _View(findings, made.packed)
+        answered = answer(request, findings, form, companions)
+        view = _View(findings, answered.packed)
         return Audit(
-            text=made.text,
-            tokens=documents.counter.count(made.text),
-            content_tokens=made.value.total_tokens,
+            text=answered.text,
+            tokens=documents.counter.count(answered.text),
+            content_tokens=answered.value.total_tokens,
             states=Counter(view.states.values()),
             documents=len(documents.collection.documents),
             verdict=findings.verdict.state,
@@ -166,7 +166,7 @@ class _View:
         parts = (part for unit in findings.units for part in unit.parts)
         self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
         self._pieces: dict[Place, list[SectionPart]] = {}
-        self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(findings.known, KNOWN)
+        self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(findings.excluded, KNOWN)
         for unit in (*packed.dropped, *packed.rests):
             self.states |= dict.fromkeys(unit.places, NO_ROOM)
         for unit in packed.kept:
@@ -177,8 +177,8 @@ class _View:
     def matches(self) -> tuple[AuditedSection, ...]:
         """Return the sections with a state, best first."""
         ranked = sorted(self._scores, key=lambda place: self._scores[place][0])
-        every = dict.fromkeys((*self._chosen, *ranked, *sorted(self.states)))
-        return tuple(map(self._section, islice(every, MAX_MATCHES)))
+        places = dict.fromkeys((*self._chosen, *ranked, *sorted(self.states)))
+        return tuple(map(self._section, islice(places, MAX_MATCHES)))
 
     def opened(self, selector: str) -> AuditedSection:
         """Return the section of a row's selector, with its text."""
@@ -189,12 +189,12 @@ class _View:
     def _section(self, place: Place) -> AuditedSection:
         """Return a section with the question's words in it, and its pieces in the answer."""
         documents, tree = self._documents, self._documents.tree(place[0])
-        section, file = tree.sections[place[1]], documents.path(place[0])
+        section, file = documents.section(place), documents.path(place[0])
         rank, score = self._scores.get(place, (None, None))
         pieces = sorted(self._pieces.get(place, ()), key=lambda part: part.lines.start)
         path = tuple(tree.sections[above].title for above in tree.ancestors(place[1])[1:])
-        own = frozenset(searched_terms("\n".join((file, *path, documents.text(place)))))
-        covered = [word.shown for word in self._words if own.issuperset(word.meant)]
+        terms = frozenset(searched_terms("\n".join((file, *path, documents.text(place)))))
+        covered = [word.shown for word in self._words if terms.issuperset(word.meant)]
         line = None if pieces else matching_line(documents, documents.part(place))
         return AuditedSection(
             file=file,

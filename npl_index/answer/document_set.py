@@ -252,6 +252,10 @@ class DocumentSet:
         """Return a document."""
         return self.once(("document", number), lambda: self.collection.documents[number])
 
+    def section(self, place: Place) -> Section:
+        """Return a section."""
+        return self.tree(place[0]).sections[place[1]]
+
     def path(self, document: int) -> str:
         """Return a document's name in answers: its path below its root if that is unique."""
         return self.files[document] if self.files else self.collection.documents[document].document.path
@@ -289,20 +293,17 @@ class DocumentSet:
 
     def text(self, place: Place) -> str:
         """Return a section's own text."""
-        tree = self.tree(place[0])
-        return trimmed_text(tree, tree.sections[place[1]].own)
+        return trimmed_text(self.tree(place[0]), self.section(place).own)
 
     def fences(self, place: Place) -> Fences:
         """Return the fences of a section's own text."""
-        tree = self.tree(place[0])
-        return self.once(("fences", place), lambda: Fences(tree, tree.sections[place[1]].own))
+        return self.once(("fences", place), lambda: Fences(self.tree(place[0]), self.section(place).own))
 
     def heading(self, place: Place) -> tuple[str, int]:
         """Return the heading of a section, and its tokens with a blank line after it."""
 
         def work() -> tuple[str, int]:
-            tree = self.tree(place[0])
-            text = trimmed_text(tree, tree.sections[place[1]].heading_lines)
+            text = trimmed_text(self.tree(place[0]), self.section(place).heading_lines)
             return text, measure(text, self.counter)[0]
 
         return self.once(("heading", place), work)
@@ -330,8 +331,7 @@ class DocumentSet:
         :param by_path: name the document by its path with its suffix.
         """
         named = self.once(("selector", place, above, by_path), lambda: self._selector(place, above, by_path))
-        children = self.tree(place[0]).sections[place[1]].children
-        return narrowed(named, own=own and bool(children), lines=lines)
+        return narrowed(named, own=own and bool(self.section(place).children), lines=lines)
 
     def _selector(self, place: Place, above: bool, by_path: bool) -> str:
         document, index = place
@@ -397,8 +397,7 @@ class DocumentSet:
     def tag(self, units: Iterable[AnswerUnit]) -> str:
         """Return the nonce of marks that no line of some units' sections can imitate."""
         places = dict.fromkeys(part.place for unit in units for part in unit.parts)
-        trees = ((self.tree(document), section) for document, section in places)
-        return tag_for([tree.text(tree.sections[section].own) for tree, section in trees])
+        return tag_for([self.tree(place[0]).text(self.section(place).own) for place in places])
 
 
 def _step(section: Section) -> str:

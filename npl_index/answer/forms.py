@@ -25,7 +25,7 @@ from copy import copy
 from typing import Any
 
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
-from npl_index.answer.marks import change_marks, in_mark, mark, note
+from npl_index.answer.marks import change_marks, file_mark, in_mark, mark
 from npl_index.answer.units import digest, front_title, row, selector
 from npl_index.answer.values import Pointer, RankedSection, Tailored, as_dict
 from npl_index.tokens.counting import starts_token
@@ -53,11 +53,8 @@ class Form:
     lean = False
     """Whether the answer omits facts that its reader can infer."""
 
-    shows_lines = False
-    """Whether pointers show their matching lines."""
-
-    shows_further = True
-    """Whether the answer shows keywords and suggestions."""
+    for_models = False
+    """Whether models read the answer: it shows matching lines, and neither keywords nor suggestions."""
 
     def on(self, documents: DocumentSet, tag: str = "", covered: tuple[str, ...] = ()) -> Form:
         """Return the form of one answer."""
@@ -67,7 +64,7 @@ class Form:
 
     def mark(self, document: int) -> str:
         """Return the mark of the file whose text follows; empty for a single document."""
-        return mark(self.documents.path(document), self.tag) if self.documents.several else ""
+        return file_mark(self.documents.path(document), self.tag) if self.documents.several else ""
 
     def text(self, part: SectionPart) -> int:
         """Return the cost of a part's text with a blank line after it."""
@@ -150,8 +147,7 @@ class Markdown(Form):
     """The unchanged passages, best first, each under a mark, and a last mark with pointers and remarks."""
 
     lean = True
-    shows_lines = True
-    shows_further = False
+    for_models = True
 
     def text(self, part: SectionPart) -> int:
         """Return the count of the text with a blank line after it, from the document's counts."""
@@ -181,7 +177,7 @@ class Markdown(Form):
         about = in_brackets(
             front_title(documents, unit.document, unit.parts[0].section), documents.note(unit.parts[0])
         )
-        return note(f"{place} {_score(unit.score)}{about}{f' ={shown}' if shown else ''}", self.tag)
+        return mark(f"{place} {_score(unit.score)}{about}{f' ={shown}' if shown else ''}", self.tag)
 
     def pointer(self, pointer: Pointer) -> str:
         """Return the line of a pointer."""
@@ -193,7 +189,7 @@ class Markdown(Form):
 
     def frame(self, answer: Tailored) -> str:
         """Return the remarks and the last mark without its pointers."""
-        return self.write(answer) + note("more:", self.tag)
+        return self.write(answer) + mark("more:", self.tag)
 
     def write(
         self, answer: Tailored, kept: Sequence[AnswerUnit] = (), pointers: Sequence[Pointer] = ()
@@ -209,11 +205,11 @@ class Markdown(Form):
         notes = [*map(_pointer, pointers), *self._notes(answer, bool(pointers))]
         if pointers or answer.absent or answer.advice or answer.weak:
             head = "more:\n" if pointers else "\n"
-            pieces.append(note(head + "\n".join(notes), self.tag))
+            pieces.append(mark(head + "\n".join(notes), self.tag))
         elif notes:
-            pieces.append(note("; ".join(notes), self.tag))
+            pieces.append(mark("; ".join(notes), self.tag))
         if answer.ranking is not None:
-            pieces += [note(f"ranking {_ranked(hit)}", self.tag) for hit in answer.ranking]
+            pieces += [mark(f"ranking {_ranked(hit)}", self.tag) for hit in answer.ranking]
         return "".join(pieces)
 
     def _notes(self, answer: Tailored, has_pointers: bool) -> Iterator[str]:

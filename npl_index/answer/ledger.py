@@ -8,7 +8,7 @@ from dataclasses import replace
 from npl_index.answer.document_set import AnswerUnit
 from npl_index.answer.forms import Form
 from npl_index.answer.units import pointer
-from npl_index.answer.values import Tailored
+from npl_index.answer.values import Pointer, Tailored
 
 MAX_TOKENS = 10**9
 """More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
@@ -30,12 +30,10 @@ class Ledger:
 
     def reserve_frame(self, answer: Tailored) -> None:
         """Begin with the budget without the cost of an answer that has no parts."""
-        bound, limit = self._counter.upper_bound, self.budget
-        limit = limit * limit // max(1, bound(limit))
-        while bound(limit) > self.budget:
-            limit -= 1
+        # The upper bound of these tokens is at most the budget.
+        room = self.budget**2 // max(1, self._counter.upper_bound(self.budget))
         frame = replace(answer, content="…", total_tokens=self.budget)
-        self.left = limit - self._counter.count(self.form.frame(frame))
+        self.left = room - self._counter.count(self.form.frame(frame))
 
     def cost(self, write: Callable[..., str], *parts: Hashable) -> int:
         """Return the cost of a part that a method of the form writes."""
@@ -50,14 +48,18 @@ class Ledger:
         entry = 0 if unit.document in self._entered else self.form.entry(unit.document)
         return entry + self.cost(self.form.row, unit)
 
+    def pointer(self, pointer: Pointer) -> int:
+        """Return the cost of a pointer."""
+        return self.cost(self.form.pointer, pointer)
+
     def trace(self, unit: AnswerUnit) -> int:
         """Return the cost of naming a unit."""
-        return self.cost(self.form.pointer, pointer(self.form.documents, unit))
+        return self.pointer(pointer(self.form.documents, unit))
 
-    def keep(self, unit: AnswerUnit, cost: int) -> None:
-        """Pay for a unit."""
+    def keep(self, unit: AnswerUnit) -> None:
+        """Pay for a unit's description and text."""
+        self.left -= self.row(unit) + self.text(unit)
         self._entered.add(unit.document)
-        self.left -= cost
 
     def pay(self, cost: int) -> bool:
         """Pay, if enough tokens remain."""

@@ -48,7 +48,7 @@ def in_mark(text: str) -> str:
     return _END.sub(r"--\1 >", escaped(text))
 
 
-def note(text: str, tag: str) -> str:
+def mark(text: str, tag: str) -> str:
     """Return a mark.
 
     :param text: its text, from :func:`in_mark`; line feeds at its ends separate the mark's start and end.
@@ -61,12 +61,12 @@ def note(text: str, tag: str) -> str:
 
 def change_marks(selectors: Sequence[str]) -> str:
     """Return the marks that name sections which have changed since the caller read them."""
-    return "".join(note(f"changed since you read it: {in_mark(selector)}", "") for selector in selectors)
+    return "".join(mark(f"changed since you read it: {in_mark(selector)}", "") for selector in selectors)
 
 
-def mark(path: str, tag: str) -> str:
+def file_mark(path: str, tag: str) -> str:
     """Return the line before a file's text, an HTML comment; the path cannot end it.
 
     :param tag: result of :func:`tag_for`.
     """
-    return note(escaped(path).replace(">", "&gt;"), tag)
+    return mark(escaped(path).replace(">", "&gt;"), tag)

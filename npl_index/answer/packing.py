@@ -19,7 +19,7 @@ from npl_index.answer.cutting import PIECE, WHOLE, rest_of, windows
 from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
-from npl_index.answer.units import Known, joined, left_out, pointer, selector, split
+from npl_index.answer.units import Excluded, joined, pointer, reunited, selector, split
 from npl_index.answer.values import Pointer, Suggestion, Tailored
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.markdown.sections import Span
@@ -70,7 +70,7 @@ class Findings:
 
     :param documents: the documents, with the terms of the request.
     :param units: wanted units, most important first.
-    :param others: units to name only, best first.
+    :param only_named: units to name only, best first.
     :param best: sections of the best hits.
     :param whole: maximum tokens of a unit that is not cut, ``None`` for no limit.
     :param piece: maximum tokens of a piece of a longer one.
@@ -79,7 +79,7 @@ class Findings:
     :param exact: sections whose selected text is always complete.
     :param ranking: ranked sections.
     :param verdict: verdict on the question.
-    :param known: excluded lines.
+    :param excluded: excluded lines.
     :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
     :param failures: reasons for selectors without a match.
     :param used: sections of selectors, which the caller certainly uses.
@@ -87,7 +87,7 @@ class Findings:
 
     documents: DocumentSet
     units: Sequence[AnswerUnit]
-    others: Sequence[AnswerUnit]
+    only_named: Sequence[AnswerUnit]
     best: frozenset[Place]
     whole: int | None
     piece: int
@@ -96,7 +96,7 @@ class Findings:
     exact: frozenset[Place]
     ranking: Ranking
     verdict: Verdict
-    known: Known
+    excluded: Excluded
     excluded_tokens: int | None
     failures: tuple[str, ...]
     used: Sequence[Place]
@@ -208,7 +208,7 @@ class Packing:
         if not is_large or any(total > ledger.left for total in totals):
             return False
         room = ledger.left - sum(ledger.row(unit) + ledger.text(unit) for unit in findings.units)
-        room -= sum(map(ledger.trace, findings.others))
+        room -= sum(map(ledger.trace, findings.only_named))
         return self._further_cost(room) <= room
 
     def _reserved(self) -> tuple[int, int]:
@@ -218,7 +218,7 @@ class Packing:
         reserved, unless a selector chose it.
         """
         findings, trace = self._findings, self._ledger.trace
-        named = [*findings.units[1:MAX_CHOSEN_NAMED], *findings.others]
+        named = [*findings.units[1:MAX_CHOSEN_NAMED], *findings.only_named]
         best = self._widest() if findings.chosen else list(filter(findings.holds_best, named))
         most = max(0, self._ledger.left) // POINTER_DIVISOR
         least = sum(map(trace, best))
@@ -266,10 +266,10 @@ class Packing:
         """Keep a unit whole if it fits and may come whole."""
         if unit.tokens >= room or (self._whole is not None and unit.tokens > self._whole):
             return False
-        cost = self._ledger.row(unit)
-        if cost + unit.tokens > room or cost + (text := self._ledger.text(unit)) > room:
+        room -= self._ledger.row(unit)
+        if unit.tokens > room or self._ledger.text(unit) > room:
             return False
-        self._keep(unit, cost + text)
+        self._keep(unit)
         return True
 
     def _take_piece(self, unit: AnswerUnit, room: int) -> bool:
@@ -317,7 +317,7 @@ class Packing:
 
     def _keep_piece(self, unit: AnswerUnit, piece: SectionPart) -> None:
         kept, *rests = self._divided(unit.parts[0], piece, unit.score)
-        self._keep(kept, self._ledger.row(kept) + self._ledger.text(kept))
+        self._keep(kept)
         self.rests += rests
         for rest in rests:
             self._set_aside(rest)
@@ -353,14 +353,14 @@ class Packing:
         left, rank = MAX_READ, {hit.place: number for number, hit in enumerate(self._findings.ranking.hits)}
         for unit in self._findings.units:
             if self._findings.exact.issuperset(unit.places):
-                self._keep(unit, 0)
+                self._keep(unit)
                 continue
             room, waiting = min(WHOLE, left), [unit]
             left -= room
             while waiting:
                 part = waiting.pop(0)
                 if part.tokens <= room:
-                    self._keep(part, 0)
+                    self._keep(part)
                     room -= part.tokens
                 elif len(part.parts) > 1:
                     own, *nested = split(self._documents, part)
@@ -378,9 +378,9 @@ class Packing:
         self._ledger.left -= trace
         self._traces += trace
 
-    def _keep(self, unit: AnswerUnit, cost: int) -> None:
+    def _keep(self, unit: AnswerUnit) -> None:
         self.kept.append(unit)
-        self._ledger.keep(unit, cost)
+        self._ledger.keep(unit)
 
     def _pointers(self) -> tuple[Pointer, ...]:
         """Return pointers to sections outside the answer, best first.
@@ -390,26 +390,25 @@ class Packing:
         matching lines, unless there is no text.
         """
         findings = self._findings
-        dropped = left_out(self._documents, self.dropped)
+        dropped = reunited(self._documents, self.dropped)
         if findings.chosen:
             dropped = self._with_ranges(dropped)
         least = min((unit.score for unit in self.kept), default=1.0)
-        units = [*dropped, *self.rests, *findings.others]
-        first = [
-            unit for unit in units if unit in self.rests or unit.score > least or findings.holds_best(unit)
-        ]
+
+        def is_optional(unit: AnswerUnit) -> bool:
+            return not (unit in self.rests or unit.score > least or findings.holds_best(unit))
+
         most = MAX_CHOSEN_NAMED if findings.chosen else findings.pointers
         named: list[Pointer] = []
-        for number, unit in enumerate([*first, *(unit for unit in units if unit not in first)]):
-            is_optional, short = number >= len(first), pointer(self._documents, unit)
-            if is_optional and len(named) >= most:
+        for unit in sorted([*dropped, *self.rests, *findings.only_named], key=is_optional):
+            if is_optional(unit) and len(named) >= most:
                 break
-            if not number and not self.kept:
+            if not named and not self.kept:
                 # An answer without passages has at least one pointer.
                 named.append(self._least(unit))
-            elif self._ledger.pay(self._ledger.cost(self._form.pointer, short)):
-                named.append(short)
-            elif is_optional:
+            elif self._ledger.pay(self._ledger.trace(unit)):
+                named.append(pointer(self._documents, unit))
+            elif is_optional(unit):
                 break
         named.sort(key=lambda pointer: -pointer.unit.score)
         shown = MAX_LINES if findings.units and self._shows_lines else 0
@@ -429,18 +428,14 @@ class Packing:
         """Return the pointer to a unit, or to its document if there is no room."""
         for name in (selector(self._documents, unit), self._documents.name(unit.document)):
             least = Pointer(name, unit._replace(ranges=False))
-            if self._ledger.pay(self._ledger.cost(self._form.pointer, least)):
+            if self._ledger.pay(self._ledger.pointer(least)):
                 break
         return least
 
-    def _with_line(self, short: Pointer) -> Pointer:
+    def _with_line(self, bare: Pointer) -> Pointer:
         """Return a pointer with its matching line, if there is room for one."""
-        line = None if short.sections else matching_line(self._documents, short.unit.parts[0])
+        line = None if bare.sections else matching_line(self._documents, bare.unit.parts[0])
         if line is None:
-            return short
-        full, cost = short._replace(line=line[1]), self._ledger.cost
-        return (
-            full
-            if self._ledger.pay(cost(self._form.pointer, full) - cost(self._form.pointer, short))
-            else short
-        )
+            return bare
+        full = bare._replace(line=line[1])
+        return full if self._ledger.pay(self._ledger.pointer(full) - self._ledger.pointer(bare)) else bare

@@ -9,6 +9,7 @@ from itertools import chain, islice, permutations
 
 from cachetools import LRUCache
 
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.packing import Findings
 from npl_index.answer.values import Suggestion
 from npl_index.ranking.indexing import Collection
@@ -59,8 +60,8 @@ class Companions:
         for (path, section, selector), count in partners:
             document = collection.document_at(path)
             if document is not None:
-                known = collection.documents[document].steps
-                if section < len(known) and known[section] == selector:
+                steps = collection.documents[document].steps
+                if section < len(steps) and steps[section] == selector:
                     yield (document, section), count
 
 
@@ -75,14 +76,14 @@ def further_parts(findings: Findings, companions: Companions) -> Iterator[str | 
     :param companions: sections that earlier calls requested together.
     """
     yield from findings.ranking.query.keywords.words[:MAX_KEYWORDS]
-    documents, collection = findings.documents, findings.documents.collection
+    documents = findings.documents
     wanted = [place for unit in findings.units for place in unit.places]
-    taken = {*wanted, *findings.known, *(place for unit in findings.others for place in unit.places)}
+    taken = {*wanted, *findings.excluded, *(place for unit in findings.only_named for place in unit.places)}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    ideas = chain(_loaded_together(collection, wanted, companions), _adding_words(findings, wanted, taken))
+    ideas = chain(_loaded_together(documents, wanted, companions), _adding_words(findings, wanted, taken))
     others = islice(_new(ideas, taken), MAX_SUGGESTIONS)
     first = list(islice(others, 1))
-    neighbours = () if first or findings.used else _new(_neighbours(collection, wanted), taken)
+    neighbours = () if first or findings.used else _new(_neighbours(documents, wanted), taken)
     for place, reason in chain(first, others, islice(neighbours, MAX_NEIGHBOURS)):
         yield Suggestion(documents.selector(place), reason)
 
@@ -100,36 +101,36 @@ def _adding_words(findings: Findings, wanted: Sequence[Place], taken: set[Place]
     """Yield the best hits with words of the question that the answer lacks."""
     coverage, hits = findings.ranking.coverage, findings.ranking.hits
     has_word = dict(zip((hit.place for hit in hits), coverage.shares.T >= _ALL, strict=False))
-    known = [has_word[place] for place in wanted if place in has_word]
-    new = [number for number in range(len(coverage.words)) if not any(words[number] for words in known)]
-    places = [place for place in has_word if place not in taken]
-    for place in places[:MAX_RELATED]:
+    shown = [has_word[place] for place in wanted if place in has_word]
+    new = [number for number in range(len(coverage.words)) if not any(words[number] for words in shown)]
+    places = (place for place in has_word if place not in taken)
+    for place in islice(places, MAX_RELATED):
         if words := [coverage.words[number].shown for number in new if has_word[place][number]]:
             yield place, f"adds {', '.join(words[:3])}"
 
 
 def _loaded_together(
-    collection: Collection, wanted: Sequence[Place], companions: Companions
+    documents: DocumentSet, wanted: Sequence[Place], companions: Companions
 ) -> Iterator[Idea]:
     for place in wanted[:_FIRST]:
-        for partner, count in companions.of(collection, place):
+        for partner, count in companions.of(documents.collection, place):
             calls = "an earlier call" if count == 1 else f"{count} earlier calls"
-            yield partner, f"loaded together with {_heading_in_quotes(collection, place)} in {calls}"
+            yield partner, f"loaded together with {_heading_in_quotes(documents, place)} in {calls}"
 
 
-def _neighbours(collection: Collection, wanted: Sequence[Place]) -> Iterator[Idea]:
+def _neighbours(documents: DocumentSet, wanted: Sequence[Place]) -> Iterator[Idea]:
     """Yield the sections after and before those of an answer."""
     for document, section in wanted[:_FIRST]:
-        tree = collection.documents[document].tree
+        tree = documents.tree(document)
         parent = tree.sections[section].parent
         family = () if parent is None else tree.sections[parent].children
         at = family.index(section) if family else 0
         for neighbour in (*family[at + 1 : at + 2], *family[max(0, at - 1) : at], *family[at + 2 : at + 3]):
             if tree.sections[neighbour].whole_traits.word_count > 0:
-                reason = f"next to {_heading_in_quotes(collection, (document, section))}"
+                reason = f"next to {_heading_in_quotes(documents, (document, section))}"
                 yield (document, neighbour), reason
 
 
-def _heading_in_quotes(collection: Collection, place: Place) -> str:
-    name = collection.documents[place[0]].tree.sections[place[1]].name
+def _heading_in_quotes(documents: DocumentSet, place: Place) -> str:
+    name = documents.section(place).name
     return f'"{name if len(name) <= 60 else name[:59] + "…"}"'

@@ -10,11 +10,11 @@ from itertools import islice
 
 from npl_index.answer.cutting import PIECE, WHOLE
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
-from npl_index.answer.forms import Form, Markdown, partial_note
+from npl_index.answer.forms import Form, partial_note
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
 from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
 from npl_index.answer.suggestions import Companions, further_parts
-from npl_index.answer.units import Known, choose, content_of, row, selected_lines
+from npl_index.answer.units import Excluded, choose, content_of, row, selected_lines
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import InvalidRequestError, MissingRequestError, SectionNotFoundError
@@ -206,9 +206,9 @@ def answer(
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    further = further_parts(findings, companions) if form.shows_further else ()
-    packed = Packing(findings, ledger, frame, further, shows_lines=form.shows_lines).pack()
-    marked = documents.several or isinstance(form, Markdown)
+    further = () if form.for_models else further_parts(findings, companions)
+    packed = Packing(findings, ledger, frame, further, shows_lines=form.for_models).pack()
+    marked = documents.several or form.for_models
     if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
         return answer(request, findings, form, companions, documents.tag(findings.units))
@@ -233,61 +233,69 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
 
     :raises SectionNotFoundError: no selector matches.
     """
-    keywords, budget = extract_keywords(request.context), request.token_budget
     selections, failures = _selected(documents, "selectors", request.selectors)
-    excluded, others_failed = _selected(documents, "exclude", request.exclude)
-    known = selected_lines(documents, (selected for selected, _ in excluded))
-    query = Query(keywords, request.topics)
+    exclusions, exclusion_failures = _selected(documents, "exclude", request.exclude)
+    excluded = selected_lines(documents, (match for match, _ in exclusions))
+    query = Query(extract_keywords(request.context), request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
     documents = documents.ranked_by(ranking)
     # With selectors, only their sections are returned; the context chooses what to show of them.
-    ranked = not request.selectors
-    verdict = judge(ranking.coverage) if ranked else Verdict((), (), "held")
-    if ranked and not ranking.coverage.words and not any(map(_is_named, ranking.hits[:1])):
-        verdict = Verdict((), (), "absent")  # common words alone distinguish only headings ("How to")
-    weak = verdict.state != "held"
-    hits: list[Hit] = []
-    if ranked and verdict.state != "absent":
-        hits = cut(ranking) if budget is None else best_of_each_subject(ranking, documents.collection)
-        if weak and budget is not None:
-            hits = hits[:1]
-        if (budget or 0) > DEFAULT_BUDGET:
-            hits += [hit for hit in cut(ranking, generous=True) if hit not in hits]
-        # Sections that stand behind others are only named.
-        hits = [hit for hit in hits if hit.document not in ranking.behind] or hits
+    ranked, is_limited = not request.selectors, request.token_budget is not None
+    verdict = _verdict(ranking) if ranked else Verdict((), (), "held")
+    hits = _useful_hits(documents, ranking, verdict, request.token_budget) if ranked else []
     selected = [match for match, _ in selections]
-    units, excluded_tokens = choose(documents, selected, hits, request.depth, known)
+    units, excluded_tokens = choose(documents, selected, hits, request.depth, excluded)
     exact = [match for match, selector in selections if request.depth is not None or not _is_plain(selector)]
-    named = _others(documents, ranking.hits if ranked else (), units, known)
+    only_named = _others(documents, ranking.hits if ranked else (), units, excluded)
     weak_limits, limits = (MAX_WEAK_WHOLE, MAX_WEAK_PASSAGE, MORE_POINTERS), (WHOLE, PIECE, POINTERS)
-    whole, piece, pointers = weak_limits if weak else limits
+    whole, piece, pointers = limits if verdict.state == "held" else weak_limits
     return Findings(
         documents=documents,
         units=units,
-        others=tuple(islice(named, pointers)),
-        best=frozenset(hit.place for hit in ranking.hits[:BEST]) - known.keys(),
-        whole=whole if ranked and budget is not None else None,
+        only_named=tuple(islice(only_named, pointers)),
+        best=frozenset(hit.place for hit in ranking.hits[:BEST]) - excluded.keys(),
+        whole=whole if ranked and is_limited else None,
         piece=piece,
         reading=request.reading,
         exact=frozenset(selected_lines(documents, exact, request.depth)),
         pointers=pointers,
         ranking=ranking,
         verdict=verdict,
-        known=known,
+        excluded=excluded,
         excluded_tokens=excluded_tokens if request.exclude else None,
-        failures=(*failures, *others_failed),
-        used=[(match.tree, match.head) for match, _ in (*selections, *excluded)] if selections else (),
+        failures=(*failures, *exclusion_failures),
+        used=[(match.tree, match.head) for match, _ in (*selections, *exclusions)] if selections else (),
     )
 
 
+def _verdict(ranking: Ranking) -> Verdict:
+    """Return the verdict on a question; common words alone distinguish only headings ("How to")."""
+    is_asked = ranking.coverage.words or any(map(_is_named, ranking.hits[:1]))
+    return judge(ranking.coverage) if is_asked else Verdict((), (), "absent")
+
+
+def _useful_hits(documents: DocumentSet, ranking: Ranking, verdict: Verdict, budget: int | None) -> list[Hit]:
+    """Return the hits whose text answers a question, best first; more for a budget above the default."""
+    if verdict.state == "absent":
+        return []
+    if budget is None:
+        hits = cut(ranking)
+    else:
+        hits = best_of_each_subject(ranking, documents.collection)[: 1 if verdict.state == "weak" else None]
+        if budget > DEFAULT_BUDGET:
+            hits += [hit for hit in cut(ranking, generous=True) if hit not in hits]
+    # Sections that stand behind others are only named.
+    return [hit for hit in hits if hit.document not in ranking.behind] or hits
+
+
 def _others(
-    documents: DocumentSet, hits: Sequence[Hit], units: Sequence[AnswerUnit], known: Known
+    documents: DocumentSet, hits: Sequence[Hit], units: Sequence[AnswerUnit], excluded: Excluded
 ) -> Iterator[AnswerUnit]:
-    """Yield the best hits that are neither wanted nor known, for pointers.
+    """Yield the best hits that are neither wanted nor excluded, for pointers.
 
     A bare heading counts as the sections below it.
     """
-    taken = {place for unit in units for place in unit.places} | known.keys()
+    taken = {place for unit in units for place in unit.places} | excluded.keys()
     for number, hit in enumerate(hits[: MORE_POINTERS + len(taken)]):
         family, has_text = [hit.place], hit.size > 0
         if not has_text:
@@ -340,12 +348,11 @@ def _explained(documents: DocumentSet, ranking: Ranking) -> tuple[RankedSection,
     return tuple(
         RankedSection(
             selector=documents.selector(hit.place, own=True),
-            title=section.title,
-            start_line=section.own.start + 1,
+            title=documents.section(hit.place).title,
+            start_line=documents.section(hit.place).own.start + 1,
             **hit.score.rounded(),
             signals=ranking.signals_of(number),
             file=documents.path(hit.document) if documents.several else None,
         )
         for number, hit in enumerate(ranking.hits)
-        for section in [documents.tree(hit.document).sections[hit.section]]
     )

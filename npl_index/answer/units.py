@@ -18,7 +18,7 @@ MAX_SHORT = 2
 MAX_TITLE = 80
 """Maximum characters of a title of front matter in a mark."""
 
-Known = Mapping[Place, Sequence[Span]]
+Excluded = Mapping[Place, Sequence[Span]]
 """Excluded lines, by section."""
 
 
@@ -27,12 +27,12 @@ def choose(
     selections: Sequence[Selected],
     hits: Sequence[Hit],
     depth: int | None,
-    known: Known,
+    excluded: Excluded,
 ) -> tuple[list[AnswerUnit], int]:
     """Return the wanted units, most important first: matches of selectors, then hits.
 
     :param depth: included levels below a selected section; ``None`` for all.
-    :param known: lines to omit.
+    :param excluded: lines to omit.
     :returns: the units, and the tokens of the omitted lines.
     """
     chosen = selected_lines(documents, selections, depth)
@@ -41,26 +41,26 @@ def choose(
     ]
     scores = {hit.place: hit.score.total for hit in hits if hit.place not in chosen}
     parts: list[SectionPart] = []
-    left_out = 0
+    omitted = 0
     for part in (*selected, *map(documents.part, scores)):
-        if part.place in known:
-            rest = [remaining for remaining in _without(part, known[part.place]) if remaining.size.last]
-            left_out += max(0, part.size.last - sum(remaining.size.last for remaining in rest))
-            parts += rest
+        if part.place in excluded:
+            rests = [rest for rest in _without(part, excluded[part.place]) if rest.size.last]
+            omitted += max(0, part.size.last - sum(rest.size.last for rest in rests))
+            parts += rests
         elif (part.section and not part.chosen) or part.size.last:
             parts.append(part)  # a ranked section has at least a heading, and most are never counted
     ranked = (AnswerUnit((part,), scores[part.place]) for part in parts if not part.chosen)
-    return [*families(documents, [part for part in parts if part.chosen]), *ranked], left_out
+    return [*families(documents, [part for part in parts if part.chosen]), *ranked], omitted
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
     """Return the lines of all spans as separate spans, in order."""
-    joined: list[Span] = []
+    merged: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
-        if joined and span.start <= joined[-1].stop:
-            span = Span(joined[-1].start, max(joined.pop().stop, span.stop))
-        joined.append(span)
-    return joined
+        if merged and span.start <= merged[-1].stop:
+            span = Span(merged[-1].start, max(merged.pop().stop, span.stop))
+        merged.append(span)
+    return merged
 
 
 def selected_lines(
@@ -81,10 +81,10 @@ def selected_lines(
     return {place: merged_spans(spans) for place, spans in spans_of.items()}
 
 
-def _without(part: SectionPart, known: Sequence[Span]) -> Iterator[SectionPart]:
-    """Yield the parts that remain after known lines are removed from a part."""
+def _without(part: SectionPart, excluded: Sequence[Span]) -> Iterator[SectionPart]:
+    """Yield the parts that remain after excluded lines are removed from a part."""
     at = part.lines.start
-    for span in (*known, Span(part.lines.stop, part.lines.stop)):
+    for span in (*excluded, Span(part.lines.stop, part.lines.stop)):
         if at < span.start:
             yield part.narrowed(Span(at, min(span.start, part.lines.stop)))
         at = max(at, span.stop)
@@ -215,13 +215,10 @@ def _page(documents: DocumentSet, unit: AnswerUnit, name: str) -> str | None:
     return None if title in name else title
 
 
-def left_out(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[AnswerUnit]:
-    """Return units that do not fit, most important first; completely dropped sections are joined again."""
+def reunited(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[AnswerUnit]:
+    """Return units that do not fit, most important first; the opposite of :func:`split`."""
     chosen = [part for unit in dropped for part in unit.parts if part.chosen]
-    return [
-        *families(documents, chosen),
-        *(unit for unit in dropped if not unit.parts[0].chosen),
-    ]
+    return [*families(documents, chosen), *(unit for unit in dropped if not unit.parts[0].chosen)]
 
 
 def joined(units: Iterable[AnswerUnit]) -> list[AnswerUnit]:

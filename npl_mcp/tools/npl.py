@@ -14,7 +14,7 @@ from annotated_types import Ge
 
 from npl_index.answer.auditing import Audit, audit
 from npl_index.answer.forms import Form, Json, Markdown
-from npl_index.answer.marks import mark, tag_for
+from npl_index.answer.marks import in_mark, mark, tag_for
 from npl_index.answer.overview import overview
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import TailorRequest, write
@@ -100,7 +100,7 @@ def _items_text(loaded: Loaded) -> str:
     ]
     if not notes:
         return loaded.content
-    return f"{loaded.content.rstrip()}\n\n{mark('; '.join(notes), tag_for([loaded.content]))}"
+    return f"{loaded.content.rstrip()}\n\n{mark(in_mark('; '.join(notes)), tag_for([loaded.content]))}"
 
 
 LoadAnswer = LoadReply | Written[LoadReply]

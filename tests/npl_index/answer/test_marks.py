@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from npl_index.answer.forms import Markdown
-from npl_index.answer.marks import mark, tag_for
+from npl_index.answer.marks import file_mark, tag_for
 from npl_index.answer.tailoring import TailorRequest, write
 from tests.conftest import cases
 from tests.npl_index.conftest import document_set, exact_counter, tailor
@@ -64,7 +64,7 @@ def test_a_tag_is_the_same_for_the_same_texts_and_stands_in_none() -> None:
 @pytest.mark.parametrize("tag", ["", "c0ffee"])
 @pytest.mark.parametrize("kind", NAMES)
 def test_a_name_cannot_end_its_mark(kind: str, tag: str) -> None:
-    line = mark(NAMES[kind], tag)
+    line = file_mark(NAMES[kind], tag)
     assert line.startswith("<!-- ")
     assert line.endswith("-->\n")
     assert line.count(">") == 1
