@@ -20,7 +20,7 @@ from math import log, log2
 from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet, SectionPart, Size
-from npl_index.answer.finding import Occurrence, best_place, find_all, safe_start
+from npl_index.answer.finding import Occurrence, best_start, find_all, safe_start
 from npl_index.answer.frames import Stretch
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import SectionTree, Span
@@ -118,7 +118,7 @@ def cut(
     room: int,
     *,
     or_beginning: bool = True,
-    around: Span | None = None,
+    containing: Span | None = None,
 ) -> SectionPart | None:
     """Cut a part to the run of blocks with the most terms of the question, within ``room`` tokens.
 
@@ -126,15 +126,15 @@ def cut(
     the part is kept. A piece of a line has the selector of the line, because selectors count whole lines.
 
     :param or_beginning: keep the start of the part even if its terms do not fit.
-    :param around: lines that the piece contains.
+    :param containing: lines that the piece contains.
     :returns: the piece; ``None`` if nothing fits.
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    cutter = _Cutter(documents, part, around)
+    cutter = _Cutter(documents, part, containing)
     matches = cutter.matches()
-    piece = cutter.around(matches, room) if matches else None
+    piece = cutter.piece(matches, room) if matches else None
     if piece is None and (or_beginning or not matches):
-        piece = cutter.around((), room)
+        piece = cutter.piece((), room)
     return piece
 
 
@@ -145,26 +145,25 @@ class _Cutter:
     :ivar body: first line of the part after the section's heading.
     :ivar begin: offset of the part in the source.
     :ivar end: offset after it.
-    :ivar inner: offsets of the text that a piece contains, if any.
+    :ivar contained: offsets of the text that a piece contains, if any.
     """
 
-    def __init__(self, documents: DocumentSet, part: SectionPart, around: Span | None) -> None:
+    def __init__(self, documents: DocumentSet, part: SectionPart, containing: Span | None) -> None:
         self._documents, self._part, self._tree = documents, part, part.tree
         self._heading = self._tree.sections[part.section].heading_lines
         self.above = documents.heading(part.place)[1]
         self.body = max(part.lines.start, self._heading.stop)
         self.begin, self.end = _offsets(self._tree, part.lines)
-        self.inner = None if around is None else _offsets(self._tree, around)
+        self.contained = None if containing is None else _offsets(self._tree, containing)
 
     def matches(self) -> list[Occurrence]:
         """Return the occurrences of the wanted terms, without those in the section's heading."""
 
         def find() -> list[Occurrence]:
             heading = find_all(documents, document, starts[self._heading.start], starts[self._heading.stop])
-            known = {match.term for match in heading}
-            matches = [
-                match for match in find_all(documents, document, begin, end) if match.term not in known
-            ]
+            above = {match.term for match in heading}
+            below = find_all(documents, document, begin, end)
+            matches = [match for match in below if match.term not in above]
             return sorted((*matches, *self._definitions(matches, len(documents.wanted))))
 
         documents, document, starts = self._documents, self._part.document, self._tree.line_starts
@@ -191,7 +190,7 @@ class _Cutter:
             for match in same:
                 yield Occurrence(match.at, terms + match.term, DEFINING * match.worth / log2(1 + len(same)))
 
-    def around(self, matches: Sequence[Occurrence], room: int) -> SectionPart | None:
+    def piece(self, matches: Sequence[Occurrence], room: int) -> SectionPart | None:
         """Cut the part like :func:`cut`.
 
         :param matches: occurrences of which a run must contain one; if empty, the start of the part is kept.
@@ -211,7 +210,7 @@ class _Cutter:
             begin, end = (blocks.bounds[bound] for bound in run)
             last = blocks.bounds[run[1] - 1]
             if not blocks.matches[run[1] - 1] and _leads_in(tree.source, last, end):
-                if last == begin or (self.inner and last < self.inner[1]):
+                if last == begin or (self.contained and last < self.contained[1]):
                     break
                 end = last
             piece = part.narrowed(_range_of(tree, begin, end))
@@ -227,9 +226,9 @@ class _Cutter:
         begin, end = self.begin, self.end
         # A quarter more than fits on average.
         width = room * (end - begin) * 5 // (4 * max(1, part.size.last)) + _MARGIN
-        at = best_place(matches, width, begin, end)
-        if self.inner:
-            at = max(begin, min(at, self.inner[0]), self.inner[1] - width)
+        at = best_start(matches, width, begin, end)
+        if self.contained:
+            at = max(begin, min(at, self.contained[0]), self.contained[1] - width)
         own, fences = tree.sections[part.section].own, self._documents.fences(part.place)
         line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
         reached = at + width + _MARGIN
@@ -336,16 +335,16 @@ class _Cutter:
                     inside[match.term] += 1
                 stop += 1
             value = round(terms, 6), round(worth[stop] - worth[start], 6)
-            inner = self.inner or (bounds[start], bounds[stop])
-            contains = bounds[start] <= inner[0] and inner[1] <= bounds[stop]
-            if stop > start and contains and value >= most and (value[0] or self.inner or not start):
+            first, last = self.contained or (bounds[start], bounds[stop])
+            contains = bounds[start] <= first and last <= bounds[stop]
+            if stop > start and contains and value >= most and (value[0] or self.contained or not start):
                 if value > most:
                     most, runs = value, []
                 runs.append((start, stop))
             for match in matches[start] if stop > start else ():
                 inside[match.term] -= 1
                 terms -= 0.0 if inside[match.term] else match.worth
-        if not runs or not (self.inner or (most[0] if any(matches) else at_start)):
+        if not runs or not (self.contained or (most[0] if any(matches) else at_start)):
             return None
         if at_start and not runs[0][0]:
             return runs[0]
@@ -433,7 +432,7 @@ def _window(documents: DocumentSet, part: SectionPart, level: int, or_beginning:
         outer = _window(documents, part, level + 1, or_beginning) if level < 0 else part
         if outer is None:
             return None
-        room, around = round(PIECE * _FACTOR**level), None if inner is None else inner.lines
-        return cut(documents, outer, room, or_beginning=or_beginning, around=around) or inner
+        room, containing = round(PIECE * _FACTOR**level), inner.lines if inner else None
+        return cut(documents, outer, room, or_beginning=or_beginning, containing=containing) or inner
 
     return documents.once(("window", part, level, or_beginning), work)

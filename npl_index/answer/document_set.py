@@ -27,7 +27,7 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
 from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.sections import TokenCounts, escaped_tokens, measure, trimmed_text
+from npl_index.tokens.sections import TokenCounts, escaped_tokens, measure, trimmed_text, unindented
 
 T = TypeVar("T")
 
@@ -39,8 +39,6 @@ MAX_NOTED = 24
 """Maximum hits whose copies are named."""
 
 _ORDINAL = re.compile(r" \[[0-9]+\]\Z")
-_INDENTED = 3
-"""Maximum indentation removed from the first line of a text; with more, the line would be code."""
 
 
 class Size(NamedTuple):
@@ -110,9 +108,7 @@ class SectionPart:
     def _under_heading(self) -> str:
         """Return the lines with the heading above them and the frame of a block."""
         section = self.tree.sections[self.section]
-        text = framed(self.tree, section.own, self.lines, self._documents.fences(self.place))
-        bare = text.lstrip(" ")
-        text = bare if len(text) - len(bare) <= _INDENTED else text
+        text = unindented(framed(self.tree, section.own, self.lines, self._documents.fences(self.place)))
         heading = section.heading_lines
         is_above = heading.start < heading.stop <= self.lines.start
         return f"{trimmed_text(self.tree, heading)}\n{text}" if is_above and text else text
@@ -357,11 +353,8 @@ class DocumentSet:
         hierarchy = self.once(("hierarchy", document), lambda: Hierarchy(self.tree(document)))
         steps, path, top = self.document(document).steps, "", 0
         while (above := hierarchy.parent(index)) is not None:
-            step = steps[index]
-            path = (
-                step[len(steps[above]) :] if step.startswith(f"{steps[above]} > ") else f" >{step}"
-            ) + path
-            index, top = above, index
+            below = steps[index].removeprefix(f"{steps[above]} >")
+            path, index, top = f" >{below}{path}", above, index
         return path, top
 
     def end_of_range(self, document: int, end: int) -> str:

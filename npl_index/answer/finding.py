@@ -56,17 +56,17 @@ def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> lis
     :raises DocumentTimeoutError: the deadline has passed.
     """
     sought = documents.once("sought", lambda: _sought(documents))
-    places_of: list[list[tuple[int, float]]] = [[] for _ in documents.wanted]
+    offsets_of: list[list[tuple[int, float]]] = [[] for _ in documents.wanted]
     for chunk in CHUNKS.finditer(documents.tree(document).source, begin, end):
         documents.clock.check()
         first = chunk.start()
         for at, term in places(chunk[0], sought.keys(), _MAX_PLACES):
             number, weight = sought[term]
-            places_of[number].append((first + at, weight))
+            offsets_of[number].append((first + at, weight))
     matches: list[Occurrence] = []
-    for number, every in enumerate(places_of):
-        share = log2(1 + min(len(every), _MAX_PLACES))
-        matches += (Occurrence(at, number, weight / share) for at, weight in nsmallest(_MAX_PLACES, every))
+    for number, offsets in enumerate(offsets_of):
+        share = log2(1 + min(len(offsets), _MAX_PLACES))
+        matches += (Occurrence(at, number, weight / share) for at, weight in nsmallest(_MAX_PLACES, offsets))
     return sorted(matches)
 
 
@@ -82,7 +82,7 @@ def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
     return sought
 
 
-def best_place(matches: Sequence[Occurrence], width: int, begin: int, end: int) -> int:
+def best_start(matches: Sequence[Occurrence], width: int, begin: int, end: int) -> int:
     """Return the start of the best window.
 
     :param width: characters of the window.
@@ -90,7 +90,7 @@ def best_place(matches: Sequence[Occurrence], width: int, begin: int, end: int) 
     :param end: end of the text.
     """
     near = {match.term: match.worth for match in matches if match.at - begin <= width}
-    best, place = (round(sum(near.values()), 6), 0), begin
+    best, best_at = (round(sum(near.values()), 6), 0), begin
     inside: Counter[int] = Counter()
     first, worth = 0, 0.0
     for last in matches:
@@ -104,8 +104,8 @@ def best_place(matches: Sequence[Occurrence], width: int, begin: int, end: int) 
         if (round(worth, 6), -span) > best:
             best = round(worth, 6), -span
             # The text after a word says more about it than the text before it.
-            place = max(begin, min(matches[first].at - (width - span) // 3, end - width))
-    return place
+            best_at = max(begin, min(matches[first].at - (width - span) // 3, end - width))
+    return best_at
 
 
 def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
@@ -140,14 +140,13 @@ def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] 
         return None
     line = max(lines, key=lambda line: sum(match.worth for match in lines[line].values()))
     begin, end = starts[line], starts[line + 1]
-    here = [match for match in matches if begin <= match.at < end]
-    least = best_place(here, MAX_LINE - _BEFORE, begin, end)
-    return line, _around(
-        tree.line(line).rstrip(), next(match.at for match in here if match.at >= least) - begin
-    )
+    in_line = [match for match in matches if begin <= match.at < end]
+    first = best_start(in_line, MAX_LINE - _BEFORE, begin, end)
+    at = next(match.at for match in in_line if match.at >= first)
+    return line, _shortened(tree.line(line).rstrip(), at - begin)
 
 
-def _around(text: str, at: int) -> str:
+def _shortened(text: str, at: int) -> str:
     """Return the characters of a text around an offset, cut between words."""
     begin = max(0, min(at - _BEFORE, len(text) - MAX_LINE))
     if begin:
@@ -187,11 +186,11 @@ def _spellings_of_variants(documents: DocumentSet, word: Word) -> dict[str, int]
     Those that a misspelling may mean are tried first, then frequent ones.
     """
     vocabulary = documents.collection.vocabulary
-    known = vocabulary.variants(word.terms[-1])
-    rows = [row for row, _ in known]
+    shares = vocabulary.variants(word.terms[-1])
+    rows = [row for row, _ in shares]
     counts = vocabulary.counts(np.array(rows, np.intp)).any.tolist()
     variants = sorted(
-        zip(known, vocabulary.texts(rows), counts, strict=True),
+        zip(shares, vocabulary.texts(rows), counts, strict=True),
         key=lambda variant: (variant[0][1] < VARIANT_WEIGHT, -variant[2]),
     )
     spellings: dict[str, int] = {}

@@ -84,9 +84,7 @@ class Form:
         """Return an answer without parts, with the text between them."""
         return ""
 
-    def write(
-        self, answer: Tailored, kept: Sequence[AnswerUnit] = (), pointers: Sequence[Pointer] = ()
-    ) -> str:
+    def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the whole answer.
 
         :param kept: units of the content, best first.
@@ -121,9 +119,8 @@ class Json(Form):
 
     def pointer(self, pointer: Pointer) -> str:
         """Return the selector as a string, and its note."""
-        return self.named(pointer.selector) + (
-            self.named({pointer.selector: pointer.note}) if pointer.note else ""
-        )
+        note = self.named({pointer.selector: pointer.note}) if pointer.note else ""
+        return self.named(pointer.selector) + note
 
     def named(self, text: Any) -> str:
         """Return an entry of a list."""
@@ -131,11 +128,9 @@ class Json(Form):
 
     def frame(self, answer: Tailored) -> str:
         """Return the empty fields."""
-        return self.write(answer)
+        return self.write(answer, (), ())
 
-    def write(
-        self, answer: Tailored, kept: Sequence[AnswerUnit] = (), pointers: Sequence[Pointer] = ()
-    ) -> str:
+    def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
         text = f"{self._before}{dumped(as_dict(answer))}{self._after}"
         if text.isascii():
@@ -189,11 +184,9 @@ class Markdown(Form):
 
     def frame(self, answer: Tailored) -> str:
         """Return the remarks and the last mark without its pointers."""
-        return self.write(answer) + mark("more:", self.tag)
+        return self.write(answer, (), ()) + mark("more:", self.tag)
 
-    def write(
-        self, answer: Tailored, kept: Sequence[AnswerUnit] = (), pointers: Sequence[Pointer] = ()
-    ) -> str:
+    def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the texts under their marks."""
         pieces = [change_marks(answer.changed or ())]
         seen: set[int] = set()
@@ -208,8 +201,7 @@ class Markdown(Form):
             pieces.append(mark(head + "\n".join(notes), self.tag))
         elif notes:
             pieces.append(mark("; ".join(notes), self.tag))
-        if answer.ranking is not None:
-            pieces += [mark(f"ranking {_ranked(hit)}", self.tag) for hit in answer.ranking]
+        pieces += [mark(f"ranking {_ranked(hit)}", self.tag) for hit in answer.ranking or ()]
         return "".join(pieces)
 
     def _notes(self, answer: Tailored, has_pointers: bool) -> Iterator[str]:
@@ -233,7 +225,7 @@ def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
     number = f" in {pointer.sections} sections" if pointer.sections else ""
     about = in_brackets(pointer.page, pointer.note)
-    return f"{_selector_in_quotes(pointer.selector)} {pointer.tokens}{number}{about}{line}"
+    return f"{dumped(in_mark(pointer.selector))} {pointer.tokens}{number}{about}{line}"
 
 
 def in_brackets(*texts: str | None) -> str:
@@ -251,11 +243,7 @@ def _ranked(hit: RankedSection) -> str:
     parts = [f"{name} {_score(getattr(hit, name))}" for name in ("score", "name", "content", "topic")]
     parts += ["by", *(f"{name} {gain:.2g}" for name, gain in hit.signals.items())]
     where = f"{hit.file}:{hit.start_line}" if hit.file else f"line {hit.start_line}"
-    return f"{' '.join(parts)} {_selector_in_quotes(hit.selector)} {in_mark(where)}"
-
-
-def _selector_in_quotes(selector: str) -> str:
-    return dumped(in_mark(selector))
+    return f"{' '.join(parts)} {dumped(in_mark(hit.selector))} {in_mark(where)}"
 
 
 def _score(score: float) -> str:

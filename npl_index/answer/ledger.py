@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
-from npl_index.answer.document_set import AnswerUnit
+from npl_index.answer.document_set import AnswerUnit, SectionPart
 from npl_index.answer.forms import Form
 from npl_index.answer.units import pointer
-from npl_index.answer.values import Pointer, Tailored
+from npl_index.answer.values import Pointer, Suggestion, Tailored
 
 MAX_TOKENS = 10**9
 """More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
@@ -23,38 +23,45 @@ class Ledger:
     """
 
     def __init__(self, form: Form, budget: int | None) -> None:
-        self.form = form if budget is not None else Form().on(form.documents)
+        self.form, self._documents, self._counter = form, form.documents, form.documents.counter
+        self._counted = form if budget is not None else Form().on(form.documents)
         self.budget = MAX_TOKENS if budget is None else min(budget, MAX_TOKENS)
-        self.left = self.budget
-        self._counter, self._entered = form.documents.counter, set[int]()
+        self.left, self._entered = self.budget, set[int]()
 
     def reserve_frame(self, answer: Tailored) -> None:
         """Begin with the budget without the cost of an answer that has no parts."""
         # The upper bound of these tokens is at most the budget.
         room = self.budget**2 // max(1, self._counter.upper_bound(self.budget))
         frame = replace(answer, content="…", total_tokens=self.budget)
-        self.left = room - self._counter.count(self.form.frame(frame))
+        self.left = room - self._counter.count(self._counted.frame(frame))
 
-    def cost(self, write: Callable[..., str], *parts: Hashable) -> int:
-        """Return the cost of a part that a method of the form writes."""
-        return self.form.documents.once((write, *parts), lambda: self._counter.count(write(*parts)))
+    def _cost(self, write: Callable[..., str], part: Hashable) -> int:
+        return self._documents.once((write, part), lambda: self._counter.count(write(part)))
+
+    def named(self, part: str | Suggestion) -> int:
+        """Return the cost of a remark, a keyword or a suggestion."""
+        return self._cost(self._counted.named, part)
+
+    def piece(self, part: SectionPart) -> int:
+        """Return the cost of a part's text."""
+        return self._counted.text(part)
 
     def text(self, unit: AnswerUnit) -> int:
         """Return the cost of a unit's text."""
-        return sum(map(self.form.text, unit.parts))
+        return sum(map(self._counted.text, unit.parts))
 
     def row(self, unit: AnswerUnit) -> int:
         """Return the cost of a unit's description, with that of its document if it is the first of it."""
-        entry = 0 if unit.document in self._entered else self.form.entry(unit.document)
-        return entry + self.cost(self.form.row, unit)
+        entry = 0 if unit.document in self._entered else self._counted.entry(unit.document)
+        return entry + self._cost(self._counted.row, unit)
 
     def pointer(self, pointer: Pointer) -> int:
         """Return the cost of a pointer."""
-        return self.cost(self.form.pointer, pointer)
+        return self._cost(self._counted.pointer, pointer)
 
     def trace(self, unit: AnswerUnit) -> int:
         """Return the cost of naming a unit."""
-        return self.pointer(pointer(self.form.documents, unit))
+        return self.pointer(pointer(self._documents, unit))
 
     def keep(self, unit: AnswerUnit) -> None:
         """Pay for a unit's description and text."""

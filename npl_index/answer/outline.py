@@ -5,7 +5,7 @@ Upper nodes are unfolded first, then small ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from glob import escape
@@ -306,24 +306,20 @@ def _own(section: Section, tokens: int, whole_tokens: int) -> OwnTraits:
     return OwnTraits(*(None if own == whole else own for own, whole in pairs))
 
 
-Parts = Callable[[Node | None], Iterable[Sequence[Node]]]
-"""Returns the nodes below a node, or the top ones, in each possible division, finest first."""
-
-
 class Shown(NamedTuple):
     """The shown part of an outline.
 
     :param nodes: the shown nodes.
     :param note: number of the others, and how to show them; ``None`` if nothing is folded.
-    :param remarks: whether there is room for remarks.
+    :param has_remarks: whether there is room for remarks.
     """
 
     nodes: Sequence[Node]
     note: str | None = None
-    remarks: bool = True
+    has_remarks: bool = True
 
 
-class Form(Protocol):
+class OutlineForm(Protocol):
     """A form of an outline: text or fields."""
 
     def line(self, node: Node, depth: int) -> str:
@@ -338,7 +334,7 @@ class Form(Protocol):
 
 def fitted(
     outline: Sections | Folders,
-    form: Form,
+    form: OutlineForm,
     budget: int | None,
     counter: TokenCounter,
     clock: Deadline = NO_DEADLINE,
@@ -356,7 +352,7 @@ def fitted(
     def cost(node: Node, depth: int) -> int:
         return max(1, counter.count(form.line(node, depth) + "\n", clock))
 
-    whole, everything = Shown(()), ""
+    whole, for_all = Shown(()), ""
     if budget is None or outline.files <= max(budget, _DEFAULT) // MIN_LINE:
         whole = Shown(outline.everything())
         if budget is None:
@@ -364,7 +360,7 @@ def fitted(
         tokens = cost_of(form.answer(whole))
         if tokens <= budget:
             return whole
-        everything = f"token_budget={tokens} shows all"
+        for_all = f"token_budget={tokens} shows all"
 
     def note_of(nodes: Sequence[Node], hidden: int) -> str:
         number, what = hidden + folded_below(nodes), "headings"
@@ -372,16 +368,16 @@ def fitted(
         if outline.files > files:
             number, what = outline.files - files, "files"
         folder = any(isinstance(node, FolderNode) for node in nodes)
-        hints = ["file=path opens a folder"] * folder + [everything] * bool(everything)
+        hints = ["file=path opens a folder"] * folder + [for_all] * bool(for_all)
         return f"+{number}: {what} not shown; {'; '.join(hints) or 'a higher token_budget shows more'}"
 
     empty = Shown((), note_of((), sum(map(counted, whole.nodes))))
-    empty = empty._replace(remarks=2 * cost_of(form.answer(empty)) <= budget)
+    empty = empty._replace(has_remarks=2 * cost_of(form.answer(empty)) <= budget)
     used, spare = counter.count(form.answer(empty), clock), 0
     for _ in range(_MAX_TRIES):
         room = budget - spare
-        nodes, hidden = fold(outline.parts, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
-        shown = Shown(nodes, note_of(nodes, hidden), empty.remarks)
+        nodes, hidden = _unfolded(outline, cost, lambda tokens: counter.upper_bound(used + tokens) <= room)  # noqa: B023
+        shown = Shown(nodes, note_of(nodes, hidden), empty.has_remarks)
         over = cost_of(form.answer(shown)) - budget
         if over <= 0:
             return shown
@@ -429,7 +425,9 @@ class _Row:
         return below if self.shown or node is None else (node,)
 
 
-def fold(parts: Parts, cost: Cost, fits: Callable[[int], bool]) -> tuple[tuple[Node, ...], int]:
+def _unfolded(
+    outline: Sections | Folders, cost: Cost, fits: Callable[[int], bool]
+) -> tuple[tuple[Node, ...], int]:
     """Unfold nodes while the outline fits: upper ones first, then small ones.
 
     If not even the folded top nodes fit, or those below a title, the last ones are left out.
@@ -444,7 +442,7 @@ def fold(parts: Parts, cost: Cost, fits: Callable[[int], bool]) -> tuple[tuple[N
     while waiting and is_whole:
         *_, row = heappop(waiting)
         nodes: Sequence[Node] = ()
-        for nodes in filter(None, parts(row.node)):
+        for nodes in filter(None, outline.parts(row.node)):
             below, used = list[_Row](), total - row.cost + row.open_cost(cost)
             for node in nodes:
                 child = _Row(node, row.depth + 1, cost)

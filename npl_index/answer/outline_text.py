@@ -59,7 +59,7 @@ class OutlineText:
     def answer(self, shown: Shown) -> str:
         """Return the whole text."""
         note, remarks = shown.note, self.remarks
-        if remarks and not shown.remarks:
+        if remarks and not shown.has_remarks:
             note, remarks = f"{note}, with {len(remarks)} remarks", ()
         hidden = folded_below(shown.nodes) + (self.document.more or 0) if self.document else 0
         if hidden and not note:

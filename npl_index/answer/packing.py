@@ -10,6 +10,7 @@ is kept.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -113,21 +114,20 @@ class Findings:
 
 def remarks(findings: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the remarks on failed selectors and on omitted files: the first of each, and a count."""
-    left = ledger.budget // REMARK_DIVISOR
+    room = ledger.budget // REMARK_DIVISOR
     unreadable = findings.documents.unreadable
-    said: list[tuple[str, ...]] = []
+    result: list[tuple[str, ...]] = []
     for texts, most, what, state in (
         (findings.failures, len(findings.failures), "selector", "found nothing"),
         (unreadable, MAX_FILES, "file", "left out"),
     ):
-        costs = (ledger.cost(ledger.form.named, text) for text in texts[:most])
-        spent = list(accumulate(costs, initial=0))
-        number = sum(total <= left for total in spent) - 1
-        left -= spent[number]
-        others, more = len(texts) - number, " more" if number else ""
+        totals = list(accumulate(map(ledger.named, texts[:most]), initial=0))
+        shown = bisect_right(totals, room) - 1
+        room -= totals[shown]
+        others, more = len(texts) - shown, " more" if shown else ""
         count = (f"{others:,}{more} {what}{'' if others == 1 else 's'} {state}",) if others else ()
-        said.append((*texts[:number], *count))
-    return said[0], said[1]
+        result.append((*texts[:shown], *count))
+    return result[0], result[1]
 
 
 class Packing:
@@ -135,7 +135,7 @@ class Packing:
 
     :param frame: the answer without its parts.
     :param further: keywords and suggestions, made as far as they may fit.
-    :param shows_lines: whether pointers show their matching lines.
+    :ivar documents: the documents.
     :ivar kept: units of the answer, best first.
     :ivar dropped: units without room, best first.
     :ivar rests: remaining parts of cut units.
@@ -149,11 +149,9 @@ class Packing:
         ledger: Ledger,
         frame: Tailored,
         further: Iterable[str | Suggestion],
-        *,
-        shows_lines: bool,
     ) -> None:
-        self._findings, self._ledger, self._frame, self._shows_lines = findings, ledger, frame, shows_lines
-        self._documents, self._form, self._whole = findings.documents, ledger.form, findings.whole
+        self._findings, self._ledger, self._frame = findings, ledger, frame
+        self.documents, self._whole = findings.documents, findings.whole
         self.kept: list[AnswerUnit] = []
         self.dropped: list[AnswerUnit] = []
         self.rests: list[AnswerUnit] = []
@@ -188,7 +186,7 @@ class Packing:
             ledger.reserve_frame(self._frame)
             self.pointers = self._pointers()
         self._further_cost(ledger.left)
-        del self.further[sum(total <= ledger.left for total in self._further_costs[1:]) :]
+        del self.further[bisect_right(self._further_costs, ledger.left, lo=1) - 1 :]
         self.kept.sort(key=lambda unit: -unit.score)
         return self
 
@@ -197,7 +195,7 @@ class Packing:
         totals = self._further_costs
         while totals[-1] <= most and (part := next(self._waiting, None)) is not None:
             self.further.append(part)
-            totals.append(totals[-1] + self._ledger.cost(self._form.named, part))
+            totals.append(totals[-1] + self._ledger.named(part))
         return totals[-1]
 
     def _fits(self) -> bool:
@@ -232,7 +230,7 @@ class Packing:
         first, *others = self._findings.units
         if len(first.parts) < 2:
             return joined(others)[:1]
-        steps = self._documents.collection.documents[first.document].steps
+        steps = self.documents.collection.documents[first.document].steps
         longest = max(first.parts, key=lambda part: len(steps[part.section]))
         return [AnswerUnit((longest, *first.parts), 1.0, ranges=True)]
 
@@ -254,7 +252,7 @@ class Packing:
             elif self._take(unit, room):
                 pass
             elif len(unit.parts) > 1:
-                waiting.extendleft(reversed(split(self._documents, unit)))
+                waiting.extendleft(reversed(split(self.documents, unit)))
             else:
                 is_open = self._take_piece(unit, room)
             beyond = max(0, beyond - max(0, left - self._ledger.left - further))
@@ -297,7 +295,7 @@ class Packing:
             for number, piece in enumerate(islice(pieces, 1 if self.kept and is_long else None)):
                 # A room for the beginning has tokens for one remaining part.
                 more = len(list(rest_of(part, piece))) - 1 if or_beginning else 0
-                if self._form.text(piece) + more * trace <= room:
+                if self._ledger.piece(piece) + more * trace <= room:
                     self._keep_piece(unit, piece)
                     return is_long and not number
         self.dropped.append(unit)
@@ -310,7 +308,7 @@ class Packing:
         :param or_beginning: a piece without a term is better than none, even the bare heading, which shows
             the place of the text.
         """
-        yield from windows(self._documents, part, most, or_beginning=or_beginning)
+        yield from windows(self.documents, part, most, or_beginning=or_beginning)
         heading = part.tree.sections[part.section].heading_lines
         if or_beginning and part.lines.start <= heading.start < heading.stop < part.lines.stop:
             yield part.narrowed(Span(part.lines.start, heading.stop))
@@ -336,8 +334,8 @@ class Packing:
                 continue
             part, cost = whole[kept.parts[0].place], self._ledger.text(kept)
             room = min(beyond, self._ledger.left - self._names) + cost
-            sizes = chain([part], windows(self._documents, part, min(room, max(part.size))))
-            larger = next((size for size in sizes if self._form.text(size) <= room), None)
+            sizes = chain([part], windows(self.documents, part, min(room, max(part.size))))
+            larger = next((size for size in sizes if self._ledger.piece(size) <= room), None)
             if larger is None or larger.size.last <= kept.tokens:
                 return
             self.kept[number], *rests = self._divided(part, larger, kept.score)
@@ -363,10 +361,10 @@ class Packing:
                     self._keep(part)
                     room -= part.tokens
                 elif len(part.parts) > 1:
-                    own, *nested = split(self._documents, part)
+                    own, *nested = split(self.documents, part)
                     nested.sort(key=lambda unit: min(rank.get(place, len(rank)) for place in unit.places))
                     waiting = [own, *nested, *waiting]
-                elif room >= PIECE and (piece := next(windows(self._documents, part.parts[0], room), None)):
+                elif room >= PIECE and (piece := next(windows(self.documents, part.parts[0], room), None)):
                     self._keep_piece(part, piece)
                     room -= piece.size.last
                 else:
@@ -390,7 +388,7 @@ class Packing:
         matching lines, unless there is no text.
         """
         findings = self._findings
-        dropped = reunited(self._documents, self.dropped)
+        dropped = reunited(self.documents, self.dropped)
         if findings.chosen:
             dropped = self._with_ranges(dropped)
         least = min((unit.score for unit in self.kept), default=1.0)
@@ -407,11 +405,11 @@ class Packing:
                 # An answer without passages has at least one pointer.
                 named.append(self._least(unit))
             elif self._ledger.pay(self._ledger.trace(unit)):
-                named.append(pointer(self._documents, unit))
+                named.append(pointer(self.documents, unit))
             elif is_optional(unit):
                 break
         named.sort(key=lambda pointer: -pointer.unit.score)
-        shown = MAX_LINES if findings.units and self._shows_lines else 0
+        shown = MAX_LINES if findings.units and self._ledger.form.for_models else 0
         return (*map(self._with_line, named[:shown]), *named[shown:])
 
     def _with_ranges(self, units: list[AnswerUnit]) -> list[AnswerUnit]:
@@ -426,7 +424,7 @@ class Packing:
 
     def _least(self, unit: AnswerUnit) -> Pointer:
         """Return the pointer to a unit, or to its document if there is no room."""
-        for name in (selector(self._documents, unit), self._documents.name(unit.document)):
+        for name in (selector(self.documents, unit), self.documents.name(unit.document)):
             least = Pointer(name, unit._replace(ranges=False))
             if self._ledger.pay(self._ledger.pointer(least)):
                 break
@@ -434,7 +432,7 @@ class Packing:
 
     def _with_line(self, bare: Pointer) -> Pointer:
         """Return a pointer with its matching line, if there is room for one."""
-        line = None if bare.sections else matching_line(self._documents, bare.unit.parts[0])
+        line = None if bare.sections else matching_line(self.documents, bare.unit.parts[0])
         if line is None:
             return bare
         full = bare._replace(line=line[1])

@@ -96,8 +96,9 @@ class TailorRequest:
         """
         wanted = tuple(topic.strip() for topic in topics or () if topic.strip())
         written = [text for text in selectors or () if text.strip()]
-        known = [text for text in exclude or () if text.strip()]
-        if not (context and context.strip()) and not wanted and not written:
+        excluded = [text for text in exclude or () if text.strip()]
+        is_question = bool(wanted or (context and context.strip()))
+        if not is_question and not written:
             raise MissingRequestError(
                 "there is no context, topic or selector",
                 parameter="context",
@@ -106,10 +107,10 @@ class TailorRequest:
         for name, values, most in (
             ("topics", wanted, MAX_TOPICS),
             ("selectors", written, MAX_SELECTORS),
-            ("exclude", known, MAX_EXCLUDED),
+            ("exclude", excluded, MAX_EXCLUDED),
         ):
-            number = len(values)
-            _check(number <= most, f"{number} {name} are too many", name, f"give at most {most}")
+            problem = f"{len(values)} {name} are too many"
+            _check(len(values) <= most, problem, name, f"give at most {most}")
         for topic in wanted:
             problem = f"the topic {topic[:40]!r}… has {len(topic):,} characters"
             hint = f"use at most {MAX_TOPIC_LENGTH}; longer text belongs in context"
@@ -117,17 +118,17 @@ class TailorRequest:
         for name, value in (("token_budget", token_budget), ("depth", depth)):
             below = min(0, max(value or 0, -MAX_TOKENS))  # Python refuses to write thousands of digits
             _check(not below, f"{name} is {below}", name, "use 0 or more, or leave it out")
-        brief = token_budget is None and default_budget > 0 and bool(wanted or (context and context.strip()))
+        is_brief = token_budget is None and default_budget > 0 and is_question
         return cls(
             context=context or "",
             topics=wanted,
             selectors=tuple(compile_selector(_unprinted(text)) for text in written),
-            exclude=tuple(map(compile_selector, known)),
-            token_budget=(default_budget if brief and not written else token_budget) or None,
+            exclude=tuple(map(compile_selector, excluded)),
+            token_budget=(default_budget if is_brief and not written else token_budget) or None,
             depth=depth,
             explain=explain,
             among=among,
-            reading=brief and bool(written),
+            reading=is_brief and bool(written),
         )
 
 
@@ -140,11 +141,9 @@ def _check(is_valid: bool, problem: str, parameter: str, hint: str) -> None:
 class Answered(Written[Tailored]):
     """An answer with its parts.
 
-    :param documents: its documents.
     :param packed: its packed parts.
     """
 
-    documents: DocumentSet
     packed: Packing
 
 
@@ -183,8 +182,7 @@ def answer(
     form = form.on(documents, tag, verdict.held)
     ledger = Ledger(form, request.token_budget)
     not_found, unreadable = remarks(findings, ledger)
-    is_absent, most = verdict.state == "absent", ledger.budget // ADVICE_DIVISOR
-    has_advice = is_absent and ledger.cost(ledger.form.named, ADVICE) <= most
+    has_advice = verdict.state == "absent" and ledger.named(ADVICE) <= ledger.budget // ADVICE_DIVISOR
     frame = Tailored(
         changed=documents.changed,
         content="",
@@ -207,7 +205,7 @@ def answer(
         missing_files=documents.missing or None,
     )
     further = () if form.for_models else further_parts(findings, companions)
-    packed = Packing(findings, ledger, frame, further, shows_lines=form.for_models).pack()
+    packed = Packing(findings, ledger, frame, further).pack()
     marked = documents.several or form.for_models
     if marked and not tag and documents.tag(packed.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
@@ -225,7 +223,7 @@ def answer(
         total_tokens=total,
         ranking=_explained(documents, findings.ranking) if request.explain else None,
     )
-    return Answered(value, form.write(value, packed.kept, packed.pointers), documents, packed)
+    return Answered(value, form.write(value, packed.kept, packed.pointers), packed)
 
 
 def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Findings:

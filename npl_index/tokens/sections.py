@@ -19,6 +19,9 @@ from npl_index.tokens.counting import TokenCounter
 _MAX_TAIL = 4_096
 """Maximum characters at the end of a text that are counted twice; a token has at most 128."""
 
+_MAX_INDENTATION = 3
+"""Maximum indentation of a line that is no code."""
+
 _LAST_TOKEN = re.compile(r"(?s:.*)(?:(?<=\n)(?=[^\s/])|(?<=\S)(?= \S))")
 """Text up to the last place where a token certainly begins (:mod:`~npl_index.tokens.counting`)."""
 
@@ -34,9 +37,13 @@ def trimmed_text(tree: SectionTree, lines: Span) -> str:
 
     Therefore nearly every such text begins with a character that starts a new token.
     """
-    text = tree.text(lines).lstrip("\n")
+    return unindented(tree.text(lines).lstrip("\n"))
+
+
+def unindented(text: str) -> str:
+    """Return a text without the indentation of its first line, unless so much makes the line code."""
     bare = text.lstrip(" ")
-    return bare if len(text) - len(bare) <= 3 else text
+    return bare if len(text) - len(bare) <= _MAX_INDENTATION else text
 
 
 def measure(text: str, counter: TokenCounter, clock: Deadline = NO_DEADLINE) -> tuple[int, int]:

@@ -57,12 +57,9 @@ class ReadSection:
         return self.document.root.path, self.document.path
 
 
-def read_sections_of(
-    locations: Sequence[DocumentFile], documents: DocumentSet, kept: Iterable[AnswerUnit]
-) -> list[ReadSection]:
+def read_sections_of(documents: DocumentSet, kept: Iterable[AnswerUnit]) -> list[ReadSection]:
     """Return the sections of an answer in the state that it was made from; a piece stands for its section.
 
-    :param locations: locations of the documents.
     :param kept: units of the answer.
     """
     sections = []
@@ -72,7 +69,7 @@ def read_sections_of(
         selector = documents.selector((number, index), own=len(unit.parts) == 1)
         state = documents.document(number).document.fingerprint
         digest = _digest(tree, selector, index)
-        sections.append(ReadSection(locations[number], names, selector, state, digest))
+        sections.append(ReadSection(documents.locations[number], names, selector, state, digest))
     return sections
 
 

@@ -230,7 +230,7 @@ class Fields:
         """Return the reply with the shown sections."""
         frame, note = self.frame, shown.note
         remarks = len(frame.unreadable or ()) + len(frame.warnings or ())
-        if remarks and not shown.remarks:
+        if remarks and not shown.has_remarks:
             note = f"{note}, with {remarks} remarks"
             frame = replace(frame, unreadable=None, warnings=None)
         return replace(frame, sections=tuple(shown.nodes), unfold=note)

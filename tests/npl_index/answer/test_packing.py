@@ -46,7 +46,7 @@ def packed(
         find(asked, on, DEFAULT_WEIGHTS), units=units, whole=whole, piece=whole or 0, best=frozenset({(0, 1)})
     )
     frame = write(asked, on, form).value
-    return Packing(candidates, Ledger(form.on(on), token_budget), frame, (), shows_lines=False).pack()
+    return Packing(candidates, Ledger(form.on(on), token_budget), frame, ()).pack()
 
 
 def numbers(units: Sequence[AnswerUnit]) -> list[int]:
@@ -76,7 +76,7 @@ def test_both_remaining_parts_of_a_cut_section_are_named(form: Form, selectors: 
     for token_budget in range(20, 200, 2):
         request = TailorRequest.parse("valve", selectors=selectors, token_budget=token_budget)
         answer = write(request, on, form)
-        rests = {selector(answer.documents, rest) for rest in answer.packed.rests}
+        rests = {selector(answer.packed.documents, rest) for rest in answer.packed.rests}
         assert rests <= set(answer.value.request_more), token_budget
 
 
