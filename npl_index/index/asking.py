@@ -78,8 +78,8 @@ def candidates(
 
 def holders(reader: ScopeReader, terms: Sequence[str]) -> list[int]:
     """Return the positions of the first documents with all of some terms."""
-    places: list[int] = reader.matching(" AND ".join(map(quoted, terms))).tolist()
-    return sorted(places)[:MAX_HOLDERS]
+    positions: list[int] = reader.matching(" AND ".join(map(quoted, terms))).tolist()
+    return sorted(positions)[:MAX_HOLDERS]
 
 
 def quoted(term: str) -> str:
@@ -302,8 +302,10 @@ class IndexNames:
             f"SELECT document, section, fold FROM name WHERE root {self._scope.in_roots} AND spelt = ?",
             spelt,
         )
-        places = self._scope.places
-        return sorted(((places[number], section), fold) for number, section, fold in rows if number in places)
+        positions = self._scope.positions
+        return sorted(
+            ((positions[number], section), fold) for number, section, fold in rows if number in positions
+        )
 
     def is_unique(self, level: int, label: str) -> bool:
         """Return whether exactly one section has a level and a label."""
@@ -312,5 +314,5 @@ class IndexNames:
 
     def _places(self, condition: str, *parameters: object) -> list[Place]:
         rows = self._rows(f"SELECT document, section FROM name WHERE {condition}", *parameters)
-        places = self._scope.places
-        return sorted((places[number], section) for number, section in rows if number in places)
+        positions = self._scope.positions
+        return sorted((positions[number], section) for number, section in rows if number in positions)

@@ -204,16 +204,16 @@ class IndexedCollection(Collection):
             rows_of = self._rows(numbers)
             taken: dict[int, IndexRow] = {}
             words = 0
-            for place, number in zip(chosen, numbers, strict=True):
+            for position, number in zip(chosen, numbers, strict=True):
                 if number not in rows_of:
-                    raise self._reader.lost(self.files[place].path)
+                    raise self._reader.lost(self.files[position].path)
                 words += len(rows_of[number].sections.rows)
-                if not taken or words <= MAX_WORDS or place in also:
-                    taken[place] = rows_of[number]
-        places = sorted(taken)
-        rows = [taken[place] for place in places]
-        postings = Postings([row.sections for row in rows])
-        return Passages(np.array(places), postings, self.vocabulary, lambda: [row.standing for row in rows])
+                if not taken or words <= MAX_WORDS or position in also:
+                    taken[position] = rows_of[number]
+        positions = sorted(taken)
+        rows = [taken[position] for position in positions]
+        postings, vocabulary = Postings([row.sections for row in rows]), self.vocabulary
+        return Passages(np.array(positions), postings, vocabulary, lambda: [row.standing for row in rows])
 
     def _with_pages(self, terms: Sequence[str]) -> list[tuple[str, int]]:
         """Return terms with their numbers of pages; the variants in place of a term that no section has."""
@@ -274,9 +274,9 @@ class IndexedCollection(Collection):
                     number: (unsealed(record, *identity), unsealed(tokens, *identity))
                     for number, record, tokens, *identity in self._reader.rows(select, json.dumps(part))
                 }
-            for place, number in enumerate(part, first):
+            for position, number in enumerate(part, first):
                 if number not in packed:
-                    raise self._reader.lost(self.files[place].path)
+                    raise self._reader.lost(self.files[position].path)
                 record, tokens = packed[number]
                 yield summarized(record, stored_total(array("I", tokens), counter), conditions)
 
@@ -301,15 +301,17 @@ class IndexedCollection(Collection):
         select = f"SELECT document, fold FROM name WHERE kind & {LEVEL} AND document {AMONG}"
         for number, name in self._reader.rows(select, json.dumps(numbers)):
             names[number].add(name)
-        return {place: frozenset(names[number]) for place, number in zip(documents, numbers, strict=True)}
+        return {
+            document: frozenset(names[number]) for document, number in zip(documents, numbers, strict=True)
+        }
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
-        number, places = int(self.scope.documents[document]), self.scope.places
+        number, positions = int(self.scope.documents[document]), self.scope.positions
         equal, similar = set[Place](), set[Place]()
         for other, index, is_equal in self._reader.rows(_COPIES, number, section):
-            if other != number and other in places:
-                (equal if is_equal else similar).add((places[other], index))
+            if other != number and other in positions:
+                (equal if is_equal else similar).add((positions[other], index))
         return sorted(equal), sorted(similar)
 
     def tokens_of(self, document: int) -> array[int]:
@@ -326,27 +328,27 @@ class IndexedCollection(Collection):
                 raise self._reader.lost(self.files[document].path)
             return unsealed(*rows[0]), rows[0][1]
 
-    def restored(self, place: int) -> ParsedDocument:
+    def restored(self, document: int) -> ParsedDocument:
         """Return a document with its sections; its text is read at its first use."""
-        number = int(self.scope.documents[place])
+        number = int(self.scope.documents[document])
         kept = self._kept.parsed.get([number])
         if number not in kept:
-            kept[number] = self._restored(place)
+            kept[number] = self._restored(document)
             self._kept.parsed.keep(kept)
         return kept[number]
 
-    def _restored(self, place: int) -> ParsedDocument:
-        file, state, read = self.files[place], self.states[place], self._read
-        record, digest = self._column(place, "record")
+    def _restored(self, document: int) -> ParsedDocument:
+        file, state, read = self.files[document], self.states[document], self._read
+        record, digest = self._column(document, "record")
 
         def current() -> Document:
             try:
-                document = read(file)
+                present = read(file)
             except DocumentNotFoundError:
                 raise DocumentChangedError(file.path) from None
-            if document.digest != digest:
+            if present.digest != digest:
                 raise DocumentChangedError(file.path)
-            return document
+            return present
 
         def described(name: str) -> Document:
             return Document(name, file.path, state, b"", digest, file.root.npl)

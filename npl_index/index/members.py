@@ -72,7 +72,7 @@ class Members:
 
     def documents(self) -> list[tuple[DocumentFile, Fingerprint]]:
         """Return the files with documents, and their states."""
-        return [self.states[place] for place in self.numbers.nonzero()[0].tolist()]
+        return [self.states[position] for position in self.numbers.nonzero()[0].tolist()]
 
     def scope(self) -> DocumentScope:
         """Return the documents as a scope for questions.
@@ -110,31 +110,31 @@ class Update:
 
         :param failures: previous failures.
         """
-        places = (self.numbers == 0).nonzero()[0].tolist()
+        positions = (self.numbers == 0).nonzero()[0].tolist()
         paths: dict[Root, list[str]] = {}
-        for place in places:
-            file, _ = self.states[place]
+        for position in positions:
+            file, _ = self.states[position]
             paths.setdefault(file.root, []).append(file.path)
         select = (
             "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
             f" WHERE root = (SELECT id FROM root WHERE {ROOT}) AND path {AMONG}"
         )
-        rows: dict[_Key, tuple[Any, ...]] = {}
+        rows: dict[_Key, Sequence[Any]] = {}
         with self._database.reading():
             for root, names in paths.items():
                 stored = self._database.rows(select, root.path, root.npl, json.dumps(names))
-                rows.update(((root, path), tuple(row)) for path, *row in stored)
-        for place in places:
-            file, state = self.states[place]
-            row = rows.get(_key(file))
+                rows.update(((root, path), row) for path, *row in stored)
+        for position in positions:
+            file, state = self.states[position]
+            *stamp, digest, number = rows.get(_key(file), (None, 0))
             before = failures.get(state.path)
-            if row is not None and row[:4] == (state.mtime_ns, state.size, state.ctime_ns, 1):
-                self.numbers[place] = row[5]
+            if stamp == [state.mtime_ns, state.size, state.ctime_ns, 1]:
+                self.numbers[position] = number
             elif before is not None and before[0] == state:
                 self._failures[state.path] = before
             else:
-                self.numbers[place] = 0 if row is None else row[5]
-                self._asked[_key(file)] = place, IndexEntry(file, state, None if row is None else row[4])
+                self.numbers[position] = number
+                self._asked[_key(file)] = position, IndexEntry(file, state, digest)
 
     @property
     def asked(self) -> list[IndexEntry]:
@@ -162,15 +162,15 @@ class Update:
                 if connection.execute(select, (number,)).fetchone()[0] > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
             for entry in group:
-                place, asked = self._asked.pop((root, entry.file.path), (None, None))
-                if place is None or asked is None:
+                position, asked = self._asked.pop((root, entry.file.path), (None, None))
+                if position is None or asked is None:
                     continue
-                self.numbers[place] = numbers.get(entry.file.path, self.numbers[place])
+                self.numbers[position] = numbers.get(entry.file.path, self.numbers[position])
                 if entry.failure is not None:
-                    self.numbers[place] = 0
+                    self.numbers[position] = 0
                     self._failures[asked.state.path] = asked.state, entry.failure
                 elif not entry.settled:
-                    self._unsettled.add(place)
+                    self._unsettled.add(position)
 
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""
@@ -186,7 +186,7 @@ class Update:
         """
         numbers = self.numbers.copy()
         # Another thread may be writing entries.
-        numbers[[place for place, _ in self._asked.copy().values()]] = 0
+        numbers[[position for position, _ in self._asked.copy().values()]] = 0
         documents = numbers[numbers > 0]
         # One text takes half the time of many rows.
         select = f"SELECT json_group_array(document) FROM file WHERE root {AMONG}"
@@ -229,8 +229,8 @@ def _unchanged_numbers(states: States, former: Members | None) -> list[int]:
         return [0] * len(states)
     states_before = map(id, map(itemgetter(1), former.states))
     number_of = dict(zip(states_before, former.numbers.tolist(), strict=True))
-    for place in former.unsettled:
-        del number_of[id(former.states[place][1])]
+    for position in former.unsettled:
+        del number_of[id(former.states[position][1])]
     return [number_of.get(id(state), 0) for _, state in states]
 
 

@@ -50,9 +50,9 @@ class DocumentScope:
         return f"IN ({', '.join(str(root) for root, _ in self.version)})"
 
     @cached_property
-    def places(self) -> dict[int, int]:
+    def positions(self) -> dict[int, int]:
         """Positions of the documents, by number."""
-        return {number: place for place, number in enumerate(self.documents.tolist())}
+        return {number: position for position, number in enumerate(self.documents.tolist())}
 
     @cached_property
     def _order(self) -> NDArray[Any]:

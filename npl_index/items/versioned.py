@@ -192,11 +192,11 @@ def renew(text: str, sources: Sections, names: Iterable[str]) -> VersionsReport:
 
 def append(text: str, prompts: Sequence[str]) -> str:
     """Append prompts to a text, with a separator before each."""
-    bodies = [without_separators(prompt) for prompt in prompts]
+    bodies = [_without_separators(prompt) for prompt in prompts]
     return text + BETWEEN * bool(text.strip() and bodies) + BETWEEN.join(bodies)
 
 
-def without_separators(text: str) -> str:
+def _without_separators(text: str) -> str:
     """Return a text without surrounding blank lines and without a separator at its start and its end."""
     text = text.strip()
     if text.startswith(SEPARATOR):

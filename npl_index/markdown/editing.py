@@ -96,7 +96,7 @@ class _Edit:
 
     def __init__(self, data: bytes, tree: SectionTree, section: Section, whole: bool) -> None:
         self._data, self._tree, self._section, self._whole = data, tree, section, whole
-        self._size, self._line_end = len(data), line_end_of(data)
+        self._size, self._line_end = len(data), _line_end_of(data)
         self._begin = len(BOM_UTF8) * data.startswith(BOM_UTF8)
         self.around, self.heading = _surroundings(tree), section.heading
         self.headings: tuple[tuple[int, str], ...] = ()
@@ -363,7 +363,7 @@ def _unclosed(blocks: BlockState) -> tuple[str, int, str]:
     return "", 0, ""
 
 
-def line_end_of(data: bytes) -> bytes:
+def _line_end_of(data: bytes) -> bytes:
     """Return the line end that prevails."""
     pairs = data.count(b"\r\n")
     counts = {b"\n": data.count(b"\n") - pairs, b"\r\n": pairs, b"\r": data.count(b"\r") - pairs}

@@ -197,7 +197,7 @@ def parse_sections(
     openings[0].heading = title_in(front)
     sections = _sections(openings, lines, byte_starts(data, lines), clock)
     doubtful = tuple(sorted(set(blocks.doubtful_fences)))
-    return SectionTree(name, sections, lines, front, dialect, find_title(sections), doubtful)
+    return SectionTree(name, sections, lines, front, dialect, _find_title(sections), doubtful)
 
 
 def digest_of(data: bytes) -> str:
@@ -222,7 +222,7 @@ def section_digest(tree: SectionTree, index: int, *, whole: bool) -> str:
     return digest_of(text.encode("utf-8", "surrogatepass"))
 
 
-def find_title(sections: Sequence[Section]) -> int | None:
+def _find_title(sections: Sequence[Section]) -> int | None:
     """Return the index of a document's title: the only heading of level 1, if it comes first."""
     tops = [section.index for section in sections if section.level == 1]
     return 1 if tops == [1] and sections[1].parent == 0 else None

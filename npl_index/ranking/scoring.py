@@ -243,8 +243,7 @@ def rank(
         names = scored.matches.names[order]
         coverage = cover(passages, query.keywords, query.topics, order, names + scored.near[order])
         parts = np.array((names, coverage.question_share(), fits[order]))
-        places = *passages.locate(order), passages.postings.sizes[order].tolist()
-        hits = _hits(scored.values[order], places, parts, weights, score_cutoff)
+        hits = _hits(scored, order, parts, score_cutoff)
         scale = hits[0].score.total / scored.values[order[0]] if hits else 1.0
         of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
@@ -280,28 +279,21 @@ def _matches(collection: Collection, place: Place, conditions: TraitFilter) -> b
     return conditions.matches(section.own_traits, section.level)
 
 
-def _hits(
-    values: NDArray[Any],
-    places: tuple[list[int], list[int], list[int]],
-    parts: NDArray[Any],
-    weights: Weights,
-    score_cutoff: float,
-) -> list[Hit]:
+def _hits(scored: Scored, order: NDArray[Any], parts: NDArray[Any], score_cutoff: float) -> list[Hit]:
     """Return the sections whose totals reach the cutoff, which is also the minimum of a reported total.
 
-    :param values: rank values, in order.
-    :param places: the document of each section, its index in the document's tree, and its size.
-    :param parts: name, content and topic of each section.
+    :param order: numbers of the sections, best first.
+    :param parts: name, content and topic of each of them.
     """
-    if not len(values):
+    if not len(order):
         return []
+    values, weights, passages = scored.values[order], scored.weights, scored.passages
     name, content, topic = parts[:, 0].tolist()
     top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
     totals = (values * (top / values[0])).clip(min(score_cutoff, SCORE_CUTOFF))
     kept = int((values >= score_cutoff * values[0]).sum())
     scores = map(Score._make, zip(totals[:kept].tolist(), *parts[:, :kept].tolist(), strict=True))
-    documents, sections, sizes = places
-    return list(map(Hit, documents, sections, scores, sizes))
+    return list(map(Hit, *passages.locate(order), scores, passages.postings.sizes[order].tolist()))
 
 
 def _pairs(collection: Collection, query: Query) -> list[tuple[int, int]]:
