@@ -59,7 +59,7 @@ class Members:
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The reasons why files are omitted."""
-        return tuple(text for _, text in self.failures.values())
+        return tuple(text for _, (_, text) in sorted(self.failures.items()))
 
     @property
     def roots(self) -> list[int]:

@@ -47,6 +47,18 @@ def test_a_set_survives_a_restart(kept: Settings) -> None:
     assert index_file(kept).stat().st_mode & 0o777 == 0o600
 
 
+def test_unreadable_files_are_named_in_the_order_of_their_paths(kept: Settings) -> None:
+    """The order does not tell which of them changed last."""
+    root = kept.roots[0]
+    for name in ("b.md", "a.md"):
+        (root / name).write_bytes(b"\xff")
+    with closing(App(kept)) as app:
+        for changed in ("a.md", "b.md", "a.md"):
+            (root / changed).write_bytes(b"text \xff")
+            unreadable = npl_load_tailored(app, file=".", context="valve").value.unreadable
+            assert [text.partition(":")[0] for text in unreadable] == ["a.md", "b.md"]
+
+
 def edit(root: Path) -> None:
     put(root / "part1" / "page001.md", "# Changed\n\nThe valve is a spoon now.\n", 50)
 
