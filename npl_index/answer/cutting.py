@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import log, log2
 from typing import NamedTuple
@@ -164,20 +164,18 @@ class _Cutter:
             above = {match.term for match in heading}
             below = find_all(documents, document, begin, end)
             matches = [match for match in below if match.term not in above]
-            return sorted((*matches, *self._definitions(matches, len(documents.wanted))))
+            return sorted((*matches, *self._definitions(matches)))
 
         documents, document, starts = self._documents, self._part.document, self._tree.line_starts
         begin, end = max(starts[self.body], self.begin), self.end
         return documents.once(("matches", document, begin, end), find)
 
-    def _definitions(self, matches: Sequence[Occurrence], terms: int) -> Iterator[Occurrence]:
+    def _definitions(self, matches: Sequence[Occurrence]) -> Iterator[Occurrence]:
         """Yield occurrences that begin a bullet, row, definition or paragraph as those of further terms.
 
         A block that begins with a name says what it is; others mention it.
-
-        :param terms: number of terms.
         """
-        tree, starts = self._tree, self._tree.line_starts
+        tree, starts, terms = self._tree, self._tree.line_starts, len(self._documents.wanted)
         fences = self._documents.fences(self._part.place)
         defining: dict[int, list[Occurrence]] = {}
         for match in matches:
@@ -270,40 +268,22 @@ class _Cutter:
 
     def _blocks(self, matches: Sequence[Occurrence], reach: Stretch, bounds: _Bounds, room: int) -> _Blocks:
         """Measure the blocks, cut those with a term that do not fit, and join blocks that belong together."""
-        documents, source, document = self._documents, self._tree.source, self._part.document
-        places = [match.at for match in matches]
         longest = _MAX_LENGTHS * (reach.end - reach.begin)
 
         def tokens(begin: int, end: int) -> int:
-            if end - begin > longest:
-                return _ENDLESS
-            return documents.once(
-                ("tokens", document, begin, end),
-                lambda: documents.counter.count(source[begin:end], documents.clock),
-            )
+            return self._tokens(begin, end) if end - begin <= longest else _ENDLESS
 
         def fits(tokens: int) -> bool:
-            return documents.counter.upper_bound(self.above + tokens) <= room
+            return self._documents.counter.upper_bound(self.above + tokens) <= room
 
-        at = list(bounds.at)
-        for step in range(len(_BREAKS[True]) + 1):
-            finer, led = [], False
-            for begin, end in pairwise(at):
-                finer.append(begin)
-                holds = led or bisect_left(places, begin) < bisect_left(places, end)
-                led = holds and _leads_in(source, begin, end)
-                goes_on = holds and bounds.is_open and end == at[-1]
-                wanted = holds or (not matches and step < len(_BREAKS[True]))
-                if wanted and (goes_on or not fits(tokens(begin, end))):
-                    finer += _breaks(source, bounds, reach, begin, end, step)
-            at = [*finer, at[-1]]
+        at = self._division(matches, reach, bounds, lambda begin, end: fits(tokens(begin, end)))
         counts = [tokens(begin, end) for begin, end in pairwise(at)]
         if bounds.is_open:
             counts[-1] = _ENDLESS
         for number in range(len(counts) - 2, -1, -1):
             begin, end = at[number : number + 2]
             together = sum(counts[number : number + 2])
-            if fits(together) and (end in bounds.glued or _leads_in(source, begin, end)):
+            if fits(together) and (end in bounds.glued or _leads_in(self._tree.source, begin, end)):
                 counts[number : number + 2] = [together]
                 del at[number + 1]
         inside: list[list[Occurrence]] = [[] for _ in at]
@@ -313,6 +293,39 @@ class _Cutter:
                 inside[block - 1].append(match)
         worth = (sum(match.worth for match in block) for block in inside)
         return _Blocks(at, list(accumulate(counts, initial=0)), [0.0, *accumulate(worth)], inside)
+
+    def _tokens(self, begin: int, end: int) -> int:
+        documents, source = self._documents, self._tree.source
+        return documents.once(
+            ("tokens", self._part.document, begin, end),
+            lambda: documents.counter.count(source[begin:end], documents.clock),
+        )
+
+    def _division(
+        self,
+        matches: Sequence[Occurrence],
+        reach: Stretch,
+        bounds: _Bounds,
+        fits: Callable[[int, int], bool],
+    ) -> list[int]:
+        """Return the bounds of blocks, with finer ones in those that have a term and do not fit.
+
+        :param fits: returns whether the text between two offsets fits.
+        """
+        source, places = self._tree.source, [match.at for match in matches]
+        at = list(bounds.at)
+        for step in range(len(_BREAKS[True]) + 1):
+            finer, is_led = [], False
+            for begin, end in pairwise(at):
+                finer.append(begin)
+                has_term = is_led or bisect_left(places, begin) < bisect_left(places, end)
+                is_led = has_term and _leads_in(source, begin, end)
+                goes_on = has_term and bounds.is_open and end == at[-1]
+                is_wanted = has_term or (not matches and step < len(_BREAKS[True]))
+                if is_wanted and (goes_on or not fits(begin, end)):
+                    finer += _breaks(source, bounds, reach, begin, end, step)
+            at = [*finer, at[-1]]
+        return at
 
     def _best_run(self, blocks: _Blocks, room: int, at_start: bool) -> tuple[int, int] | None:
         """Return the bounds of the best run that fits.
@@ -399,10 +412,9 @@ def rest_of(part: SectionPart, piece: SectionPart) -> Iterator[SectionPart]:
     A line that is only partly in the piece belongs to one of them.
     """
     starts, lines = part.tree.line_starts, piece.lines
-    first, last = lines.start, lines.stop
-    if isinstance(lines, Stretch):
-        first += lines.begin > starts[first]
-        last = max(first, last - (lines.end < starts[last]))
+    begin, end = _offsets(part.tree, lines)
+    first = lines.start + (begin > starts[lines.start])
+    last = max(first, lines.stop - (end < starts[lines.stop]))
     spans = [Span(part.lines.start, first), Span(last, part.lines.stop)]
     sizes = [starts[span.stop] - starts[span.start] for span in spans]
     left = max(2, part.size.last - piece.size.last)

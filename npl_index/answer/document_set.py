@@ -38,7 +38,8 @@ MAX_DEFINITION = 300
 MAX_NOTED = 24
 """Maximum hits whose copies are named."""
 
-_ORDINAL = re.compile(r" \[[0-9]+\]\Z")
+ORDINAL = re.compile(r" \[[0-9]+\]\Z")
+"""The number after equal headings at the end of a step; such a text within a heading is in quotes."""
 
 
 class Size(NamedTuple):
@@ -86,7 +87,7 @@ class SectionPart:
     @cached_property
     def is_whole(self) -> bool:
         """Whether it is all of its section's own text."""
-        return self._lines is None or self._lines == self.tree.sections[self.section].own
+        return self.lines == self.tree.sections[self.section].own
 
     @cached_property
     def text(self) -> str:
@@ -366,7 +367,7 @@ class DocumentSet:
         """Return the heading of a section as a step, if it is unique in its document."""
         section, steps = self.tree(document).sections[index], self.document(document).steps
         step = _step(section)
-        equal = [other for other in steps if _ORDINAL.sub("", other).endswith(f" {step}")]
+        equal = [other for other in steps if ORDINAL.sub("", other).endswith(f" {step}")]
         return step if section.level and len(equal) == 1 else None
 
     def _is_unique(self, document: int, section: int) -> bool:

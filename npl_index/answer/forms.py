@@ -82,7 +82,7 @@ class Form:
 
     def frame(self, answer: Tailored) -> str:
         """Return an answer without parts, with the text between them."""
-        return ""
+        return self.write(answer, (), ())
 
     def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the whole answer.
@@ -125,10 +125,6 @@ class Json(Form):
     def named(self, text: Any) -> str:
         """Return an entry of a list."""
         return dumped(as_dict(text)) + ","
-
-    def frame(self, answer: Tailored) -> str:
-        """Return the empty fields."""
-        return self.write(answer, (), ())
 
     def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
@@ -184,7 +180,7 @@ class Markdown(Form):
 
     def frame(self, answer: Tailored) -> str:
         """Return the remarks and the last mark without its pointers."""
-        return self.write(answer, (), ()) + mark("more:", self.tag)
+        return super().frame(answer) + mark("more:", self.tag)
 
     def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the texts under their marks."""
@@ -223,9 +219,10 @@ class Markdown(Form):
 
 def _pointer(pointer: Pointer) -> str:
     line = f": {in_mark(pointer.line)}" if pointer.line else ""
-    number = f" in {pointer.sections} sections" if pointer.sections else ""
+    unit = pointer.unit
+    number = f" in {len(unit.parts)} sections" if unit.ranges else ""
     about = in_brackets(pointer.page, pointer.note)
-    return f"{dumped(in_mark(pointer.selector))} {pointer.tokens}{number}{about}{line}"
+    return f"{dumped(in_mark(pointer.selector))} {unit.tokens}{number}{about}{line}"
 
 
 def in_brackets(*texts: str | None) -> str:

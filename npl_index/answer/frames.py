@@ -165,9 +165,10 @@ class Fences:
         for marker in _FENCE.finditer(text):
             run, is_bare = marker[1], not marker[2].strip()
             top = stack[-1].sign if stack else ":"
+            opens = run[0] != ":" or not is_bare if top[0] == ":" else nests and run.startswith(top)
             if run.startswith(top) and is_bare and stack:
                 stack.pop()
-            elif (run[0] != ":" or not is_bare) if top[0] == ":" else nests and run.startswith(top):
+            elif opens:
                 at = bisect_right(tree.line_starts, begin + marker.start()) - 1
                 margin = text[marker.start() : marker.start(1)].expandtabs(4)
                 if len(margin) < _CODE or not margin.isspace() or _holders(tree, self._own, at):

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from posixpath import basename, commonprefix
 
+from npl_index.answer.document_set import ORDINAL
 from npl_index.answer.forms import in_brackets
 from npl_index.answer.outline import FolderNode, Node, OutlineNode, Shown, folded_below
 from npl_index.cached import cached_property
@@ -32,7 +33,6 @@ _LETTERS = {
 }
 """Letter and word of each trait."""
 _PATH = re.compile(r"[\w./-]*\.\w+")  # its suffix distinguishes it from the letters before it
-_ORDINAL = re.compile(r" \[\d+\]\Z")  # in the text of a heading it would be in quotes
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _letters(node: OutlineNode) -> str:
 def _step(node: OutlineNode) -> str:
     """Return a node as a step of a selector."""
     name = heading_label(node.name)
-    ordinal = _ORDINAL.search(node.selector)
+    ordinal = ORDINAL.search(node.selector)
     step = f"{'#' * node.level} {spell(name)}" if node.level else quoted(name)
     return step + (ordinal[0] if ordinal else "")
 

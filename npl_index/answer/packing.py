@@ -158,7 +158,7 @@ class Packing:
         self.pointers: tuple[Pointer, ...] = ()
         self.further: list[str | Suggestion] = []
         self._waiting, self._further_costs = iter(further), [0]
-        self._traces = self._least_names = self._names = 0
+        self._traces = self._least_reserve = self._reserve = 0
 
     @property
     def truncated(self) -> bool:
@@ -172,9 +172,9 @@ class Packing:
         if self._fits():
             self._whole = None
         else:
-            self._least_names, self._names = self._reserved()
+            self._least_reserve, self._reserve = self._reserve_names()
             most = max(0, ledger.left) // FURTHER_DIVISOR
-            self._names += min(most, self._further_cost(most))
+            self._reserve += min(most, self._further_cost(most))
         if findings.reading:
             self._read()
         else:
@@ -209,7 +209,7 @@ class Packing:
         room -= sum(map(ledger.trace, findings.only_named))
         return self._further_cost(room) <= room
 
-    def _reserved(self) -> tuple[int, int]:
+    def _reserve_names(self) -> tuple[int, int]:
         """Return the tokens to reserve for pointers: for those to the best hits, and for all.
 
         A piece of the best unit may use the difference. If it still does not fit, it may use everything
@@ -240,13 +240,12 @@ class Packing:
         waiting = deque(self._findings.units)
         beyond = max(0, self._ledger.budget - DEFAULT_BUDGET)
         while waiting:
-            left = self._ledger.left
-            room = left - self._names
-            unit = waiting.popleft()
-            text = WHOLE if unit.score >= SURE else FURTHER_TEXT
-            further = max(0, text - sum(kept.tokens for kept in self.kept))
+            unit, left = waiting.popleft(), self._ledger.left
+            most = WHOLE if unit.score >= SURE else FURTHER_TEXT
+            within = max(0, most - sum(kept.tokens for kept in self.kept))
+            room = left - self._reserve
             if self.kept and self._whole is not None:
-                room = min(room, beyond + further)
+                room = min(room, within + beyond)
             if not is_open or (room <= 0 and self.kept):
                 self.dropped.append(unit)
             elif self._take(unit, room):
@@ -255,7 +254,7 @@ class Packing:
                 waiting.extendleft(reversed(split(self.documents, unit)))
             else:
                 is_open = self._take_piece(unit, room)
-            beyond = max(0, beyond - max(0, left - self._ledger.left - further))
+            beyond = max(0, beyond - max(0, left - self._ledger.left - within))
         if is_open and not self._findings.chosen:
             self._grow(beyond)
         self._ledger.left += self._traces
@@ -286,7 +285,7 @@ class Packing:
         tries = [(room, False)]
         if not self.kept:
             left = self._ledger.left - cost - trace
-            tries += [(left - self._least_names, True), (left, True)][: 1 if part.chosen else 2]
+            tries += [(left - self._least_reserve, True), (left, True)][: 1 if part.chosen else 2]
         elif room <= 0 or not (is_long or whole is None):
             tries = []
         for room, or_beginning in tries:
@@ -333,7 +332,7 @@ class Packing:
             if not kept.cut:
                 continue
             part, cost = whole[kept.parts[0].place], self._ledger.text(kept)
-            room = min(beyond, self._ledger.left - self._names) + cost
+            room = min(beyond, self._ledger.left - self._reserve) + cost
             sizes = chain([part], windows(self.documents, part, min(room, max(part.size))))
             larger = next((size for size in sizes if self._ledger.piece(size) <= room), None)
             if larger is None or larger.size.last <= kept.tokens:
@@ -348,27 +347,28 @@ class Packing:
 
     def _read(self) -> None:
         """Keep selected sections as far as they are short, and of longer ones the text for the question."""
-        left, rank = MAX_READ, {hit.place: number for number, hit in enumerate(self._findings.ranking.hits)}
-        for unit in self._findings.units:
-            if self._findings.exact.issuperset(unit.places):
-                self._keep(unit)
+        rank = {hit.place: number for number, hit in enumerate(self._findings.ranking.hits)}
+        left = MAX_READ
+        for selected in self._findings.units:
+            if self._findings.exact.issuperset(selected.places):
+                self._keep(selected)
                 continue
-            room, waiting = min(WHOLE, left), [unit]
+            room, waiting = min(WHOLE, left), [selected]
             left -= room
             while waiting:
-                part = waiting.pop(0)
-                if part.tokens <= room:
-                    self._keep(part)
-                    room -= part.tokens
-                elif len(part.parts) > 1:
-                    own, *nested = split(self.documents, part)
-                    nested.sort(key=lambda unit: min(rank.get(place, len(rank)) for place in unit.places))
-                    waiting = [own, *nested, *waiting]
-                elif room >= PIECE and (piece := next(windows(self.documents, part.parts[0], room), None)):
-                    self._keep_piece(part, piece)
+                unit = waiting.pop(0)
+                if unit.tokens <= room:
+                    self._keep(unit)
+                    room -= unit.tokens
+                elif len(unit.parts) > 1:
+                    first, *nested = split(self.documents, unit)
+                    nested.sort(key=lambda below: min(rank.get(place, len(rank)) for place in below.places))
+                    waiting = [first, *nested, *waiting]
+                elif room >= PIECE and (piece := next(windows(self.documents, unit.parts[0], room), None)):
+                    self._keep_piece(unit, piece)
                     room -= piece.size.last
                 else:
-                    self.dropped.append(part)
+                    self.dropped.append(unit)
             left += room
 
     def _set_aside(self, unit: AnswerUnit) -> None:
@@ -432,7 +432,7 @@ class Packing:
 
     def _with_line(self, bare: Pointer) -> Pointer:
         """Return a pointer with its matching line, if there is room for one."""
-        line = None if bare.sections else matching_line(self.documents, bare.unit.parts[0])
+        line = None if bare.unit.ranges else matching_line(self.documents, bare.unit.parts[0])
         if line is None:
             return bare
         full = bare._replace(line=line[1])

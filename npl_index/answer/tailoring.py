@@ -268,8 +268,9 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
 
 def _verdict(ranking: Ranking) -> Verdict:
     """Return the verdict on a question; common words alone distinguish only headings ("How to")."""
-    is_asked = ranking.coverage.words or any(map(_is_named, ranking.hits[:1]))
-    return judge(ranking.coverage) if is_asked else Verdict((), (), "absent")
+    best = [hit.score for hit in ranking.hits[:1]]
+    is_named = any(max(score.name, score.topic) > OTHER_FORM for score in best)
+    return judge(ranking.coverage) if ranking.coverage.words or is_named else Verdict((), (), "absent")
 
 
 def _useful_hits(documents: DocumentSet, ranking: Ranking, verdict: Verdict, budget: int | None) -> list[Hit]:
@@ -302,8 +303,7 @@ def _others(
             sizes = documents.collection.sections(hit.document).sizes
             has_text = bool(sizes[below.start : below.stop].any())
         if has_text and taken.isdisjoint(family):
-            parts = tuple(documents.part(place, chosen=False) for place in family)
-            yield AnswerUnit(parts, hit.score.total)
+            yield AnswerUnit(tuple(map(documents.part, family)), hit.score.total)
 
 
 def _selected(
@@ -335,11 +335,6 @@ def _unprinted(text: str) -> str:
 def _is_plain(selector: Selector) -> bool:
     """Return whether a selector names a section, and no lines, depth or range."""
     return selector.depth is None and selector.lines is None and not selector.until
-
-
-def _is_named(hit: Hit) -> bool:
-    """Return whether the words of a question or a topic are a hit's heading."""
-    return max(hit.score.name, hit.score.topic) > OTHER_FORM
 
 
 def _explained(documents: DocumentSet, ranking: Ranking) -> tuple[RankedSection, ...]:

@@ -61,16 +61,6 @@ class Pointer(NamedTuple):
     page: str | None = None
     note: str | None = None
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of its text, which not every form shows: counting may read a file."""
-        return self.unit.tokens
-
-    @property
-    def sections(self) -> int | None:
-        """Number of sections, for a range."""
-        return len(self.unit.parts) if self.unit.ranges else None
-
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
