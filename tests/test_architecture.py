@@ -250,7 +250,7 @@ READERS = (
     "npl_mcp.config.child_processes",
     "npl_mcp.config.settings",
     "npl_mcp.config.sources",
-    "npl_index.tokens.places",
+    "npl_index.tokens.folders",
 )
 
 

@@ -14,7 +14,7 @@ from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.frames import MAX_LINES_BACK, Fences
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.ranking.analysis import Word, places
+from npl_index.ranking.analysis import Word, locate
 from npl_index.ranking.arrays import np
 from npl_index.ranking.indexing import CHUNKS
 from npl_index.ranking.verdict import MAX_WORDS, Coverage
@@ -60,7 +60,7 @@ def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> lis
     for chunk in CHUNKS.finditer(documents.tree(document).source, begin, end):
         documents.clock.check()
         first = chunk.start()
-        for at, term in places(chunk[0], sought.keys(), _MAX_PLACES):
+        for at, term in locate(chunk[0], sought.keys(), _MAX_PLACES):
             number, weight = sought[term]
             offsets_of[number].append((first + at, weight))
     matches: list[Occurrence] = []
@@ -200,7 +200,7 @@ def _spellings_of_variants(documents: DocumentSet, word: Word) -> dict[str, int]
         texts = (documents.text(place), documents.tree(place[0]).front_matter, documents.path(place[0]))
         pattern = _LETTERS if term.isalpha() else _WORD
         matches = (
-            pattern.match(text, at) for text in texts for at, _ in nsmallest(1, places(text, (term,), 1))
+            pattern.match(text, at) for text in texts for at, _ in nsmallest(1, locate(text, (term,), 1))
         )
         if spelling := next(filter(None, matches), None):
             spellings[spelling[0]] = count

@@ -159,7 +159,7 @@ FLAGS = tuple(name for kind in _TABLE if (name := kind.flag_name) is not None)
 _DEFAULT_THEME = "default"
 
 
-def places(
+def make_catalog(
     *,
     cwd: Path,
     home: Path | None,

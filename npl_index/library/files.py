@@ -280,6 +280,8 @@ class Folder:
     ) -> Iterator[str]:
         """Write a temporary file and yield its name; afterwards the file with that name is removed.
 
+        :param like: state of the file to replace, whose owner and permissions are copied.
+        :param mode: permissions of the file, less the umask, if it replaces none.
         :param source: name of the file to replace, whose extended attributes are copied.
         """
         name = f".npl-{os.urandom(8).hex()}.tmp"
@@ -302,6 +304,7 @@ class Folder:
                 self.remove(name)
 
     def _take_name(self, fresh: str, name: str) -> bool:
+        """Give a temporary file a second, free name; return whether the name was free."""
         try:
             os.link(self._at(fresh), self._at(name), src_dir_fd=self._handle, dst_dir_fd=self._handle)
         except FileExistsError:
@@ -421,6 +424,10 @@ def _regular(file: int) -> int:
 
 
 def _read_whole(opening: Callable[[], int], limit: int) -> tuple[bytes, os.stat_result]:
+    """Return the content of a file and the state it belongs to; see :meth:`Folder.read`.
+
+    :param opening: opens the file; called again if it changes during reading.
+    """
     for _ in range(_READ_ATTEMPTS):
         with os.fdopen(opening(), "rb") as file:
             before = os.fstat(file.fileno())

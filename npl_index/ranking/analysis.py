@@ -103,7 +103,7 @@ def searched_terms(text: str) -> list[str]:
     return terms(text, keep_stop_words=True) + all_terms(text)[1]
 
 
-def places(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str]]:
+def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str]]:
     """Return offset and term of each place of some terms in a text, in no order.
 
     :param most: number of the first places of each spelling to return.

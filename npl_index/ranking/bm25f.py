@@ -211,34 +211,49 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
     scores, names, covered, headed = np.zeros((4, size))
     variants = [(row, at, share) for at, concept in enumerate(concepts) for row, share in concept.variants]
     rows, owners, parts = zip(*variants, strict=True) if variants else ((), (), ())
-    runs, at, name_masses, all_masses, headings = passages.weigh(rows)
+    runs, holders, name_masses, all_masses, headings = passages.weigh(rows)
     asking, shares = np.array(owners, np.intp)[runs], np.array(parts, float)[runs]
     in_headings = headings.nonzero()[0]
-    np.add.at(headed, at[in_headings], headings[in_headings] * shares[in_headings])
+    np.add.at(headed, holders[in_headings], headings[in_headings] * shares[in_headings])
     # A cell is a concept and a section with one of its terms. The masses of a concept's variants are added
     # before they saturate, like counts in several fields.
-    cells, cell = np.unique(asking * size + at, return_inverse=True)
-    numbers, sections = np.divmod(cells, size)
+    cells, cell_of = np.unique(asking * size + holders, return_inverse=True)
+    asked, sections = np.divmod(cells, size)
     name_factor, body_factor = _field_factors(weights)
-    masses = body_factor * np.bincount(cell, all_masses * shares, len(cells))
+    masses = body_factor * np.bincount(cell_of, all_masses * shares, len(cells))
     if name_factor != body_factor:
-        masses += (name_factor - body_factor) * np.bincount(cell, name_masses * shares, len(cells))
+        masses += (name_factor - body_factor) * np.bincount(cell_of, name_masses * shares, len(cells))
     named = np.zeros(len(cells), dtype=bool)
-    named[cell[name_masses > 0]] = True
+    named[cell_of[name_masses > 0]] = True
     best_shares = np.empty(len(cells))
-    best_shares[cell[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
-    weight, page_of = np.array([concept.weight for concept in concepts])[numbers], passages.postings.pages
-    on_pages = np.zeros(int(page_of[-1]) + 1)
-    if passages.vocabulary.pages > 1 and len(cells):
-        # For each concept, a page has the highest worth of its sections.
-        pages, worth = page_of[sections], np.where(named, NAME_ON_PAGE, masses > 0)
-        begins = (begin_runs(pages) | begin_runs(numbers)).nonzero()[0]
-        np.add.at(on_pages, pages[begins], weight[begins] * np.maximum.reduceat(worth, begins))
-    np.add.at(scores, sections, weight * (masses / (masses + K1)))
-    np.add.at(names, sections, weight * named)
-    np.add.at(covered, sections, weight * best_shares)
+    best_shares[cell_of[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
+    cell_weights = np.array([concept.weight for concept in concepts])[asked]
+    np.add.at(scores, sections, cell_weights * (masses / (masses + K1)))
+    np.add.at(names, sections, cell_weights * named)
+    np.add.at(covered, sections, cell_weights * best_shares)
+    pages = _page_weights(passages, asked, sections, cell_weights * np.where(named, NAME_ON_PAGE, masses > 0))
     whole = sum(concept.weight for concept in concepts) or 1.0
-    return Matches(scores, np.minimum(headed, 1), names / whole, covered / whole, on_pages[page_of])
+    return Matches(scores, np.minimum(headed, 1), names / whole, covered / whole, pages)
+
+
+def _page_weights(
+    passages: Passages, asked: NDArray[Any], sections: NDArray[Any], worths: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the weight of the query's concepts on each section's page; 0 if there is one page.
+
+    For each concept, a page has the highest worth of its sections.
+
+    :param asked: concepts, ascending; arrays have one number for each concept and section with it.
+    :param sections: these sections, ascending for each concept.
+    :param worths: worth of the concept in the section.
+    """
+    page_of = passages.postings.pages
+    on_pages = np.zeros(int(page_of[-1]) + 1)
+    if passages.vocabulary.pages > 1 and len(sections):
+        pages = page_of[sections]
+        begins = (begin_runs(pages) | begin_runs(asked)).nonzero()[0]
+        np.add.at(on_pages, pages[begins], np.maximum.reduceat(worths, begins))
+    return on_pages[page_of]
 
 
 def _field_factors(weights: Weights) -> tuple[float, float]:

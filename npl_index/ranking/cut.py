@@ -67,19 +67,19 @@ def cut(ranking: Ranking, *, generous: bool = False) -> list[Hit]:
     :param generous: a budget shows the welcome size, so further sections are welcome. Without one, only
         sections nearly as good as the best are kept.
     """
-    opened = UncoveredQuery(ranking)
-    further = 1 - SAME_DOCUMENT * opened.aspects
+    uncovered = UncoveredQuery(ranking)
+    factor = 1 - SAME_DOCUMENT * uncovered.aspects
     kept: list[Hit] = []
     for hit, shares in zip(ranking.hits, ranking.coverage.shares.T, strict=False):
         if not hit.size:
             continue
         if kept and hit.score.topic < OTHER_FORM:
-            least = _required_share(opened.settled, hit.size) if generous else AS_GOOD
+            least = _required_share(uncovered.settled, hit.size) if generous else AS_GOOD
             if hit.score.total < least * kept[0].score.total:
                 break
         kept.append(hit)
-        opened.take(shares)
-    return _mixed(kept, further)
+        uncovered.take(shares)
+    return _by_worth(kept, factor)
 
 
 def _required_share(settled: float, size: int) -> float:
@@ -97,7 +97,7 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
 
     In a search of a few documents, each document is a subject, and further sections follow a short one.
     """
-    opened = UncoveredQuery(ranking)
+    uncovered = UncoveredQuery(ranking)
     kept: list[Hit] = []
     size = 0
     few = len(collection.paths) <= FEW_DOCUMENTS
@@ -105,25 +105,25 @@ def best_of_each_subject(ranking: Ranking, collection: Collection) -> list[Hit]:
         if not hit.size:
             continue
         score = hit.score.total / kept[0].score.total if kept else 1.0
-        other = few and all(hit.document != taken.document for taken in kept)
-        other = other or opened.gain(shares) >= OTHER_SUBJECT
+        other = few and all(hit.document != earlier.document for earlier in kept)
+        other = other or uncovered.gain(shares) >= OTHER_SUBJECT
         if score >= (RELATED if other else FURTHER if few and size < ORDINARY else AS_GOOD):
             kept.append(hit)
             size += hit.size
-            opened.take(shares)
+            uncovered.take(shares)
     return kept
 
 
-def _mixed(hits: Sequence[Hit], further: float) -> list[Hit]:
+def _by_worth(hits: Sequence[Hit], factor: float) -> list[Hit]:
     """Sort hits by their worth, best first.
 
-    :param further: factor of a hit's score for each better one of the same document.
+    :param factor: factor of a hit's score for each better one of the same document.
     """
     better: Counter[int] = Counter()
 
     def worth(hit: Hit) -> float:
         better[hit.document] += 1
-        return -hit.score.total * further ** better[hit.document]
+        return -hit.score.total * factor ** better[hit.document]
 
     return sorted(hits, key=worth)
 

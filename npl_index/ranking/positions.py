@@ -95,7 +95,7 @@ def read_positions(postings: Postings, numbers: NDArray[Any], sought: QueryTerms
     return TermPositions(numbers, sought, numbered[places].astype(np.intp) - 1, owners, places)
 
 
-def counts_of(texts: TermPositions) -> tuple[NDArray[Any], NDArray[Any]]:
+def pair_counts(texts: TermPositions) -> tuple[NDArray[Any], NDArray[Any]]:
     """Count the pairs in headings and in bodies; one row per pair, one column per section."""
     pairs, size, width = texts.sought.pairs, len(texts.sought.rows), 2 * len(texts.numbers)
     where = texts.places + texts.owners  # so that terms of different texts are not neighbours

@@ -18,7 +18,7 @@ from npl_index.cached import cached_property
 from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match, sums
-from npl_index.ranking.positions import QueryTerms, TermPositions, best_windows, counts_of, read_positions
+from npl_index.ranking.positions import QueryTerms, TermPositions, best_windows, pair_counts, read_positions
 from npl_index.ranking.postings import distinct
 
 DEPTH = 80
@@ -277,7 +277,7 @@ def _word_pairs(scored: Scored) -> NDArray[Any]:
     """
     passages, positions = scored.passages, scored.positions
     weights = np.zeros(passages.postings.size)
-    in_heading, in_body = counts_of(positions)
+    in_heading, in_body = pair_counts(positions)
     mass = in_body / passages.body_norms(positions.numbers) + FIELD_WEIGHTS[0] * in_heading
     holders = np.maximum((mass > 0).sum(axis=1, keepdims=True), 1)
     rarity = np.log((passages.vocabulary.sections + 1) / holders)
@@ -354,10 +354,10 @@ class Signal(NamedTuple):
     when: Callable[[Scored], bool] | None = None
 
 
-_OWN = attrgetter("values")
+_VALUE = attrgetter("values")
 
 SIGNALS = (
-    Signal("heading", Stage.WORDS, 0.25, _OWN, attrgetter("matches.headings")),
+    Signal("heading", Stage.WORDS, 0.25, _VALUE, attrgetter("matches.headings")),
     Signal("page", Stage.PAGES, 0.25, _best, _page, _several_pages),
     Signal("pairs", Stage.READ, 0.3, lambda _: 1.0, _word_pairs),
     Signal("title", Stage.READ, 0.4, _best_by_name, _titles, lambda scored: not _several_pages(scored)),
@@ -368,17 +368,17 @@ SIGNALS = (
     Signal("named", Stage.QUERY, 1.8, _best_by_name, attrgetter("names_page")),
     Signal("near", Stage.QUERY, 0.1, _best, attrgetter("near"), _several_pages),
     # Overviews and last chapters mention much and answer little.
-    Signal("late", Stage.PLACE, -0.08, _OWN, attrgetter("passages.postings.positions")),
-    Signal("children", Stage.PLACE, -0.3, _OWN, _children),
+    Signal("late", Stage.PLACE, -0.08, _VALUE, attrgetter("passages.postings.positions")),
+    Signal("children", Stage.PLACE, -0.3, _VALUE, _children),
     # It names something, and explains nothing.
-    Signal("short", Stage.PLACE, -0.2, _OWN, _short, _several_documents),
+    Signal("short", Stage.PLACE, -0.2, _VALUE, _short, _several_documents),
     # It says where something is explained.
-    Signal("links", Stage.PLACE, -0.2, _OWN, attrgetter("passages.postings.lists_links")),
+    Signal("links", Stage.PLACE, -0.2, _VALUE, attrgetter("passages.postings.lists_links")),
     # In one document, it would cost more than it gains.
     Signal("child", Stage.CHILDREN, 0.15, _best_child, _chapter, _several_documents),
     # Nearly the maximum of name and content for a topic that is exactly one heading, and far less for others.
     Signal("topic", Stage.TOPICS, 2.0, attrgetter("weights.topic"), attrgetter("topics")),
     # Enough to choose between documents that fit about as well.
-    Signal("behind", Stage.STANDING, -0.35, _OWN, attrgetter("behind"), _several_documents),
+    Signal("behind", Stage.STANDING, -0.35, _VALUE, attrgetter("behind"), _several_documents),
 )
 """All signals besides the words themselves."""

@@ -18,7 +18,7 @@ from typing import Any
 from npl_index.library.files import read_path
 from npl_index.tokens.counting import TokenCounter, base_vocabulary
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.places import vocabulary_folders
+from npl_index.tokens.folders import vocabulary_folders
 
 MAX_VOCABULARY = 16 * 1024 * 1024
 """Maximum bytes of a vocabulary file; the largest published one has a quarter of that."""
@@ -92,7 +92,7 @@ def exact_counter(vocabulary: str, encoding: Any) -> TokenCounter:
 def best_counter(vocabulary: str = "o200k_base", folders: Sequence[Path] = ()) -> TokenCounter:
     """Return the exact counter, or the estimator if no folder holds the vocabulary.
 
-    :param folders: folders to search; by default :func:`~npl_index.tokens.places.vocabulary_folders`.
+    :param folders: folders to search; by default :func:`~npl_index.tokens.folders.vocabulary_folders`.
     :raises InvalidRequestError: there is no such vocabulary.
     """
     return load_vocabulary(vocabulary, folders or vocabulary_folders()) or estimator(vocabulary)

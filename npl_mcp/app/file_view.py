@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from npl_index.cached import cached_property
-from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, places
+from npl_index.library.catalog import Catalog, ItemFolder, Kind, Root, make_catalog
 from npl_index.library.documents import Library
 from npl_index.library.listing import FileListings
 from npl_index.library.roots import as_named, real_path
@@ -96,7 +96,7 @@ def _without_bundled(places: Sequence[ItemFolder]) -> Sequence[ItemFolder]:
 
 def _catalog(settings: Settings) -> Catalog:
     named = {name.lower(): str(path) for name, path in settings.environment.items()}
-    return places(
+    return make_catalog(
         cwd=settings.cwd,
         home=settings.home,
         system=settings.system,

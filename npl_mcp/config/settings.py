@@ -20,7 +20,7 @@ from npl_index.choices import DEFAULT_BUDGET, FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
 from npl_index.library.ignoring import Ignoring
 from npl_index.library.roots import Limits
-from npl_index.tokens.places import vocabulary_folders
+from npl_index.tokens.folders import vocabulary_folders
 from npl_mcp.config import kinds
 from npl_mcp.config.docstrings import parameters
 from npl_mcp.config.kinds import choice

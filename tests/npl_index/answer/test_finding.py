@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from npl_index.answer.cutting import cut
 from npl_index.answer.finding import nowhere
-from npl_index.ranking.analysis import extract_keywords, places
+from npl_index.ranking.analysis import extract_keywords, locate
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.spelling import holds, pattern
 from npl_index.ranking.verdict import judge
@@ -58,8 +58,8 @@ def test_the_end_of_a_long_text_is_searched(word: str) -> None:
     line = "The garden is green, é.\n"
     text = line * 20_000 + f"Here is the {word}.\n"
     wanted = dict(extract_keywords(word).weights)
-    assert sorted({at for at, _ in places(text, wanted, 9)}) == [text.index(word)]
-    double, single = (lines_run(partial(places, line * size, wanted, 9)) for size in (2_000, 1_000))
+    assert sorted({at for at, _ in locate(text, wanted, 9)}) == [text.index(word)]
+    double, single = (lines_run(partial(locate, line * size, wanted, 9)) for size in (2_000, 1_000))
     assert double <= 2 * single
 
 

@@ -25,7 +25,7 @@ from npl_index.items.loading import (
     load_agent,
     load_raw,
 )
-from npl_index.library.catalog import Root, places
+from npl_index.library.catalog import Root, make_catalog
 from npl_index.library.documents import Library, Limits
 from tests.conftest import case_text, cases
 from tests.folders import fill
@@ -42,7 +42,7 @@ def library_at(
 ) -> Library:
     """A library with a project in ``work``, a user in ``home`` and a bundled corpus in ``corpus``."""
     work = fill(base / "work", files or {})
-    catalog = places(
+    catalog = make_catalog(
         cwd=work, home=base / "home", system=base / "system", bundled=base / "corpus", **settings
     )
     return Library([Root(str(work), "working directory")], catalog, limits)

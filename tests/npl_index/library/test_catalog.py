@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.catalog import FLAGS, PATCH_SUFFIX, Catalog, item_paths, places
+from npl_index.library.catalog import FLAGS, PATCH_SUFFIX, Catalog, item_paths, make_catalog
 from tests.conftest import cases
 
 
 def full(theme: str = "default") -> Catalog:
-    return places(
+    return make_catalog(
         cwd=Path("/w"),
         home=Path("/h"),
         system=Path("/s"),
@@ -44,7 +44,7 @@ def test_every_kind_is_covered() -> None:
 
 def test_unset_places_are_left_out() -> None:
     """Values that are unset or empty contribute nothing."""
-    bare = places(cwd=Path("/w"), home=None, system=None, bundled=None, npl_home="", npl_meta="")
+    bare = make_catalog(cwd=Path("/w"), home=None, system=None, bundled=None, npl_home="", npl_meta="")
     assert folders(bare, "component") == ["/w/.npl/npl"]
     assert folders(bare, "meta") == ["/w/.npl/meta"]
     assert folders(bare, "agent") == ["/w/.claude/agents", "/w/.npl/core/agents"]
@@ -75,7 +75,7 @@ def test_kinds_that_may_patch() -> None:
 @pytest.mark.parametrize("theme", ["", "..", "a/b", "a\\b", ".hidden"])
 def test_a_theme_is_a_folder_name(theme: str) -> None:
     with pytest.raises(InvalidRequestError):
-        places(cwd=Path("/w"), home=None, system=None, bundled=None, theme=theme)
+        make_catalog(cwd=Path("/w"), home=None, system=None, bundled=None, theme=theme)
 
 
 def test_names_of_flags() -> None:

@@ -22,7 +22,7 @@ from npl_index.errors import (
     OutsideRootError,
     UnreadableDocumentError,
 )
-from npl_index.library.catalog import Root, places
+from npl_index.library.catalog import Root, make_catalog
 from npl_index.library.documents import Document, DocumentFile, DocumentRef, Library, Limits
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import skipped_text
@@ -35,7 +35,7 @@ SECRET = "not for you"
 
 def library_of(*roots: Path, limits: Limits | None = None, **environment: str) -> Library:
     """A library over given folders; NPL's own places are those of the first folder and the environment."""
-    catalog = places(cwd=roots[0], home=None, system=None, bundled=None, **environment)
+    catalog = make_catalog(cwd=roots[0], home=None, system=None, bundled=None, **environment)
     return Library([Root(str(root), root.name) for root in roots], catalog, limits)
 
 

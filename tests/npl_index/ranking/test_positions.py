@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from npl_index.ranking import positions
 from npl_index.ranking.bm25f import Concept
-from npl_index.ranking.positions import QueryTerms, best_windows, counts_of, read_positions
+from npl_index.ranking.positions import QueryTerms, best_windows, pair_counts, read_positions
 from npl_index.ranking.postings import Postings
 from tests.npl_index.ranking.counted import counted
 
@@ -69,7 +69,7 @@ def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[s
     rows = [(row_of(postings, first), row_of(postings, other)) for first, other in pairs]
     for concepts in ([], concepts_of(postings, ["cedar", "oak"])):
         texts = read_positions(postings, np.arange(size), QueryTerms.of(concepts, rows))
-        for counts, sections in zip(counts_of(texts), (headings, bodies), strict=True):
+        for counts, sections in zip(pair_counts(texts), (headings, bodies), strict=True):
             expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
             assert counts.tolist() == expected
 
