@@ -128,7 +128,7 @@ class Library:
         self._searched = tuple(replace(root, path=os.path.realpath(root.path)) for root in searched)
         self.limits = limits if limits is not None else Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits, ignoring)
-        self._own_key = (tuple(self.roots), self.limits, ignoring)
+        self._key = (tuple(self.roots), self.limits, ignoring)
         # It can be sent to another process.
         self.read: Read = partial(read_document, max_bytes=self.limits.max_bytes, npl=self.roots.npl_prefixes)
 
@@ -192,11 +192,11 @@ class Library:
         if clean.split(os.sep, 1)[0] == os.pardir:
             raise outside(text)
         problems: list[errors.NPLError] = []
-        if files := self._at_first(clean, text, problems):
+        if files := self._files_at(clean, text, problems):
             return files
         paths = map(os.path.normpath, alternatives(clean))
         first, *others = [
-            self._at_first(path, text, problems) or self._find_matches(path, text) for path in paths
+            self._files_at(path, text, problems) or self._find_matches(path, text) for path in paths
         ]
         files = tuple(dict.fromkeys(chain(first, *others))) if others else first
         if files := files or self._find_named(clean):
@@ -206,11 +206,11 @@ class Library:
     def holds(self, text: str) -> bool:
         """Return whether a text, taken literally, is the path of a usable file or folder."""
         try:
-            return bool(self._at_first(os.path.normpath(text), text, []))
+            return bool(self._files_at(os.path.normpath(text), text, []))
         except errors.NPLError:
             return False
 
-    def _at_first(self, clean: str, text: str, problems: list[errors.NPLError]) -> tuple[DocumentFile, ...]:
+    def _files_at(self, clean: str, text: str, problems: list[errors.NPLError]) -> tuple[DocumentFile, ...]:
         """Return the file, or the files of the folder, at the first usable path.
 
         :param problems: list to which the errors of unusable paths are added.
@@ -251,7 +251,7 @@ class Library:
         clean = os.path.normpath(name)
         path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
         try:
-            return self._at_first(path, name, []) or self._find_named(clean) or self._find_ending(name)
+            return self._files_at(path, name, []) or self._find_named(clean) or self._find_ending(name)
         except errors.NPLError:
             return ()
 
@@ -302,7 +302,7 @@ class Library:
     def _collect(self, folders: Sequence[str], pattern: PathPattern | None = None) -> Listed:
         """Return the files below real folders, each once, sorted by root and path."""
         walk, roots = partial(self._walk, folders, pattern), [root.path for root in self.roots]
-        listed = self._listings((self._own_key, *folders, pattern)).now(walk, roots)
+        listed = self._listings((self._key, *folders, pattern)).now(walk, roots)
         self._check_number(listed)
         return listed
 
@@ -344,7 +344,7 @@ class Library:
             raise outside(item)
         if kind.only not in (None, item):
             return None
-        return self._first(self.places(kind), item, kind.suffix)
+        return self._first_item(self.places(kind), item, kind.suffix)
 
     def find_patch(self, kind: Kind, item: str) -> DocumentFile | None:
         """Find the patch of an item: the file whose text goes before the item's.
@@ -352,9 +352,9 @@ class Library:
         :raises OutsideRootError: a link leads out of every root.
         :raises UnreadableDocumentError: the path exists but is not a regular file.
         """
-        return self._first(kind.patches, item, PATCH_SUFFIX)
+        return self._first_item(kind.patches, item, PATCH_SUFFIX)
 
-    def _first(self, places: Sequence[ItemFolder], item: str, suffix: str) -> DocumentFile | None:
+    def _first_item(self, places: Sequence[ItemFolder], item: str, suffix: str) -> DocumentFile | None:
         paths = item_paths(item, suffix)
         for place, path in product(places, paths):
             real = self.roots.below(place, path)
@@ -404,7 +404,7 @@ class Library:
         """Return, for every item by name, its path below its place without the suffix, and its file."""
         places = self.places(kind, pattern=pattern)
         if kind.only is not None:
-            single = self._first(places, kind.only, kind.suffix)
+            single = self._first_item(places, kind.only, kind.suffix)
             return {} if single is None else {kind.only: (kind.only, single)}
         items: dict[str, tuple[str, DocumentFile]] = {}
         for place in places:

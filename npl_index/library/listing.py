@@ -1,4 +1,4 @@
-"""Listings of the files below folders, with fingerprints. Each call compares them with the file system."""
+"""Listings of the files below folders, with fingerprints; each call compares them with the file system."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ Walked = list[tuple[str, DocumentFile]]  # files of one folder, with their paths
 
 
 class WalkedFolder(NamedTuple):
-    """What a walk finds in one folder while neither the folder nor its file of rules changes.
+    """The content of a folder for a walk, valid while neither the folder nor its file of rules changes.
 
-    :param states: their states; that of the rules is empty if it has none.
+    :param states: states of the folder and of the file of rules; the latter is empty without a file.
     :param above: the rules above it.
     :param visited: number of its visited entries.
     :param files: its files.

@@ -76,7 +76,7 @@ def edit_section(
     result, place, removed = _OPERATIONS[operation](edit, text)
     new = parse(result)
     edit.around.check(_surroundings(new))
-    if not edit.is_kept(result, new, place, removed):
+    if not edit.keeps_others(result, new, place, removed):
         raise InvalidRequestError(
             f"the text would change sections outside {tree.sections[index].name!r}",
             parameter="content",
@@ -108,7 +108,7 @@ class _Edit:
         self._whole = self._whole and (bool(self.headings) or index not in (0, self._tree.title))
         body, result, removed = self._body(), self._data, 0
         if new or not title:
-            body, new = self._without_own(body, new.removeprefix(body.anchors).lstrip("\n"))
+            body, new = self._without_repetition(body, new.removeprefix(body.anchors).lstrip("\n"))
             result = self._replaced(body, new)
             removed = len(self._tree.subtree(index)) - 1 if self._whole else 0
         if title:
@@ -156,14 +156,14 @@ class _Edit:
             problem = f"{section.name!r} is the whole document"
             raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
         self._whole = True
-        body, _ = self._without_own(self._body(), "")
+        body, _ = self._without_repetition(self._body(), "")
         data, is_last = self._data, is_last and body.stop == len(self._data)
         kept = data[_text_end(data, start, body.stop) :] if is_last else data[before:start]
         if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
             kept += self._line_end
         return data[:before] + kept + data[body.stop :], section.index, len(self._tree.subtree(section.index))
 
-    def is_kept(self, result: bytes, new: SectionTree, place: int, removed: int) -> bool:
+    def keeps_others(self, result: bytes, new: SectionTree, place: int, removed: int) -> bool:
         """Return whether a new tree differs from the old one only in the edited section."""
         old, added = self._tree.sections, len(self.headings)
         grown, moved = added - removed, len(result) - self._size
@@ -201,8 +201,8 @@ class _Edit:
     def _parts_of(self, text: str) -> Surroundings:
         return Surroundings(text, npl=self._tree.dialect == "npl")
 
-    def _without_own(self, body: _Body, text: str) -> tuple[_Body, str]:
-        """Drop parts of a new text that repeat the end that serves others, and definitions without use.
+    def _without_repetition(self, body: _Body, text: str) -> tuple[_Body, str]:
+        """Drop the end of a new text that repeats the section's end, and definitions in the file without use.
 
         :param text: the new text.
         :returns: the body in the remaining bytes of the file, and the text without the repetition.

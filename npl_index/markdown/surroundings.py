@@ -1,7 +1,7 @@
-"""Text that serves other sections: definitions, anchors, dividers, and the marks of what spans sections.
+"""Text that serves other sections: definitions, anchors, dividers, and marks of blocks that span sections.
 
-Such text stands at the end of a section, where the bytes of the section end only at the next heading. An edit
-keeps it there, and an edit that would take its meaning from other sections is refused.
+Such text stands at the end of a section, because a section ends only at the next heading. An edit keeps it
+there, and is refused if other sections would lose its meaning.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Surroundings:
         return frozenset(normalizeReference(label) for label in _USE.findall(text)), text
 
     def own_end(self, tail: list[str]) -> int:
-        """Return the number of lines of this text without an end that repeats the end of a tail."""
+        """Return the number of lines of this text before an end that repeats the end of a tail."""
         marks, pairs = self._marks
         lines = ((marks[mark].line, marks[partner].line) for mark, partner in pairs.items())
         paired = {line for line, other in lines if line != other}

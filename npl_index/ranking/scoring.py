@@ -314,7 +314,7 @@ def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
 def _term_weights(collection: Collection, query: Query) -> tuple[dict[str, float], Collection_[str]]:
     """Return the weights of the terms of a query and its topics, and the identifiers that documents have.
 
-    If documents have an identifier, most of the weight of its parts counts for it.
+    Of an identifier that documents have, the whole takes most of the weight of its parts.
     """
     vocabulary, keywords = collection.vocabulary, query.keywords
     wanted = dict(keywords.weights)

@@ -131,8 +131,7 @@ class TokenCounts:
     def _measured(self, index: int) -> KnownCounts:
         known = self._known
         if not known.measured[index]:
-            both = measure(self._text(index), self._counter, self._clock)
-            known.followed[index], known.last[index] = both
+            known.followed[index], known.last[index] = measure(self._text(index), self._counter, self._clock)
             known.measured[index] = 1
         return known
 
