@@ -215,7 +215,7 @@ class DocumentSet:
     changed: tuple[str, ...] | None = None
     behind: Mapping[int, str] = field(default_factory=dict)
     noted: Container[Place] = ()
-    _known: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _results: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ranked_by(self, ranking: Ranking) -> DocumentSet:
         """Return the documents with the words of a question, and with what its ranking says of them."""
@@ -237,9 +237,9 @@ class DocumentSet:
 
         :param key: everything besides the documents that the result depends on.
         """
-        result = self._known.get(key, self)  # the set itself is never a result
+        result = self._results.get(key, self)  # the set itself is never a result
         if result is self:
-            result = self._known[key] = work()
+            result = self._results[key] = work()
         return result  # type: ignore[return-value]
 
     def tree(self, document: int) -> SectionTree:

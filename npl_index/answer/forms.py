@@ -82,7 +82,7 @@ class Form:
 
     def frame(self, answer: Tailored) -> str:
         """Return an answer without parts, with the text between them."""
-        return self.write(answer, (), ())
+        return ""
 
     def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the whole answer.
@@ -125,6 +125,10 @@ class Json(Form):
     def named(self, text: Any) -> str:
         """Return an entry of a list."""
         return dumped(as_dict(text)) + ","
+
+    def frame(self, answer: Tailored) -> str:
+        """Return the empty fields."""
+        return self.write(answer, (), ())
 
     def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the fields; lone surrogates, which are invalid in UTF-8, become U+FFFD."""
@@ -180,7 +184,7 @@ class Markdown(Form):
 
     def frame(self, answer: Tailored) -> str:
         """Return the remarks and the last mark without its pointers."""
-        return super().frame(answer) + mark("more:", self.tag)
+        return self.write(answer, (), ()) + mark("more:", self.tag)
 
     def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the texts under their marks."""

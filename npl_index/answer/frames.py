@@ -133,14 +133,14 @@ class Fences:
 
     def __init__(self, tree: SectionTree, own: Span) -> None:
         self._tree, self._own = tree, own
-        self._known: dict[int, list[Opening]] = {own.start: []}
+        self._openings: dict[int, list[Opening]] = {own.start: []}
 
     def around(self, line: int) -> list[Opening]:
         """Return the fences and containers around a line, outermost first."""
-        if line not in self._known:
-            first = max((known for known in self._known if known < line), default=line)
-            self._known[line] = self._openings_at(first, line) if first < line else []
-        return self._known[line]
+        if line not in self._openings:
+            first = max((earlier for earlier in self._openings if earlier < line), default=line)
+            self._openings[line] = self._openings_at(first, line) if first < line else []
+        return self._openings[line]
 
     def cut_at(self, line: int, is_within: bool, *, is_end: bool = False) -> list[Opening]:
         """Return the fence of code that a cut before a line divides, if any.
@@ -156,7 +156,7 @@ class Fences:
         return [] if is_whole and not is_within else [last]
 
     def _openings_at(self, first: int, line: int) -> list[Opening]:
-        tree, stack = self._tree, list(self._known[first])
+        tree, stack = self._tree, list(self._openings[first])
         begin = tree.line_starts[first]
         text = tree.source[begin : tree.line_starts[line]]
         if "```" not in text and "~~~" not in text and ":::" not in text:

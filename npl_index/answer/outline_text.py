@@ -130,8 +130,8 @@ class OutlineText:
 def _legend(nodes: Sequence[OutlineNode]) -> str:
     """Return the meaning of the letters that occur."""
     used = set("".join(map(_letters, nodes)))
-    said = [f"{letter} {what}" for letter, what in _LETTERS.values() if letter in used]
-    return "".join(f" {what}" for what in (*said, *["=digest"] * any(node.digest for node in nodes)))
+    meanings = [f" {letter} {what}" for letter, what in _LETTERS.values() if letter in used]
+    return "".join(meanings) + (" =digest" if any(node.digest for node in nodes) else "")
 
 
 def _letters(node: OutlineNode) -> str:
@@ -149,8 +149,8 @@ def _step(node: OutlineNode) -> str:
 def _title(document: OutlineNode, form: str = "{}") -> str:
     """Return a document's title if it differs from its name, else ``""``."""
     title = heading_label(document.heading)
-    said = fold_document(title) == fold_document(basename(document.name))
-    return "" if said or not title else form.format(quoted(title))
+    is_name = fold_document(title) == fold_document(basename(document.name))
+    return "" if is_name or not title else form.format(quoted(title))
 
 
 def _is_plain(path: str) -> bool:

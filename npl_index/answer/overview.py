@@ -94,9 +94,9 @@ def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:
     spelt: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for number, headings in enumerate(documents):
         for word in _WORD.findall("\n".join((*headings[:1], *headings[:1], *headings))):
-            if 1 < len(word.encode(errors="replace")) <= _MAX_WORD and (own := terms(word)):
-                counts[own[-1]][number] += 1
-                spelt[own[-1]][word] += 1
+            if 1 < len(word.encode(errors="replace")) <= _MAX_WORD and (in_word := terms(word)):
+                counts[in_word[-1]][number] += 1
+                spelt[in_word[-1]][word] += 1
 
     def worth(term: str) -> float:
         share = len(counts[term]) / len(documents)
@@ -149,7 +149,7 @@ class _Map:
             self.homes.append(("/".join(above[:depth]) or ".", below))
         self.entries = Counter(self.homes)
         self.shown: set[_Entry] = set()
-        self.said: defaultdict[_Entry, list[str]] = defaultdict(list)
+        self.words: defaultdict[_Entry, list[str]] = defaultdict(list)
 
     def name(self, entry: _Entry) -> str:
         """Return the name of an entry, and for a folder the number of its documents."""
@@ -165,17 +165,17 @@ class _Map:
         """
         used, most = 0, max(3, _RARE * len(self.homes))
         self.shown.clear()
-        self.said.clear()
+        self.words.clear()
         for cost, entry in names:
             if used + cost <= room * _FOR_NAMES:
                 used += cost
                 self.shown.add(entry)
-        known = {term for folder, _ in self.entries for term in terms(folder)}
-        known.update(term for _, name in self.shown for term in terms(name))
+        in_names = {term for folder, _ in self.entries for term in terms(folder)}
+        in_names.update(term for _, name in self.shown for term in terms(name))
         for cost, word in words:
-            if used + cost <= room and len(word.counts) <= most and word.term not in known:
+            if used + cost <= room and len(word.counts) <= most and word.term not in in_names:
                 used += cost
-                self.said[self.homes[word.counts.most_common(1)[0][0]]].append(word.text)
+                self.words[self.homes[word.counts.most_common(1)[0][0]]].append(word.text)
 
     def text(self) -> str:
         """Return the lines."""
@@ -183,15 +183,15 @@ class _Map:
         title = f"{len(self.homes):,} document{several} for npl_load_tailored; in brackets words of headings"
         lines = [title, ""]
         for folder, entries in groupby(sorted(self.entries), itemgetter(0)):
-            every = list(entries)
-            parts = [self.name(entry) + self._said([entry]) for entry in every if entry in self.shown]
-            if others := [entry for entry in every if entry not in self.shown]:
-                parts.append(f"{sum(map(self.entries.__getitem__, others)):,} more{self._said(others)}")
+            below = list(entries)
+            parts = [self.name(entry) + self._words_of([entry]) for entry in below if entry in self.shown]
+            if others := [entry for entry in below if entry not in self.shown]:
+                parts.append(f"{sum(map(self.entries.__getitem__, others)):,} more{self._words_of(others)}")
             lines.append(f"- {_entry_name(folder)}/: {', '.join(parts)}")
         return "\n".join((*lines, ""))
 
-    def _said(self, entries: Sequence[_Entry]) -> str:
-        words = sorted(chain.from_iterable(self.said.get(entry, ()) for entry in entries), key=str.casefold)
+    def _words_of(self, entries: Sequence[_Entry]) -> str:
+        words = sorted(chain.from_iterable(self.words.get(entry, ()) for entry in entries), key=str.casefold)
         return f" ({', '.join(words)})" if words else ""
 
 

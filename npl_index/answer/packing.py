@@ -277,24 +277,24 @@ class Packing:
         part, whole = unit.parts[0], self._whole
         # A piece and its remaining parts are named by their lines.
         lines = Span(part.lines.start, max(part.lines.start, part.lines.stop - 1))
-        like = AnswerUnit((part.narrowed(lines, part.size),), unit.score, cut=True)
-        cost, trace = self._ledger.row(like), self._ledger.trace(like)
+        sample = AnswerUnit((part.narrowed(lines, part.size),), unit.score, cut=True)
+        cost, trace = self._ledger.row(sample), self._ledger.trace(sample)
         room -= cost + 2 * trace  # parts may remain before and after it
         is_long = whole is not None and unit.tokens > whole
         most = self._findings.piece if is_long else MAX_TOKENS
-        tries = [(room, False)]
+        rooms = [(room, False)]
         if not self.kept:
             left = self._ledger.left - cost - trace
-            tries += [(left - self._least_reserve, True), (left, True)][: 1 if part.chosen else 2]
+            rooms += [(left - self._least_reserve, True), (left, True)][: 1 if part.chosen else 2]
         elif room <= 0 or not (is_long or whole is None):
-            tries = []
-        for room, or_beginning in tries:
+            rooms = []
+        for room, or_beginning in rooms:
             pieces = self._pieces(part, min(most, max(room, self._findings.piece)), or_beginning)
             # A further piece of an answer to a question is as long as the first.
             for number, piece in enumerate(islice(pieces, 1 if self.kept and is_long else None)):
                 # A room for the beginning has tokens for one remaining part.
-                more = len(list(rest_of(part, piece))) - 1 if or_beginning else 0
-                if self._ledger.piece(piece) + more * trace <= room:
+                further_rests = len(list(rest_of(part, piece))) - 1 if or_beginning else 0
+                if self._ledger.piece(piece) + further_rests * trace <= room:
                     self._keep_piece(unit, piece)
                     return is_long and not number
         self.dropped.append(unit)
