@@ -82,6 +82,10 @@ _BREAKS = {
 """Places of cuts in text and in code, better ones first."""
 
 
+_Fits = Callable[[int, int], bool]
+"""Returns whether the text between two offsets fits."""
+
+
 class _Bounds(NamedTuple):
     """Possible places of a cut.
 
@@ -302,16 +306,9 @@ class _Cutter:
         )
 
     def _division(
-        self,
-        matches: Sequence[Occurrence],
-        reach: Stretch,
-        bounds: _Bounds,
-        fits: Callable[[int, int], bool],
+        self, matches: Sequence[Occurrence], reach: Stretch, bounds: _Bounds, fits: _Fits
     ) -> list[int]:
-        """Return the bounds of blocks, with finer ones in those that have a term and do not fit.
-
-        :param fits: returns whether the text between two offsets fits.
-        """
+        """Return the bounds of blocks, with finer ones in those that have a term and do not fit."""
         source, places = self._tree.source, [match.at for match in matches]
         at = list(bounds.at)
         for step in range(len(_BREAKS[True]) + 1):
