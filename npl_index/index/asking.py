@@ -221,10 +221,10 @@ class IndexVocabulary(Vocabulary):
         """Yield the sections of some documents together, until all are counted."""
         numbers = self._scope.documents.tolist()
         for first in range(0, len(numbers), _PART):
-            part = json.dumps(numbers[first : first + _PART])
+            part = numbers[first : first + _PART]
             select = f"SELECT terms, digest, language FROM document WHERE id {AMONG}"
-            packed = self._reader.rows(select, part)
-            if len(packed) < len(numbers[first : first + _PART]):
+            packed = self._reader.rows(select, json.dumps(part))
+            if len(packed) < len(part):
                 raise self._reader.lost()
             sections = (Sections.unpacked(unsealed(*row)) for row in packed)
             yield Sections(*map(np.concatenate, zip(*sections, strict=True)))

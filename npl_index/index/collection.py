@@ -217,14 +217,13 @@ class IndexedCollection(Collection):
 
     def _with_pages(self, terms: Sequence[str]) -> list[tuple[str, int]]:
         """Return terms with their numbers of pages; the variants in place of a term that no section has."""
-        vocabulary = self.vocabulary
         wanted: dict[int, None] = {}
         for term in terms:
-            row = vocabulary.row(term)
-            variants = vocabulary.variants(term) if row is None else ((row, 1.0),)
+            row = self.vocabulary.row(term)
+            variants = self.vocabulary.variants(term) if row is None else ((row, 1.0),)
             wanted.update((row, None) for row, _ in variants)
-        pages = vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
-        return list(zip(vocabulary.texts(list(wanted)), pages, strict=True))
+        pages = self.vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
+        return list(zip(self.vocabulary.texts(list(wanted)), pages, strict=True))
 
     def _rows(self, numbers: Sequence[int]) -> dict[int, IndexRow]:
         """Return the rows of some documents, without lost ones."""

@@ -184,7 +184,7 @@ class Versions(NamedTuple):
     """Versions of documents with the same path.
 
     :param older: documents with a newer counterpart.
-    :param versions: name of the version of each versioned document.
+    :param names: name of the version of each versioned document.
     :param history: documents about changes.
     :param alone: documents of versions without a counterpart of the same path.
     :param translations: language of documents whose path has its code, as a folder or at the end of the
@@ -192,7 +192,7 @@ class Versions(NamedTuple):
     """
 
     older: frozenset[int]
-    versions: Mapping[int, str]
+    names: Mapping[int, str]
     history: frozenset[int]
     alone: Mapping[int, VersionedPage]
     translations: Mapping[int, str]
@@ -203,40 +203,47 @@ class Versions(NamedTuple):
         :param headings: different headings of the documents that are alone.
         """
         groups: dict[tuple[str, frozenset[str]], list[int]] = {}
-        for number, names in headings.items():
-            if len(names) > 1:
-                groups.setdefault((self.alone[number].folder, names), []).append(number)
+        for number, titles in headings.items():
+            if len(titles) > 1:
+                groups.setdefault((self.alone[number].folder, titles), []).append(number)
         orders = {number: page.order for number, page in self.alone.items()}
         renamed = [group for group in groups.values() if len(set(map(orders.get, group))) == len(group) > 1]
         added = {number: self.alone[number].name for group in renamed for number in group}
         older = self.older.union(*(_older(group, self.alone) for group in renamed))
-        return self._replace(older=older, versions={**self.versions, **added})
+        return self._replace(older=older, names={**self.names, **added})
 
 
 def versions_of(paths: Sequence[str]) -> Versions:
-    """Compare the paths of documents."""
-    history = frozenset(number for number, path in enumerate(paths) if _is_history(path))
-    logs = [number for number, path in enumerate(paths) if path.endswith("/log.md")]
-    if logs:
-        present = set(paths)
-        history |= {number for number in logs if f"{paths[number][:-6]}index.md" in present}
+    """Return the versions of documents by their absolute paths."""
     versioned = ((number, _version_in(path)) for number, path in enumerate(paths) if _VERSIONED.search(path))
     pages = {number: page for number, page in versioned if page is not None}
-    versions = {number: page.name for number, page in pages.items()}
+    names = {number: page.name for number, page in pages.items()}
+    # A page outside of version folders is the current one, if a folder above it has versions.
     folders = {page.folder for page in pages.values()}
     for number, path in enumerate(paths if folders else ()):
         if number not in pages and (page := _current_in(path, folders)):
             pages[number] = page
+    # Pages with the same path in several versions are counterparts.
     groups: dict[tuple[str, str], list[int]] = {}
     for number, page in pages.items():
         groups.setdefault(page[:2], []).append(number)
     several = [group for group in groups.values() if len(group) > 1]
-    versions |= {number: pages[number].name for group in several for number in group}
+    names |= {number: pages[number].name for group in several for number in group}
     single = [group[0] for group in groups.values() if len(group) == 1]
-    folders = {pages[number].folder for number in single if number in versions}
+    folders = {pages[number].folder for number in single if number in names}
     alone = {number: pages[number] for number in single if pages[number].folder in folders}
     older = frozenset[int]().union(*(_older(group, pages) for group in several))
-    return Versions(older, versions, history, alone, _translations(paths))
+    return Versions(older, names, _histories(paths), alone, _translations(paths))
+
+
+def _histories(paths: Sequence[str]) -> frozenset[int]:
+    """Return the documents about changes; ``log.md`` is one if ``index.md`` lies next to it."""
+    present = set(paths)
+    return frozenset(
+        number
+        for number, path in enumerate(paths)
+        if _is_history(path) or (path.endswith("/log.md") and f"{path[:-6]}index.md" in present)
+    )
 
 
 def _translations(paths: Sequence[str]) -> dict[int, str]:
@@ -324,10 +331,10 @@ def reasons(
     named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
     asks_history = _ASKED_HISTORY.search(question) is not None
     asks_change = asks_history or _ASKED_CHANGE.search(question) is not None
-    asked = named.intersection(versions.versions.values())  # the others are of something else
+    asked = named.intersection(versions.names.values())  # the others are of something else
     behind: dict[int, str] = {}
     for number, standing in zip(documents, standings, strict=True):
-        version = versions.versions.get(number)
+        version = versions.names.get(number)
         is_older = not asks_change and not asked and number in versions.older
         if standing.status and not asks_change:
             behind[number] = standing.status
