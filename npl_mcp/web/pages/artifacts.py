@@ -38,7 +38,8 @@ async def review(visit: Visit) -> Data:
     details = await visit.call("review_get", review_id=number, limit=1)
     revision = await _revision(visit, details["artifact_id"], details["revision_num"], number)
     # Each comment appears once, at its place.
-    return {**revision, "review": {name: details[name] for name in details.keys() - {"items"}}}
+    del details["items"]
+    return {**revision, "review": details}
 
 
 async def _revision(visit: Visit, artifact_id: int, number: int | None, review_id: int | None = None) -> Data:

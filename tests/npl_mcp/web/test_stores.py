@@ -156,6 +156,12 @@ def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
     assert last[-1]["text"] == "x" * 2000 + "…"
 
 
+def test_the_fields_of_a_review_have_the_order_of_its_tool(pages: Pages) -> None:
+    review = pages.call("ann", "review_get", review_id=1, limit=1)
+    del review["items"]
+    assert list(pages.data("ann", "/reviews/1")["review"].items()) == list(review.items())
+
+
 def test_comments_are_hidden_with_reviews(pages: Pages) -> None:
     shown = pages.data("ann", "/artifacts/1/revisions/0")
     assert [line["number"] for line in shown["items"] if line["meant"]] == [3]
