@@ -153,7 +153,8 @@ class IndexDatabase:
         :raises Exception: the error itself, if it occurs again soon, with a new index.
         """
         if isinstance(error, (DamagedIndexError, driver().DatabaseError)):
-            return not isinstance(error, driver().OperationalError)
+            # A text that is not UTF-8 is an operational error as well, like a lock that another process has.
+            return not isinstance(error, driver().OperationalError) or "not decode" in str(error)
         now = time.monotonic()
         if self._doubted is not None and now < self._doubted + DOUBT_SECONDS:
             raise error
