@@ -25,7 +25,9 @@ class Worklogs:
         names = list(inspect.signature(spec.function).parameters)[1:]
 
         def call(project: object, *given: object, **named: object) -> Any:
-            app = SimpleNamespace(database=self.database, project=str(project), agent="", finished=waited)
+            app = SimpleNamespace(
+                database=self.database, project=str(project), agent="", result_or_call=waited
+            )
             return spec(app, **dict(zip(names, given, strict=False)), **named)
 
         return call
