@@ -18,7 +18,8 @@ from timing import document
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Json
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import dump_sections, index_document, restore_sections

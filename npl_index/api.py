@@ -15,7 +15,8 @@ from pathlib import Path
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form
 from npl_index.answer.outline import OutlineNode, outline
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.cache import BuildingCache

@@ -14,8 +14,9 @@ from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form
 from npl_index.answer.packing import Findings, Packing
+from npl_index.answer.request import TailorRequest
 from npl_index.answer.suggestions import Companions
-from npl_index.answer.tailoring import TailorRequest, answer, find
+from npl_index.answer.tailoring import answer, find
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import searched_terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.request import TailorRequest
 from npl_index.answer.suggestions import Companions
-from npl_index.answer.tailoring import TailorRequest, answer, find
+from npl_index.answer.tailoring import answer, find
 from npl_index.answer.units import selected_lines
 from npl_index.errors import NPLError, SectionNotFoundError
 from npl_index.library.documents import DocumentFile, DocumentRef

@@ -16,8 +16,9 @@ from npl_index.answer.auditing import Audit, audit
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import in_mark, mark, tag_for
 from npl_index.answer.overview import overview
+from npl_index.answer.request import TailorRequest
 from npl_index.answer.suggestions import Companions
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent

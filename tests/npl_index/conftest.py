@@ -12,7 +12,8 @@ import tiktoken
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Json
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document

@@ -5,8 +5,9 @@ import pytest
 from npl_index.answer.auditing import BELOW, CUT, KNOWN, NO_ROOM, TAKEN, Audit, audit
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.request import TailorRequest
 from npl_index.answer.suggestions import Companions
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.tailoring import write
 from tests.npl_index.conftest import document_set
 
 FORMS: dict[str, Form] = {"json": Json(), "markdown": Markdown()}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.frames import Stretch
-from npl_index.answer.tailoring import TailorRequest
+from npl_index.answer.request import TailorRequest
 from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.state import Deadline
 from npl_index.ranking.analysis import extract_keywords

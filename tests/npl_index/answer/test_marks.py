@@ -7,7 +7,8 @@ import pytest
 
 from npl_index.answer.forms import Markdown
 from npl_index.answer.marks import file_mark, tag_for
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from tests.conftest import cases
 from tests.npl_index.conftest import document_set, exact_counter, tailor
 

@@ -11,7 +11,8 @@ from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.packing import Packing
-from npl_index.answer.tailoring import TailorRequest, find, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import find, write
 from npl_index.answer.units import selector
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS
 from tests.npl_index.conftest import document_set

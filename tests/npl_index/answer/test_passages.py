@@ -9,7 +9,8 @@ import pytest
 from npl_index.answer.cutting import cut
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored, Written
 from tests.npl_index.conftest import document_set
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.request import TailorRequest
 from npl_index.answer.suggestions import MAX_SUGGESTIONS
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.errors import (

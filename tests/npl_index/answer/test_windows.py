@@ -5,7 +5,8 @@ import pytest
 from npl_index.answer.cleaning import cleaned
 from npl_index.answer.cutting import WHOLE
 from npl_index.answer.forms import Json
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from npl_index.choices import DEFAULT_BUDGET
 from tests.npl_index.conftest import document_set
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from npl_index.answer.forms import Json
-from npl_index.answer.tailoring import TailorRequest, write
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.app.reading import ReadSections, read_sections_of
