@@ -230,7 +230,7 @@ def _unchanged_numbers(states: States, former: Members | None) -> list[int]:
     states_before = map(id, map(itemgetter(1), former.states))
     number_of = dict(zip(states_before, former.numbers.tolist(), strict=True))
     for position in former.unsettled:
-        del number_of[id(former.states[position][1])]
+        number_of.pop(id(former.states[position][1]), None)
     return [number_of.get(id(state), 0) for _, state in states]
 
 

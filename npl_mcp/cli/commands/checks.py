@@ -34,6 +34,7 @@ _SAVE = "the page Usage opens a question in Ask, which saves it"
 )
 def _test(given: Namespace, display: Display) -> int:
     """Ask the questions of question files; exit with 1 if the first answer to one misses its section."""
+    # Ranking and its libraries take a quarter of a second to import; no other command here needs them.
     from npl_mcp.questions.testing import run_tests
 
     paths = [word for word in given.words if has_suffix(word, QUESTION_SUFFIXES)]

@@ -118,7 +118,7 @@ def rest(line: socket.socket) -> bytes:
 def told(site: Site, what: str, line: socket.socket) -> bytes:
     """Return what comes after a message."""
     with line:
-        site.say("told to nobody else")
+        site.say("told too late else")
         came = rest(line)
     assert came.startswith(b"HTTP/1.1 " + LASTING[what][-1])
     return came
@@ -133,7 +133,7 @@ def test_what_lasts_ends_when_its_token_is_revoked(site: Site, what: str) -> Non
     site.database.writing(revoke_token, name)
     until(lambda: not site.admits(token))
     time.sleep(SECONDS)  # the token of a younger answer is not checked again
-    assert b"told to nobody" not in told(site, what, line)
+    assert b"told too late" not in told(site, what, line)
 
 
 @pytest.mark.thorough
@@ -141,7 +141,7 @@ def test_what_lasts_ends_when_its_token_ends(site: Site) -> None:
     token = site.database.writing(add_token, "brief", lifetime=timedelta(seconds=SECONDS + 7))
     line = site.begin("call", token)
     until(lambda: not site.admits(token))
-    assert b"told to nobody" not in told(site, "call", line)
+    assert b"told too late" not in told(site, "call", line)
 
 
 @pytest.mark.thorough

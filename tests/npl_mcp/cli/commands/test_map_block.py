@@ -33,8 +33,8 @@ def test_the_map_is_printed(run: Run, words: tuple[str, ...]) -> None:
 
 def test_a_folder_elsewhere_has_a_map(run: Run, tmp_path: Path) -> None:
     """The map has no absolute path and none of this folder."""
-    fill(tmp_path / "beside", {"moth.md": "# Silk\n"})
-    code, out, _ = run("../beside")
+    fill(tmp_path / "shelf", {"moth.md": "# Silk\n"})
+    code, out, _ = run("../shelf")
     assert (code, out.splitlines()[2:]) == (0, ["- ./: moth (Silk)"])
 
 

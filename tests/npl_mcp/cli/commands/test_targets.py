@@ -19,12 +19,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run) -> Run:
     files = {
         "work/docs/guide/build.md": BUILD,
         "work/a, b.md": "# Comma\n\n## Library shelf\n\nOak.\n",
-        "beside/manual.md": MANUAL,
-        "beside/deep/more.md": "# More\n\n## Library card\n\nBring your card.\n",
+        "shelf/manual.md": MANUAL,
+        "shelf/deep/more.md": "# More\n\n## Library card\n\nBring your card.\n",
         "empty/notes.txt": "",
     }
     fill(tmp_path, files)
-    (tmp_path / "work" / "linked").symlink_to(tmp_path / "beside")
+    (tmp_path / "work" / "linked").symlink_to(tmp_path / "shelf")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
 
@@ -60,9 +60,9 @@ def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("library", "--file", "../besides/docs"), 2, "../besides/docs does not exist"),
-        (("library", "--file", "../besides/a.md"), 2, "../besides/a.md does not exist"),
-        (("library", "../besides/docs"), 2, "../besides/docs is a path, not a word of the question"),
+        (("library", "--file", "../shelves/docs"), 2, "../shelves/docs does not exist"),
+        (("library", "--file", "../shelves/a.md"), 2, "../shelves/a.md does not exist"),
+        (("library", "../shelves/docs"), 2, "../shelves/docs is a path, not a word of the question"),
         (("library", "docs/guide/build.md"), 2, "write --file docs/guide/build.md"),
         (("library", "/v1/shelves"), 0, ""),
     ],
@@ -102,7 +102,7 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
         ("#", "# Library mode"),
         ("#", "# App mode"),
     ]
-    listed = json.loads(run("index", "docs", "../beside", "--json")[1])
+    listed = json.loads(run("index", "docs", "../shelf", "--json")[1])
     assert [node["name"] for node in listed["sections"]] == [
         "docs/guide/build.md",
         "deep/more.md",
@@ -113,15 +113,15 @@ def test_an_index_lists_files_and_their_sections(run: Run) -> None:
 
 def test_a_server_has_roots_of_its_own(run: Run) -> None:
     """The command cannot give a server a root for one call."""
-    code, _, err = run("--via", "http", "search", "library", "--root", "../beside")
+    code, _, err = run("--via", "http", "search", "library", "--root", "../shelf")
     assert code == 2
     assert "--root" in err
 
 
 SEEN_ALIKE = (
     ("search", "library mode"),
-    ("search", "library card", "--root", "../beside"),
-    ("search", "library mode", "--file", "../beside/manual.md"),
+    ("search", "library card", "--root", "../shelf"),
+    ("search", "library mode", "--file", "../shelf/manual.md"),
     ("tailored", "library mode", "--json"),
     ("index",),
     ("c", "fences.example", "--index"),
@@ -131,7 +131,7 @@ SERVED = SEEN_ALIKE[2:]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("roots", ["", "TMP/beside"])
+@pytest.mark.parametrize("roots", ["", "TMP/shelf"])
 def test_every_way_to_the_tools_looks_at_the_same_files(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roots: str
 ) -> None:
