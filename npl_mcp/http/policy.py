@@ -120,7 +120,7 @@ class Policy:
 
     :param settings: the server's settings. Their token is the required one of callers of a port, without
         tokens of single callers. Browsers of people identify them by a cookie, if there are pages.
-    :param hosts: the accepted values of ``Host``; see :func:`names`.
+    :param hosts: the accepted values of ``Host``; see :func:`host_names`.
     :param own_token: a proof that the caller can read this user's files; accepted instead of any other.
     """
 
