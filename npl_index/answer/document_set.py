@@ -12,12 +12,12 @@ from npl_index.answer.cleaning import cleaned
 from npl_index.answer.frames import Fences, framed
 from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.library.documents import DocumentFile
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.links import definitions_for
 from npl_index.markdown.sections import Section, SectionTree, Span
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.ranking.scoring import Ranking
 from npl_index.ranking.standing import status_in

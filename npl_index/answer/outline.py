@@ -14,8 +14,8 @@ from itertools import chain, count
 from posixpath import commonprefix
 from typing import Any, NamedTuple, Protocol
 
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.markdown.sections import Section, SectionTree, section_digest
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.standing import status_in
 from npl_index.tokens.counting import TokenCounter

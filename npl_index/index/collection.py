@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from npl_index.cached import cached_property
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.errors import DocumentNotFoundError
 from npl_index.index.asking import MAX_WORDS, IndexNames, IndexVocabulary, candidates, holders
 from npl_index.index.database import IndexDatabase
@@ -20,7 +21,6 @@ from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.sections import digest_of
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from npl_index.deadline import Deadline
 from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeoutError
 from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import field_values
-from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import IndexedDocument, dump_sections, index_document
 from npl_index.ranking.postings import Sections
 from npl_index.ranking.standing import language_of

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from cachetools import LRUCache, cached
 
+from npl_index.deadline import CALL
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_index.library.patterns import PathPattern
@@ -64,12 +65,38 @@ class Rules:
 
         :param path: real path of the entry, whose folder is not ignored.
         """
-        if self.names.match(path[path.rindex("/") + 1 :]):
-            segments = path[len(self.folder) + 1 :].split("/")
-            for rule in self.rules:
-                if (is_folder or not rule.only_folders) and rule.pattern.matches(segments):
+        folder, _, name = path.rpartition("/")
+        if self.names.match(name):
+            for rule, numbers in zip(self.rules, _parts_in(self, folder), strict=True):
+                if (is_folder or not rule.only_folders) and rule.pattern.ends(numbers, name):
                     return self.label if rule.ignores else ""
         return "" if self.next is None else self.next.label_of(path, is_folder)
+
+
+_parts: LRUCache[tuple[Rules, str], tuple[int, ...]] = LRUCache(_MAX_KEPT, len)
+_lock = threading.Lock()
+
+
+def _parts_in(rules: Rules, folder: str) -> tuple[int, ...]:
+    """Return for each rule the parts of its pattern that may name an entry of a folder.
+
+    They follow from those of the folder above: the cost of a folder does not depend on its depth.
+    """
+    below, known = list[str](), None
+    while len(folder) > len(rules.folder.rstrip("/")) and known is None:
+        with _lock:
+            known = _parts.get((rules, folder))
+        if known is None:
+            folder, _, name = folder.rpartition("/")
+            below.append(name)
+    known = known or tuple(rule.pattern.start for rule in rules.rules)
+    for name in reversed(below):
+        CALL.get().check()
+        folder = f"{folder}/{name}"
+        known = tuple(rule.pattern.after(parts, name) for rule, parts in zip(rules.rules, known, strict=True))
+        with _lock:
+            _parts[rules, folder] = known
+    return known
 
 
 @cached(LRUCache(_MAX_KEPT, lambda rules: 1 if rules is None else len(rules.rules)), lock=threading.Lock())

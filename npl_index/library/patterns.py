@@ -11,6 +11,7 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from npl_index.errors import InvalidRequestError
 
@@ -74,25 +75,37 @@ class PathPattern:
 
     def matches(self, segments: Sequence[str]) -> bool:
         """Return whether a file's segments match from first to last."""
-        return len(self.parts) in self._after(segments)
+        return bool(reduce(self.after, segments, self.start) >> len(self.parts))
 
     def may_hold(self, segments: Sequence[str]) -> bool:
         """Return whether a folder with these segments can contain a match at any depth."""
-        return bool(self._after(segments) - {len(self.parts)})
+        return reduce(self.after, segments, self.start) not in (0, 1 << len(self.parts))
 
-    def _after(self, segments: Sequence[str]) -> set[int]:
-        """Return the numbers of the parts that may come after the given segments."""
-        numbers = self._with_next({0})
-        for segment in segments:
-            parts = [(number, part) for number in numbers for part in self.parts[number : number + 1]]
-            numbers = self._with_next(
-                {number + (part is not None) for number, part in parts if part is None or part.match(segment)}
-            )
-        return numbers
+    @property
+    def start(self) -> int:
+        """The parts that may come first; each bit is the number of a part."""
+        return self._with_next(1)
 
-    def _with_next(self, numbers: set[int]) -> set[int]:
-        """Return the numbers of parts, with the part after each ``**``, which may stand for no folder."""
-        return numbers | {number + 1 for number in numbers if self.parts[number : number + 1] == (None,)}
+    def after(self, numbers: int, segment: str) -> int:
+        """Return the parts that may come after a segment.
+
+        :param numbers: the parts that may come before it.
+        """
+        then = 0
+        for number, part in enumerate(self.parts):
+            if numbers >> number & 1 and (part is None or part.match(segment)):
+                then |= 1 << number + (part is not None)
+        return self._with_next(then)
+
+    def ends(self, numbers: int, name: str) -> bool:
+        """Return whether a name matches the last part, and this may come next."""
+        last = self.parts[-1]
+        return bool(numbers >> len(self.parts) - 1 & 1 and last and last.match(name))
+
+    def _with_next(self, numbers: int) -> int:
+        """Return parts with the part after each ``**``, which may stand for no folder."""
+        any_folders = sum(1 << number for number, part in enumerate(self.parts) if part is None)
+        return numbers | (numbers & any_folders) << 1
 
 
 def fits(pattern: PathPattern | None, path: str) -> bool:

@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from npl_index import errors
+from npl_index.deadline import CALL
 from npl_index.library.catalog import Root
 from npl_index.library.fingerprints import entry_state, settled_states
 from npl_index.library.ignoring import RULES_FILE, Rules, everything
@@ -81,6 +82,7 @@ class _Walk:
     def run(self, start: str, known: Known, entered: set[str]) -> Iterator[Walked]:
         """Yield the files of each folder."""
         while self.waiting:
+            CALL.get().check()
             folder, below, above = self.waiting.pop()
             if folder in entered or (located := self.roots.locate(folder)) is None:
                 continue
@@ -160,6 +162,7 @@ class _Walk:
         """Return the description of an ignored entry; ``""`` for other entries, and in roots of NPL."""
         if rules is None or f"{entry.path}/".startswith(self.roots.npl_prefixes):
             return ""
+        CALL.get().check()
         return rules.label_of(entry.path, entry.is_dir(follow_symlinks=False))
 
     def _skip(self, entry: os.DirEntry[str], path: str, label: str) -> None:
@@ -215,6 +218,7 @@ def walk_folders(
     :param skipped: receives the numbers of skipped files and folders; ignored folders are walked for it.
     :param entered: folders that are not entered; the entered ones are added.
     :raises DocumentTooLargeError: more entries than the limits allow.
+    :raises DocumentTimeoutError: the deadline of the call has passed.
     """
     most = roots.limits.max_entries if max_entries is None else max_entries
     counted, waiting = skipped is not None, [(start, "", roots.rules_above(start))]

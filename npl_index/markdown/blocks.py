@@ -26,8 +26,9 @@ from markdown_it.ruler import Ruler
 from markdown_it.rules_block import blockquote, code, heading, lheading, list_block, paragraph, table
 from mdit_py_plugins.deflist import deflist_plugin
 
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.markdown.leaves import fence, html, link_definition, loose_fence, npl_header, thematic_break
-from npl_index.markdown.state import NO_DEADLINE, BlockState, Deadline, find_lines
+from npl_index.markdown.state import BlockState, find_lines
 
 # The state is a BlockState; markdown-it declares its own.
 _Rule = Callable[[Any, int, int, bool], bool]

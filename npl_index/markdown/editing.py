@@ -18,6 +18,7 @@ from collections.abc import Callable
 from itertools import dropwhile
 from typing import NamedTuple
 
+from npl_index.deadline import CALL
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import with_line_feeds
@@ -216,8 +217,8 @@ class _Edit:
         unused = set(self.around.unused(tail.start, tail.stop, body.lines, self._parts_of(text)))
         if all(line in unused or not lines[line].strip() for line in tail):
             return self._body(tail.stop), text
-        for line in sorted(unused, reverse=True):
-            self._data = self._data[: starts[line]] + self._data[starts[line + 1] :]
+        kept = (self._data[starts[line] : starts[line + 1]] for line in tail if line not in unused)
+        self._data = self._data[: starts[tail.start]] + b"".join(kept) + self._data[starts[tail.stop] :]
         return body, text
 
     def _body(self, tail: int | None = None) -> _Body:
@@ -255,7 +256,7 @@ class _Edit:
             raise InvalidRequestError("the text contains a NUL character", parameter="content")
         if not rename and not source.strip(" \t\n"):
             raise MissingRequestError("there is no text to add", parameter="content")
-        blocks = read_blocks(source, npl=self._tree.dialect == "npl")
+        blocks = read_blocks(source, npl=self._tree.dialect == "npl", deadline=CALL.get())
         lines, title = source.split("\n"), ""
         check_closed(blocks)
         headings = [token for token in blocks.tokens if token.type == "heading_open" and not token.level]

@@ -20,11 +20,12 @@ from operator import itemgetter, or_
 from markdown_it.token import Token
 
 from npl_index.cached import cached_property
+from npl_index.deadline import Deadline
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import decoded, find_front_matter, texts_of
 from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.preambles import Segment, segments
-from npl_index.markdown.state import BlockState, Deadline, check_count, find_lines
+from npl_index.markdown.state import BlockState, check_count, find_lines
 from npl_index.markdown.traits import TRAIT_OF_BLOCK, Traits, count_words, is_example
 
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")

@@ -1,23 +1,22 @@
-"""The block parser's state over one document, and its deadline."""
+"""The block parser's state over one document."""
 
 from __future__ import annotations
 
 import io
 import re
-import time
 from array import array
 from collections.abc import Iterator
 from itertools import accumulate, islice, repeat
 from operator import sub
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
-from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError
+from npl_index.deadline import Deadline
+from npl_index.errors import DocumentTooLargeError
 from npl_index.markdown.traits import TRAIT_OF_BLOCK
-from npl_index.priority import give_way
 
 MAX_SECTIONS = 20_000
 """Maximum sections of a document, itself included."""
@@ -33,31 +32,6 @@ _CHUNK = 16_384
 _RECORDED = frozenset(("heading_open", "fence", "hr", "npl_header", *TRAIT_OF_BLOCK))
 _CELLS = frozenset(("inline", "th_open", "td_open"))
 _INDENT = re.compile(r"[ \t]+")
-
-
-class Deadline(NamedTuple):
-    """A time limit for work on one or several documents.
-
-    :param name: the document, for the message.
-    :param moment: value of ``time.monotonic()``, or ``None`` for no limit.
-    """
-
-    name: str
-    moment: float | None
-
-    def check(self) -> None:
-        """Raise an error once the moment has passed.
-
-        :raises DocumentTimeoutError: the moment has passed.
-        """
-        give_way()
-        if self.moment is not None and time.monotonic() > self.moment:
-            raise DocumentTimeoutError(
-                f"reading {self.name} took longer than the limit", hint="try again, or name a smaller part"
-            )
-
-
-NO_DEADLINE = Deadline("", None)
 
 
 _LIMITS = {"lines": MAX_LINES, "sections": MAX_SECTIONS, "headings, fences, tables and breaks": MAX_BLOCKS}

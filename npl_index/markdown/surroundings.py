@@ -18,6 +18,7 @@ from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
 from npl_index.cached import cached_property
+from npl_index.deadline import CALL
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.state import find_lines
@@ -38,11 +39,12 @@ _ENDS = re.compile(r"/|end|stop", re.IGNORECASE)
 _MAX_MARKS = 20
 _KEY = re.compile(r"\w[\w-]*\w")
 ANCHORS = re.compile(
-    r"(?:<(a|span|div|i)\b[^<>]*\b(?:id|name)\s*=[^<>]*(?:/>|>\s*</\1>)\s*)+|\([^()]+\)=|\{:[^{}]*\}",
+    r"(?:<(a|span|div|i)\b(?=[^<>]*?\b(?:id|name)\s*=)[^<>]*(?:/>|>\s*</\1>)\s*)+|\([^()]+\)=|\{:[^{}]*\}",
     re.IGNORECASE,
 )
 _NOTE = re.compile(r" {0,3}(?:\[\^([^\[\]\s]+)\]|\*\[([^\[\]]+)\]):")
 _LINK = re.compile(r" {0,3}\[((?:[^\[\]\\]|\\.){1,999})\]:")
+_WORD = re.compile(r"[0-9A-Za-z_]+|[^\W\x00-\x7f]")  # not all scripts separate words
 _USE = re.compile(r"\[((?:[^\[\]\\]|\\.){1,999})\](?!:)")
 
 
@@ -68,7 +70,7 @@ class Surroundings:
     """
 
     def __init__(self, source: str, *, npl: bool, first: int = 0) -> None:
-        self.blocks = read_blocks(source, npl=npl, first=first, complete=True)
+        self.blocks = read_blocks(source, npl=npl, first=first, complete=True, deadline=CALL.get())
         self.lines = source.split("\n")
         self._shown = self.lines.copy()
         for token in self.blocks.tokens:
@@ -113,6 +115,7 @@ class Surroundings:
         serving, spans = self._serving(first, stop), any(map(str.strip, self.lines[stop:]))
         kept, waits = stop, ""
         for line in range(stop - 1, start - 1, -1):
+            CALL.get().check()
             text, kind = self.lines[line].strip(), kinds.get(line, "")
             if not text:
                 continue
@@ -173,11 +176,12 @@ class Surroundings:
             if gone:
                 yield line
 
-    def _uses(self, inside: range) -> tuple[frozenset[str], str]:
-        """Return the labels in brackets outside of a range of lines, and the text there."""
+    def _uses(self, inside: range) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the labels in brackets outside of a range of lines, and the words there."""
         text = "\n".join(self._shown[: inside.start] + self._shown[inside.stop :])
         text = _CODE_SPAN.sub("", text)
-        return frozenset(normalizeReference(label) for label in _USE.findall(text)), text
+        labels = frozenset(normalizeReference(label) for label in _USE.findall(text))
+        return labels, frozenset(_WORD.findall(text))
 
     def own_end(self, tail: list[str]) -> int:
         """Return the number of lines of this text before an end that repeats the end of a tail."""
@@ -214,7 +218,7 @@ class Surroundings:
                 raise _refused(f"the text does not close {mark.shown.strip()!r}")
         old, now = self._definitions, new._definitions
         changed = [label for label, value in old.items() if now.get(label) != value]
-        uses = self._uses(gone) if changed else (frozenset(), "")
+        uses = self._uses(gone) if changed else (frozenset[str](), frozenset[str]())
         replaced = {_noted(line) or _linked(line) for line in (old_lines[at] for at in gone)}
         for label in changed:
             if _is_used(label, *uses) and not (label in now and label in replaced):
@@ -290,8 +294,8 @@ def _linked(line: str) -> str:
     return "" if link is None else normalizeReference(link[1])
 
 
-def _is_used(label: str, labels: frozenset[str], text: str) -> bool:
-    return label[1:] in text if label.startswith("*") else label in labels
+def _is_used(label: str, labels: frozenset[str], words: frozenset[str]) -> bool:
+    return words.issuperset(_WORD.findall(label)) if label.startswith("*") else label in labels
 
 
 def _refused(problem: str) -> InvalidRequestError:

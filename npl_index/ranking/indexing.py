@@ -23,12 +23,12 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from npl_index.cached import cached_property
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.library.documents import Document
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.front_matter import decoded, field_values, texts_of
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, parse_sections
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.markdown.traits import NO_TRAITS, TraitFilter, Traits
 from npl_index.ranking.analysis import all_terms, terms, without_compounds
 from npl_index.ranking.arrays import NDArray, np

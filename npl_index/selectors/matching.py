@@ -9,8 +9,8 @@ from itertools import chain, groupby
 from operator import itemgetter
 
 from npl_index.cached import cached_property
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from npl_index.choices import VOCABULARIES
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.errors import InvalidRequestError
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 
 WINDOW = 100_000
 """Characters counted in one step. The deadline is checked between two windows; a window of punctuation, or of

@@ -12,8 +12,8 @@ import re
 import zlib
 from array import array
 
+from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.markdown.state import NO_DEADLINE, Deadline
 from npl_index.tokens.counting import TokenCounter
 
 _MAX_TAIL = 4_096

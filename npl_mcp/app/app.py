@@ -17,12 +17,12 @@ from typing import TypeVar
 from cachetools import LRUCache, cachedmethod
 
 from npl_index.answer.document_set import DocumentSet
+from npl_index.deadline import Deadline
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.index.scope import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
 from npl_index.library.references import document_name
 from npl_index.library.roots import real_path
-from npl_index.markdown.state import Deadline
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter

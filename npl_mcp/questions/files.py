@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from npl_index.deadline import Deadline
 from npl_index.errors import DocumentError, DocumentTooLargeError, InvalidRequestError, SelectorSyntaxError
 from npl_index.library.files import read_below
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
@@ -31,7 +32,6 @@ from npl_index.library.roots import DocumentFile, unusable
 from npl_index.library.walking import walk
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
-from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
 from npl_mcp.app.section_edits import check_writable, check_write, is_writable

@@ -19,6 +19,7 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CLIENT_INFO_META_KEY
 
+from npl_index.deadline import limited
 from npl_index.errors import NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller
@@ -55,11 +56,11 @@ class KnowCaller(Middleware):
         if not getattr(result, "instructions", None):
             return result
         shown = [domain for domain in self._domains if may_see_domain(domain, CALLER.get().permissions)]
-        served = ""
+        served, timed = "", limited(INTRODUCED_SECONDS)(describe_documents)
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
             served = await anyio.to_thread.run_sync(
-                lambda: describe_documents(CALLER.get().view(self._app)), abandon_on_cancel=True
+                lambda: timed(CALLER.get().view(self._app)), abandon_on_cancel=True
             )
         return result.model_copy(update={"instructions": introduction(shown, served)})
 

@@ -29,6 +29,7 @@ from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.answer.values import Tailored, Written
+from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CURRENT, Call, Caller
@@ -123,10 +124,11 @@ class BoundTool(Tool):
         call.tool, call.known, call.domains = self.name, True, domains_needed(domain_of(self._spec))
         patience, answer = Patience(self._app.settings.patience), self._answer(call, arguments)
         kind: str = self._spec.lane
+        timed = limited(self._app.settings.time_limit)(step)
         ENDING.set(check_cancelled)
         try:
             while True:
-                outcome = await lane(kind).run(step, answer)
+                outcome = await lane(kind).run(timed, answer)
                 if not isinstance(outcome, Awaited):
                     return outcome
                 if isinstance(outcome, LongLane):

@@ -15,6 +15,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
 from npl_index.cached import cached_property
+from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
@@ -197,7 +198,8 @@ class Visit:
         """
         token = CALLER.set(self.caller)
         try:
-            return await lane("heavy").run(work, self.caller.view(self.app))
+            timed = limited(self.app.settings.time_limit)(work)
+            return await lane("heavy").run(timed, self.caller.view(self.app))
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None

@@ -14,6 +14,7 @@ from fastmcp.resources.security import ResourceSecurity
 from pydantic import AnyUrl
 
 from npl_index.answer.units import merged_spans
+from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.selectors.grammar import compile_selector
@@ -36,7 +37,11 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
 
     :param app: the server's view, which finds and reads them on request.
     """
-    shared: dict[str, Any] = {"function": partial(_text, app), "mime_type": MARKDOWN, "tags": {DOMAIN}}
+    shared: dict[str, Any] = {
+        "function": limited(app.settings.time_limit)(partial(_text, app)),
+        "mime_type": MARKDOWN,
+        "tags": {DOMAIN},
+    }
     about = "What is served: folders, names of documents, rare words of their headings"
     server.add_resource(CallingResource(uri=AnyUrl(MAP), name="map", description=about, **shared))
     # A selector is not a path: "Setup/.." selects nothing and reads nothing.

@@ -35,6 +35,7 @@ from fastmcp.server.providers.base import Provider
 from fastmcp.utilities.versions import VersionSpec
 from pydantic import ValidationError as InvalidValueError
 
+from npl_index.deadline import limited
 from npl_index.errors import NPLError
 from npl_index.items.loading import text_of
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
@@ -128,7 +129,8 @@ class Prompts(Provider):
     async def _in_view(self, look: Callable[[App], _T], fallback: _T) -> _T:
         """Return a lookup's result; on failure log the reason, since FastMCP cannot report it."""
         try:
-            return await lane("light").run(lambda: look(CALLER.get().view(self._app)))
+            timed = limited(self._app.settings.time_limit)(look)
+            return await lane("light").run(lambda: timed(CALLER.get().view(self._app)))
         except NPLError as error:
             logger.info("no prompts: %s", error)
             return fallback

@@ -10,8 +10,8 @@ from npl_index.answer.cutting import cut, rest_of
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.frames import Stretch
 from npl_index.answer.request import TailorRequest
+from npl_index.deadline import Deadline
 from npl_index.errors import DocumentTimeoutError
-from npl_index.markdown.state import Deadline
 from npl_index.ranking.analysis import extract_keywords
 from npl_index.tokens.estimated import estimator
 from tests.conftest import every

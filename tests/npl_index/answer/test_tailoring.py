@@ -17,6 +17,7 @@ from npl_index.answer.suggestions import MAX_SUGGESTIONS
 from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET
+from npl_index.deadline import Deadline
 from npl_index.errors import (
     DocumentTimeoutError,
     InvalidRequestError,
@@ -24,7 +25,6 @@ from npl_index.errors import (
     SectionNotFoundError,
 )
 from npl_index.markdown.sections import Span
-from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mdit_py_plugins.deflist import deflist_plugin
 
+from npl_index.deadline import Deadline
 from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.blocks import read_blocks
-from npl_index.markdown.state import Deadline, find_lines
+from npl_index.markdown.state import find_lines
 from tests.conftest import cases
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
