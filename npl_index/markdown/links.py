@@ -172,9 +172,10 @@ def _targets(line: str, masked: str) -> Iterator[str]:
     if defined:
         yield unescapeAll(defined[1].removeprefix("<").removesuffix(">"))
         return
+    first, written = masked.find("["), line.find("[")
     for begin in (opening.end() for opening in _OPENING.finditer(masked)):
         # The words of a link may begin in an earlier line, but not with an escaped bracket.
-        if "[" in masked[: begin - 2] or "[" not in line[: begin - 2]:
+        if 0 <= first < begin - 2 or not 0 <= written < begin - 2:
             target = _TARGET.match(masked, begin, begin + MAX_TARGET)
             if target:
                 yield (

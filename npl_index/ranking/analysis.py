@@ -159,7 +159,9 @@ def _shown_words(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     for mark in chain(INSIDE.finditer(text), (None,)):
         if mark is None or mark.start() != end:
             if word:
-                yield begin, _shown_terms(text[begin:end], word)
+                is_long = end - begin > _MAX_CACHED_LENGTH
+                shown = _shown_terms.__wrapped__ if is_long else _shown_terms
+                yield begin, shown(text[begin:end], word)
             if mark is None:
                 return
             before = _CHUNK.match(text[max(0, mark.start() - _MAX_TERM) : mark.start()][::-1])

@@ -12,7 +12,7 @@ from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import cached_listings
-from npl_index.markdown.links import references
+from npl_index.markdown.links import Reference, references
 from npl_index.ranking.indexing import IndexedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
@@ -25,8 +25,12 @@ from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.worklog.rows import PROCESS
 
 _MAX_COUNT_BYTES = 16 * 1024 * 1024
-_MAX_LINKS = 200_000
-"""Cached links: about 40 MB."""
+_MAX_LINK_BYTES = 40 << 20
+
+
+def _bytes_of_links(links: tuple[Reference, ...]) -> int:
+    size = sum(200 + len(link.path) + len(link.anchor) for link in links)
+    return min(100 + size, _MAX_LINK_BYTES)  # many links are kept alone
 
 
 MAX_CALLERS = 256
@@ -46,7 +50,7 @@ class SharedState:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.database_url)
         self.references = cached(
-            LRUCache(_MAX_LINKS, lambda links: min(1 + len(links), _MAX_LINKS)),
+            LRUCache(_MAX_LINK_BYTES, _bytes_of_links),
             key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
             lock=threading.Lock(),
         )(lambda parsed: tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -188,6 +189,7 @@ class _Checks:
         """Yield the defects of a document alone."""
         tree = self._relations.parsed(number).tree
         for link, why in self._relations.broken(number):
+            self._clock.check()
             target = link.path + (f"#{link.anchor}" if link.anchor else "")
             yield self._at_line(number, "broken", f"{target}: {why}", link.line)
         for line in tree.doubtful_fences:
@@ -197,6 +199,7 @@ class _Checks:
         elif title_of(tree) is None:
             yield self._in_document(number, "untitled", "no heading and no title in front matter")
         for section in tree.sections:
+            self._clock.check()
             tokens = self._counts(number).last(section.index)
             if tokens > MAX_SECTION_TOKENS:
                 yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")
@@ -210,6 +213,7 @@ class _Checks:
         for section in tree.sections:
             if section.own_traits.word_count < MIN_WORDS or len(sketches) == MAX_TEXTS:
                 continue
+            self._clock.check()
             words = terms(_own_text(tree, section), keep_stop_words=True)
             # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
             sketch = array("L", nsmallest(_SKETCH, set(_sequences(words))))
@@ -238,8 +242,8 @@ class _Checks:
 
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
         """Return a defect at a line, counted from 0."""
-        sections = reversed(self._relations.parsed(number).tree.sections)
-        index = next((section.index for section in sections if section.own.start <= line), 0)
+        sections = self._relations.parsed(number).tree.sections
+        index = max(0, bisect_right(sections, line, key=lambda section: section.own.start) - 1)
         return replace(self._in_section(number, index, check, note), line=line + 1)
 
     def _in_document(self, number: int, check: str, note: str) -> Defect:

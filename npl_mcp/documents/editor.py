@@ -36,7 +36,9 @@ _MAX_NAMED = 10
 
 
 @cached(
-    LRUCache(_MAX_PARSED_BYTES, lambda tree: len(tree.source)), lambda *text, **_: text[:2], threading.Lock()
+    LRUCache(_MAX_PARSED_BYTES, lambda tree: 1_000 + len(tree.source)),
+    lambda *text, **_: text[:2],
+    threading.Lock(),
 )
 def read_sections(data: bytes, name: str, deadline: float | None = None) -> SectionTree:
     """Parse a Markdown file, or return its sections from a cache that all callers share.

@@ -229,7 +229,8 @@ async def npl_section_index(
     async def answer() -> IndexReply | Written[IndexReply]:
         gathered = await app.gathered(ref)
         changed = report_changes(app, token_budget or None)
-        return section_index(app, ref, replace(gathered, changed=changed), request)
+        with gathered.collection.reading():
+            return section_index(app, ref, replace(gathered, changed=changed), request)
 
     return await app.unchanging(answer)
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, escaped
 from npl_index.items.agents import search_expression
+from npl_index.library.files import read_path
 from npl_mcp.cli.terminal.arguments import JSON, Commands, option, switch
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, FailedCallError
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 NO_MATCH = "No agents found matching the specified criteria"
 NO_AGENTS = "No agents found in search paths"
+
+MAX_TEXT = 4 << 20
+"""Bytes of the text of ``syntax``, of which the tool takes as many characters."""
 
 MAX_MATCHES = 3
 """Matches of each notation that ``--matches`` shows."""
@@ -135,9 +138,9 @@ def _notation(given: Namespace, connection: ServerConnection, display: Display) 
     source = f"file {given.file}" if given.file else "standard input"
     try:
         if given.file:
-            text = Path(given.file).read_text(encoding="utf-8")
+            text = read_path(given.file, MAX_TEXT)[0].decode()
         else:
-            text = sys.stdin.buffer.read().decode("utf-8") if given.text == "-" else given.text
+            text = sys.stdin.buffer.read(MAX_TEXT + 1).decode() if given.text == "-" else given.text
     except (OSError, ValueError) as error:
         display.say(f"Error reading {source}: {error}")
         return USAGE

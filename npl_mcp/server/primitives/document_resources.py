@@ -37,11 +37,8 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
 
     :param app: the server's view, which finds and reads them on request.
     """
-    shared: dict[str, Any] = {
-        "function": limited(app.settings.time_limit)(partial(_text, app)),
-        "mime_type": MARKDOWN,
-        "tags": {DOMAIN},
-    }
+    timed = limited(app.settings.time_limit)(partial(_text, app))
+    shared: dict[str, Any] = {"function": timed, "mime_type": MARKDOWN, "tags": {DOMAIN}}
     about = "What is served: folders, names of documents, rare words of their headings"
     server.add_resource(CallingResource(uri=AnyUrl(MAP), name="map", description=about, **shared))
     # A selector is not a path: "Setup/.." selects nothing and reads nothing.
