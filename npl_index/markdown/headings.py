@@ -20,6 +20,7 @@ _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
 _CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
 _ANCHOR = re.compile(r"\{(?::?\s*#[^\s{}][^{}]*|/\*[^{}]*\*/)\}\s*")
+_COMMENT = re.compile(r"<!--(.*?)-->")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
@@ -41,6 +42,7 @@ def one_line(source: str) -> str:
 def visible_text(source: str, references: Mapping[str, Any]) -> str:
     """Return a heading's text without its markup and its anchor, white space folded.
 
+    A heading without other text is named by its comments, which generators of pages replace.
     Emphasis, code, links, images (their description), HTML tags, escapes and entities are resolved. The first
     :data:`MAX_HEADING` characters count.
 
@@ -53,7 +55,8 @@ def visible_text(source: str, references: Mapping[str, Any]) -> str:
     if _CODE_ONLY.fullmatch(source):
         return " ".join(_CODE.sub(r"\1\2", source).split())
     tokens = _INLINE.parseInline(source, {"references": references})[0].children or []
-    return " ".join("".join(_texts(tokens)).split())
+    shown = "".join(_texts(tokens)).split()
+    return " ".join(shown or " ".join(_COMMENT.findall(source)).split())
 
 
 def _texts(tokens: Sequence[Token]) -> Iterator[str]:

@@ -158,6 +158,21 @@ def html(state: BlockState, start: int, end: int, silent: bool) -> bool:
     return True
 
 
+def mdx_comment(state: BlockState, start: int, _end: int, silent: bool) -> bool:
+    """Comment of MDX, ``{/* … */}``, outside containers, to the line with its end."""
+    pos = state.bMarks[start] + state.tShift[start]
+    if state.level or not state.src.startswith("{/*", pos) or state.is_code_block(start):
+        return False
+    if state.last_comment_end is None:
+        state.last_comment_end = state.src.rfind("*/}")
+    if pos + 3 > state.last_comment_end:
+        return False
+    if not silent:
+        end = state.src.index("*/}", pos + 3)
+        state.leaf("html_block", start, bisect_right(state.bMarks, end, start, state.lineMax))
+    return True
+
+
 def link_definition(state: BlockState, start: int, end: int, silent: bool) -> bool:
     """Link definition: the stock rule, except for long lines and labels, which it reads by character."""
     pos, stop = state.bMarks[start] + state.tShift[start], state.eMarks[start]

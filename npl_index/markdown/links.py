@@ -21,7 +21,7 @@ _IN_SLUG = frozenset(("Nd", "Nl", "Pc"))
 _PICTURE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])?|<img\b[^<>]*>", re.IGNORECASE)
 _CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)[^`]+\1(?!`)")
 _DEFINITION = re.compile(
-    r" {0,3}\[(?!\^)(?:[^\[\]\\]|\\.)+\]:[ \t]*(<[^<>]*>|[^\s<]\S*)(?=[ \t]*$|[ \t]+[\"'(])"
+    r" {0,3}\[(?!\^)((?:[^\[\]\\]|\\.)+)\]:[ \t]*(<[^<>]*>|[^\s<]\S*)(?=[ \t]*$|[ \t]+[\"'(])"
 )
 _DEFINED = re.compile(r"^ {0,3}\[((?:[^\[\]\\\n]|\\.){1,200})\]:", re.MULTILINE)
 _USE = re.compile(r"\[((?:[^\[\]\\\n]|\\.){1,200})\](?![(:])")
@@ -99,6 +99,7 @@ def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
     """
     if not any(mark in source for mark in _LINK_MARKS):
         return
+    labels = set[str]()
     for number, line in _without_comments(_outside_code(source, nested)):
         if any(mark in line for mark in _LINK_MARKS):
             masked = _ESCAPE.sub("\0\0", line) if "\\" in line else line
@@ -106,7 +107,7 @@ def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
                 heading = (wiki[2] or "").rpartition("#")[2].strip()
                 anchor = "" if heading.startswith("^") else slug(heading)  # ^ names a paragraph
                 yield Reference(number, wiki[1].strip(), anchor, wiki=True)
-            for target in _targets(line, masked):
+            for target in _targets(line, masked, labels):
                 if target and not _SCHEME.match(target):
                     path, _, anchor = target.partition("#")
                     yield Reference(number, unquote(path.partition("?")[0]), unquote(anchor))
@@ -163,14 +164,17 @@ def _outside_code(source: str, nested: bool) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _targets(line: str, masked: str) -> Iterator[str]:
+def _targets(line: str, masked: str, labels: set[str]) -> Iterator[str]:
     r"""Yield the targets of a line's links, without escapes and entities.
 
     :param masked: the line with each escape as ``\0\0``.
+    :param labels: the defined labels, of which the first definition counts; this line's is added.
     """
     defined = _DEFINITION.match(line)
     if defined:
-        yield unescapeAll(defined[1].removeprefix("<").removesuffix(">"))
+        if (label := normalizeReference(defined[1])) not in labels:
+            labels.add(label)
+            yield unescapeAll(defined[2].removeprefix("<").removesuffix(">"))
         return
     first, written = masked.find("["), line.find("[")
     for begin in (opening.end() for opening in _OPENING.finditer(masked)):
