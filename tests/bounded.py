@@ -13,19 +13,24 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from npl_index.errors import NPLError
-from npl_index.library.documents import Document
+from npl_index.library.catalog import Catalog, Root
+from npl_index.library.documents import Document, DocumentRef, Library
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.ignoring import Ignoring
 from npl_index.library.patterns import PathPattern
+from npl_index.markdown.editing import edit_section
 from npl_index.markdown.front_matter import divide, values
+from npl_index.markdown.links import references
 from npl_index.ranking.indexing import index_document
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
 from npl_mcp.config.clients import configurations
 from npl_mcp.config.settings import Settings
+from npl_mcp.documents.editor import read_sections
 from npl_mcp.documents.projects import Projects
 from npl_mcp.projects.git import visible
 from npl_mcp.questions.files import problems_of, question_files
@@ -72,6 +77,21 @@ def _argument(folder: Path) -> object:
     return exceeded(text.encode()) or type(from_text(text, list)).__name__
 
 
+def _edit(folder: Path) -> object:
+    data = (folder / INPUT).read_bytes()
+    tree = read_sections(data, "x")
+    return len(edit_section(data, tree, 1, "replace", "Text.", partial(read_sections, name="x"))[0])
+
+
+def _walk(folder: Path) -> object:
+    deep = folder.joinpath(*"d" * 28)
+    deep.mkdir(parents=True)
+    for number in range(400):
+        (deep / f"f{number}.md").touch()
+    root = Root(str(folder), "docs")
+    return len(Library([root], Catalog(()), searched=[root], ignoring=Ignoring(True)).find(DocumentRef()))
+
+
 def _pattern(folder: Path) -> object:
     return PathPattern.compile((folder / INPUT).read_text().split("/"), parameter="file")
 
@@ -90,12 +110,15 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     ],
     "front matter": _parts_of_front_matter,
     "Markdown": _sections,
+    "links": lambda folder: len(list(references((folder / INPUT).read_text()))),
+    "edit": _edit,
     "questions": _questions,
     "page": lambda folder: len(markdown((folder / INPUT).read_text())) // 1_000_000,
     "JSON": _argument,
     "worklog": lambda folder: read_object((folder / INPUT).read_bytes()),
     "pattern": _pattern,
     "rules": _ignored,
+    "walk": _walk,
     "selector": lambda folder: compile_selector((folder / INPUT).read_text()),
     "git": lambda folder: visible(str(folder), "here", 600.0),
 }

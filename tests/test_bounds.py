@@ -84,6 +84,15 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
             ("a." * 500_000, "1"),
         ],
     ),
+    "links": (INPUT, [("](" * 500_000, "0"), ("[a](x.md) " * 60_000, "60000"), ("[[a|" * 300_000, "0")]),
+    "edit": (
+        INPUT,
+        [
+            ("# A\n\n<a " + "id=x " * 100_000, "1"),
+            ("# A\n\n" + "".join(f"*[l{number}]: x\n" for number in range(8_000)), "1"),
+            ("# A\n\n" + "".join(f"[l{number}]: x\n" for number in range(8_000)) + "\n# B\n", "1"),
+        ],
+    ),
     "questions": (
         "questions.md",
         [
@@ -113,6 +122,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
             ("*\n" * 1_000_000, "F"),
         ],
     ),
+    "walk": (".gitignore", [(("**/d/" * 30 + "no*\n") * 400 + "/nowhere/*.md", "400")]),
     "selector": (INPUT, [("a" * 5_000_000, "4096 characters"), ("a > " * 1_000, "32")]),
     "git": (".git", [(with_pipe, "git waits for a pipe or a device")]),
 }

@@ -109,7 +109,7 @@ class Settings:
     :param weights: weights of the three parts of a score: name, content, topic.
     :param theme: preferred theme of styles.
     :param limits: limit of a file.
-    :param time_limit: seconds to read and index one file.
+    :param time_limit: seconds to read and index one file, and to work on a call.
     :param patience: seconds that a call waits while a folder is being indexed, by default until the end.
         After this time the answer covers the indexed part, and says so.
     :param log_calls: log of calls: ``off``, ``on``, or ``contexts`` with their questions and the arguments of

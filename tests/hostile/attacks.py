@@ -77,6 +77,7 @@ def lay_out(root: Path) -> None:
     (root / "spaces.md").write_text("# a" + " " * 5_000_000 + "#b\n", encoding="utf-8")
     (root / "keys.md").write_text("---\n" + "? " * 300_000 + "\n---\n\n# K\n", encoding="utf-8")
     (root / "changing.md").write_text("# C\n\n## Part\n\nText.\n", encoding="utf-8")
+    multiply(root)
     many = root / "many"
     many.mkdir()
     for number in range(2_000):
@@ -278,6 +279,51 @@ def edit_again(line: Line) -> None:
     line.call("npl_load_tailored", {"file": "changing.md", "context": "the text of a part"})
 
 
+def multiply(root: Path) -> None:
+    """Write files whose parts are harmless, and many times a part for each other part."""
+    deep = root.joinpath("rules", *"d" * 20)
+    deep.mkdir(parents=True)
+    (root / "rules" / ".gitignore").write_text(("**/d/" * 30 + "no*\n") * 400 + "/nowhere/*.md", "utf-8")
+    for number in range(500):
+        (deep / f"f{number}.md").write_text(f"# F{number}\n", encoding="utf-8")
+    (root / "links.md").write_text("# L\n\n" + "[a](x.md) " * 40_000 + "\n" + "## b\n" * 15_000, "utf-8")
+    (root / "brackets.md").write_text("# B\n\n" + "](" * 500_000, encoding="utf-8")
+    (root / "anchors.md").write_text("# A\n\nText.\n\n<a " + "id=x " * 90_000 + "\n", encoding="utf-8")
+
+
+def change_rules(line: Line) -> None:
+    """Ask below many ignore rules, after a change that makes the walk read the folder again."""
+    name = f"rules/{'d/' * 20}new{time.monotonic_ns()}.md"
+    line.call("npl_update_section", {"file": name, "operation": "create", "content": "# New\n"})
+    line.call("npl_load_tailored", {"file": "rules", "context": "new"})
+
+
+def look_at_health(line: Line) -> None:
+    """Open the health of all documents, and of a file with many links and headings."""
+    for page in (b"/documents/health", b"/documents/links.md/health", b"/documents/brackets.md/health"):
+        if (connection := line.connect()) is None:
+            return
+        with connection:
+            connection.sendall(b"GET %s HTTP/1.1\r\n%sConnection: close\r\n\r\n" % (page, line.head))
+            status = connection.recv(65536)[9:12]
+            while connection.recv(65536):
+                pass
+        if status == b"500":
+            raise ValueError(f"{page!r} is answered with 500")
+
+
+EDITS = each(
+    *(
+        single("npl_update_section", file="anchors.md", selector="# A", operation=operation, content=text)
+        for operation, text in (
+            ("append", "Text."),
+            ("replace", "Text.\n\n" + "".join(f"*[l{number}]: x\n" for number in range(8_000))),
+            ("replace", "Text.\n\n<a " + "id=x " * 90_000),
+        )
+    ),
+    single("survey_versions", text="npl-instructions:\n   name: a\n---\n", renewed=["section"] * 20_000),
+)
+
 FOREIGN = each(
     *(
         single("npl_load_tailored", file=file, context=text)
@@ -395,4 +441,7 @@ ATTACKS = (
     Attack("pages and forms", look_at_pages, stdio=False),
     Attack("edits of a file that is read", edit_again),
     Attack("questions without spaces", FOREIGN),
+    Attack("rules by depth by files", change_rules),
+    Attack("health of links by headings", look_at_health, stdio=False),
+    Attack("edits of hostile lines", EDITS),
 )

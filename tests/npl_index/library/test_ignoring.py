@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from npl_index.deadline import limited
+from npl_index.errors import DocumentTimeoutError
 from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import DocumentRef, Library
 from npl_index.library.fingerprints import FINE_GRANULARITY_NS
@@ -63,6 +65,12 @@ def tree(tmp_path: Path) -> Path:
 def test_what_is_named_is_served(file: str | None, expected: list[str], tree: Path) -> None:
     """An ignored file or folder is served if the caller names it in full."""
     assert served(library(tree), file) == expected
+
+
+def test_a_walk_ends_with_its_call(tree: Path) -> None:
+    with limited(-1), pytest.raises(DocumentTimeoutError, match="took longer than the limit"):
+        served(library(tree))
+    assert served(library(tree))
 
 
 def test_roots_of_npl_ignore_nothing(tree: Path) -> None:

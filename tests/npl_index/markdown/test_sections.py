@@ -16,6 +16,9 @@ from npl_index.errors import DocumentTimeoutError, DocumentTooLargeError, Unread
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
 from npl_index.markdown.state import MAX_SECTIONS
 from npl_index.markdown.traits import Traits, count_words
+from npl_index.selectors.grammar import compile_selector
+from npl_index.selectors.selection import select
+from npl_index.selectors.writing import selectors_of
 from tests.conftest import cases
 
 CASES = Path(__file__).parents[2] / "cases" / "sections"
@@ -326,6 +329,23 @@ def test_other_fences_stay_as_they_are(text: str) -> None:
 def test_the_title_is_the_only_first_level_heading_at_the_start(text: str, title: int | None) -> None:
     """A single leading heading of level 1 is the document's title."""
     assert parse_sections(text.encode(), "x").title == title
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# A\n\n#### <!-- md:setting a.b -->\n", ["A", "md:setting a.b"]),
+        ("# <b id=x></b><!-- c --> <!-- d -->\n\n# A <!-- c -->\n", ["c d", "A"]),
+        ("# A\n\n{/*\n\n## Hidden\n\n*/}\n\n## B\n", ["A", "B"]),
+        ("# A\n\n{/* open\n\n## B\n", ["A", "B"]),
+        ("# A\n\n    {/*\n## B\n*/}\n", ["A", "B"]),
+    ],
+)
+def test_comments_hide_headings_and_name_those_without_words(text: str, expected: list[str]) -> None:
+    tree = parse_sections(text.encode(), "x")
+    assert [section.name for section in tree.sections[1:]] == expected
+    for number, selector in enumerate(selectors_of(tree)):
+        assert [found.sections[0] for found in select((tree,), compile_selector(selector))] == [number]
 
 
 def test_limits_are_errors_with_the_document_named() -> None:

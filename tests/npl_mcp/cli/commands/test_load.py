@@ -249,6 +249,11 @@ def test_notation_of_standard_input(tmp_path: Path) -> None:
         command("syntax", "-"), cwd=tmp_path, input=b"\xff", capture_output=True, check=False, timeout=60
     )
     assert (bad.returncode, bad.stdout) == (2, b"")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    endless = subprocess.run(
+        command("syntax", "--file", "endless"), cwd=tmp_path, capture_output=True, check=False, timeout=60
+    )
+    assert (endless.returncode, endless.stdout) == (2, b"")
 
 
 def test_an_interrupt_is_silent(tmp_path: Path) -> None:
