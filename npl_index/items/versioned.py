@@ -15,11 +15,10 @@ nest fences of equal length, so a fence may only appear to be open.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from npl_index.deadline import CALL
 from npl_index.library.references import near_names
 from npl_index.markdown.fences import BETWEEN, SEPARATOR, follow, match_npl_header
 from npl_index.markdown.front_matter import name_and_version
@@ -187,14 +186,8 @@ def renew(text: str, sources: Sections, names: Iterable[str]) -> VersionsReport:
         changes=(*changes, *(Change(name, None, sources[name].version) for name in added)),
         lost=tuple(name for name in present if name not in sources) or None,
         unknown=tuple(unknown) or None,
-        near=tuple(_near(unknown, {*sources, *installed})) or None,
+        near=tuple(near for name in unknown for near in near_names(name, {*sources, *installed})) or None,
     )
-
-
-def _near(unknown: Iterable[str], known: Collection[str]) -> Iterator[str]:
-    for name in unknown:
-        CALL.get().check()
-        yield from near_names(name, known)
 
 
 def append(text: str, prompts: Sequence[str]) -> str:

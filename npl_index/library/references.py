@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from npl_index.deadline import CALL
 from npl_index.errors import InvalidRequestError, MissingRequestError
 
 # Untypable and unreadable characters; lone surrogates mean names that are not UTF-8.
@@ -118,7 +119,9 @@ def near_names(wanted: str, known: Iterable[str], limit: int = 5, *, parts: bool
 
     :param parts: for a list that callers can show whole: names that contain the wanted one, are a part of
         it, or differ by a slip; ``depth`` and ``path`` share three letters in order by chance.
+    :raises DocumentTimeoutError: the deadline of the call has passed.
     """
+    CALL.get().check()
     from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
 
     scorer, least = (fuzz.WRatio, 75) if parts else (fuzz.ratio, 60)

@@ -27,15 +27,7 @@ from markdown_it.rules_block import blockquote, code, heading, lheading, list_bl
 from mdit_py_plugins.deflist import deflist_plugin
 
 from npl_index.deadline import NO_DEADLINE, Deadline
-from npl_index.markdown.leaves import (
-    fence,
-    html,
-    link_definition,
-    loose_fence,
-    mdx_comment,
-    npl_header,
-    thematic_break,
-)
+from npl_index.markdown.leaves import fence, html, link_definition, loose_fence, npl_header, thematic_break
 from npl_index.markdown.state import BlockState, find_lines
 
 # The state is a BlockState; markdown-it declares its own.
@@ -152,8 +144,7 @@ _LOOSE = (":~0123456789", loose_fence)
 _QUOTE = (">", _container(blockquote))
 _BREAK = ("*-_", thematic_break)
 _LIST = ("-+*0123456789", _container(list_block))
-_HTML = ("<", html)
-_COMMENT = ("{", mdx_comment)
+_HTML = ("<{", html)
 _HEADING = ("#", heading)
 _HEADER = ("n", npl_header)
 _DEFINITIONS = _container(_definition_list)
@@ -166,13 +157,12 @@ _begins_block = _first_of(
     _LIST,
     ("[", link_definition),
     _HTML,
-    _COMMENT,
     _HEADING,
     _HEADER,
     _LOOSE,
 )
 _ends_text = _first_of(
-    _QUOTED, _FENCE, _QUOTE, _BREAK, _LIST, _HTML, _COMMENT, _HEADING, _HEADER, (":~", _DEFINITIONS), _LOOSE
+    _QUOTED, _FENCE, _QUOTE, _BREAK, _LIST, _HTML, _HEADING, _HEADER, (":~", _DEFINITIONS), _LOOSE
 )
 _ends_item = _first_of(_FENCE, _QUOTE, _BREAK, _HEADER)
 

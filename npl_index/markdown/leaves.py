@@ -23,6 +23,7 @@ _FENCE = re.compile(r"(`{3,})([^`]*)|(~{3,})(?!~)(.*)")
 _MARKED_FENCE = re.compile(r"(?:(?:[-+*:~]|[0-9]{1,9}[.)])[ \t]+)+(?:`{3}|~{3})")
 _LOOSE_FENCE = re.compile(r"(?:[>:~]|[0-9]{1,9}[.)])[ \t]+(?:(`{3,})[^`\n]*|(~{3,})(?!~)[^\n]*)")
 _BREAK = re.compile(r"([-*_])[ \t]*\1")
+_SEQUENCES = [(re.compile(r"^\{/\*"), re.compile(r"\*/\}"), True), *HTML_SEQUENCES]
 _LABEL = re.compile(r"\[(?:[^\[\]\\]|\\.){1,999}\]:", re.DOTALL)
 
 
@@ -128,12 +129,12 @@ def thematic_break(state: BlockState, start: int, _end: int, silent: bool) -> bo
 
 
 def html(state: BlockState, start: int, end: int, silent: bool) -> bool:
-    """HTML: to its closing sequence, or to a blank line for the kinds that end there."""
+    """HTML or a comment of MDX: to its closing sequence, or to a blank line for the kinds that end there."""
     if state.is_code_block(start):
         return False
     text = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     # The expression of the last kind, any complete tag, takes a gigabyte for a million attributes.
-    kinds = HTML_SEQUENCES if len(text) <= _MAX_LINE else HTML_SEQUENCES[:-1]
+    kinds = _SEQUENCES if len(text) <= _MAX_LINE else _SEQUENCES[:-1]
     kind = next((sequence for sequence in kinds if sequence[0].search(text)), None)
     if kind is None:
         return False
@@ -155,21 +156,6 @@ def html(state: BlockState, start: int, end: int, silent: bool) -> bool:
     if not to_blank and not closed and not state.level:
         state.open_html = start, closing.pattern
     state.leaf("html_block", start, line)
-    return True
-
-
-def mdx_comment(state: BlockState, start: int, _end: int, silent: bool) -> bool:
-    """Comment of MDX, ``{/* … */}``, outside containers, to the line with its end."""
-    pos = state.bMarks[start] + state.tShift[start]
-    if state.level or not state.src.startswith("{/*", pos) or state.is_code_block(start):
-        return False
-    if state.last_comment_end is None:
-        state.last_comment_end = state.src.rfind("*/}")
-    if pos + 3 > state.last_comment_end:
-        return False
-    if not silent:
-        end = state.src.index("*/}", pos + 3)
-        state.leaf("html_block", start, bisect_right(state.bMarks, end, start, state.lineMax))
     return True
 
 

@@ -85,7 +85,6 @@ class BlockState(StateBlock):
     :ivar open_html: first line of an HTML block, such as a comment, at the end of the document, and the
         pattern of its end.
     :ivar definition: first line of the current link definition.
-    :ivar last_comment_end: place of the last end of a comment of MDX, -1 without one, if known.
     :ivar foreign_terms: lines before a definition that begin another block, if known.
     """
 
@@ -110,7 +109,6 @@ class BlockState(StateBlock):
         self.doubtful_fences: list[int] = []
         self.open_html: tuple[int, str] | None = None
         self.foreign_terms: list[int] | None = None
-        self.last_comment_end: int | None = None
         self._mark_lines(line_starts)
 
     def _mark_lines(self, line_starts: array[int]) -> None:

@@ -29,8 +29,8 @@ _MAX_LINK_BYTES = 40 << 20
 
 
 def _bytes_of_links(links: tuple[Reference, ...]) -> int:
-    size = sum(200 + len(link.path) + len(link.anchor) for link in links)
-    return min(100 + size, _MAX_LINK_BYTES)  # many links are kept alone
+    # Many links are kept alone.
+    return min(sum((200 + len(link.path) + len(link.anchor) for link in links), 100), _MAX_LINK_BYTES)
 
 
 MAX_CALLERS = 256

@@ -199,7 +199,6 @@ class _Checks:
         elif title_of(tree) is None:
             yield self._in_document(number, "untitled", "no heading and no title in front matter")
         for section in tree.sections:
-            self._clock.check()
             tokens = self._counts(number).last(section.index)
             if tokens > MAX_SECTION_TOKENS:
                 yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")

@@ -29,16 +29,14 @@ MAX_SECTION_TEXT = 500_000
 """Characters of a section's new text."""
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
-_MAX_PARSED_BYTES = 4 * 1024 * 1024
+_MAX_BYTES = 4 * 1024 * 1024
 """Bytes of the texts of cached trees; a tree takes about twelve times as much memory."""
 
 _MAX_NAMED = 10
 
 
 @cached(
-    LRUCache(_MAX_PARSED_BYTES, lambda tree: 1_000 + len(tree.source)),
-    lambda *text, **_: text[:2],
-    threading.Lock(),
+    LRUCache(_MAX_BYTES, lambda tree: 1_000 + len(tree.source)), lambda *text, **_: text[:2], threading.Lock()
 )
 def read_sections(data: bytes, name: str, deadline: float | None = None) -> SectionTree:
     """Parse a Markdown file, or return its sections from a cache that all callers share.

@@ -300,7 +300,11 @@ def change_rules(line: Line) -> None:
 
 def look_at_health(line: Line) -> None:
     """Open the health of all documents, and of a file with many links and headings."""
-    for page in (b"/documents/health", b"/documents/links.md/health", b"/documents/brackets.md/health"):
+    for page in (
+        b"/documents/health",
+        b"/documents/health?file=links.md",
+        b"/documents/health?file=brackets.md",
+    ):
         if (connection := line.connect()) is None:
             return
         with connection:

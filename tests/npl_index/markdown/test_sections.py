@@ -337,7 +337,6 @@ def test_the_title_is_the_only_first_level_heading_at_the_start(text: str, title
         ("# A\n\n#### <!-- md:setting a.b -->\n", ["A", "md:setting a.b"]),
         ("# <b id=x></b><!-- c --> <!-- d -->\n\n# A <!-- c -->\n", ["c d", "A"]),
         ("# A\n\n{/*\n\n## Hidden\n\n*/}\n\n## B\n", ["A", "B"]),
-        ("# A\n\n{/* open\n\n## B\n", ["A", "B"]),
         ("# A\n\n    {/*\n## B\n*/}\n", ["A", "B"]),
     ],
 )
