@@ -66,7 +66,7 @@ def load_tailored(
     :raises SectionNotFoundError: no selector matches.
     """
     request = TailorRequest.parse(
-        context=context, topics=topics, selectors=selectors, token_budget=budget, explain=explain
+        context=context, topics=topics, selectors=selectors, token_budget=budget or 0, explain=explain
     )
     counter = counter or _default_counter()
     indexed, unreadable = _index_files(Path(path))

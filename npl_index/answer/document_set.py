@@ -375,9 +375,9 @@ class DocumentSet:
 
     def _is_unique(self, document: int, section: int) -> bool:
         """Return whether a section is a heading without an equal in the collection."""
-        key = ("unique", document, section)
-        is_heading = self.tree(document).sections[section].level > 0
-        return is_heading and self.once(key, lambda: self.collection.is_unique(document, section))
+        node = self.tree(document).sections[section]
+        key = ("unique", node.level, node.name)
+        return node.level > 0 and self.once(key, lambda: self.collection.is_unique(document, section))
 
     def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> SectionPart:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""

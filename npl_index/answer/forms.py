@@ -44,11 +44,13 @@ class Form:
     :ivar documents: documents of one answer, see :meth:`on`.
     :ivar tag: nonce of its marks, see :func:`~npl_index.answer.marks.tag_for`.
     :ivar covered: words of the question in the best section, if these are too few.
+    :ivar is_list: whether pointers alone answer the request.
     """
 
     documents: DocumentSet
     tag = ""
     covered: tuple[str, ...] = ()
+    is_list = False
 
     lean = False
     """Whether the answer omits facts that its reader can infer."""
@@ -79,6 +81,10 @@ class Form:
         return ""
 
     pointer = named = row
+
+    def note(self, pointer: Pointer) -> str | None:
+        """Return the note on a pointer."""
+        return pointer.note
 
     def frame(self, answer: Tailored) -> str:
         """Return an answer without parts, with the text between them."""
@@ -119,8 +125,13 @@ class Json(Form):
 
     def pointer(self, pointer: Pointer) -> str:
         """Return the selector as a string, and its note."""
-        note = self.named({pointer.selector: pointer.note}) if pointer.note else ""
-        return self.named(pointer.selector) + note
+        note = self.note(pointer)
+        return self.named(pointer.selector) + (self.named({pointer.selector: note}) if note else "")
+
+    def note(self, pointer: Pointer) -> str | None:
+        """Return the note on a pointer, in a list after its size."""
+        size = f"{pointer.unit.tokens} tokens" if self.is_list else None
+        return "; ".join(filter(None, (size, pointer.note))) or None
 
     def named(self, text: Any) -> str:
         """Return an entry of a list."""

@@ -78,12 +78,14 @@ class Findings:
     :param pointers: maximum of optional pointers.
     :param reading: whether selectors with a question, without a budget, choose the units.
     :param exact: sections whose selected text is always complete.
+    :param broad: sections of selectors that match several.
     :param ranking: ranked sections.
     :param verdict: verdict on the question.
     :param excluded: excluded lines.
     :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
     :param failures: reasons for selectors without a match.
     :param used: sections of selectors, which the caller certainly uses.
+    :param advice: advice instead of the text of too many matches.
     """
 
     documents: DocumentSet
@@ -95,12 +97,14 @@ class Findings:
     pointers: int
     reading: bool
     exact: frozenset[Place]
+    broad: frozenset[Place]
     ranking: Ranking
     verdict: Verdict
     excluded: Excluded
     excluded_tokens: int | None
     failures: tuple[str, ...]
     used: Sequence[Place]
+    advice: str | None = None
 
     @property
     def chosen(self) -> bool:

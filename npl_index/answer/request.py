@@ -35,6 +35,7 @@ class TailorRequest:
     :param explain: report every hit and the parts of its score.
     :param among: conditions of ranked sections; selected ones need not meet them.
     :param reading: selectors come with a question and without a budget: their sections are read for it.
+    :param is_open: the caller gave no budget, so a selector with many long matches lists them.
     """
 
     context: str = ""
@@ -46,6 +47,7 @@ class TailorRequest:
     explain: bool = False
     among: SectionFilter = ANY
     reading: bool = False
+    is_open: bool = False
 
     @classmethod
     def parse(
@@ -105,6 +107,7 @@ class TailorRequest:
             explain=explain,
             among=among,
             reading=is_brief and bool(written),
+            is_open=token_budget is None,
         )
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 
 from npl_index.answer.cutting import PIECE, WHOLE
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, partial_note
 from npl_index.answer.ledger import Ledger
-from npl_index.answer.packing import BEST, MORE_POINTERS, POINTERS, Findings, Packing, remarks
+from npl_index.answer.packing import (
+    BEST,
+    MAX_CHOSEN_NAMED,
+    MORE_POINTERS,
+    POINTERS,
+    Findings,
+    Packing,
+    remarks,
+)
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.suggestions import Companions, further_parts
 from npl_index.answer.units import Excluded, choose, content_of, row, selected_lines
@@ -23,12 +32,20 @@ from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
 from npl_index.ranking.topics import OTHER_FORM
 from npl_index.ranking.verdict import Verdict, judge
 from npl_index.selectors.grammar import Selector
+from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected, select_in
 
 ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl://map names them)."
 
+FLOOD = "{:,} sections of {:,} tokens match: send the selector of one, a longer selector, or token_budget."
+
 ADVICE_DIVISOR = 5
 """Divisor of the budget for the limit of the advice."""
+
+MAX_OPEN = 6_000
+MAX_LISTED = 1_000
+"""Maximum tokens of sections without a budget whose selectors match several each, and of the list of these
+sections instead."""
 
 MAX_WEAK_PASSAGE = 120
 MAX_WEAK_WHOLE = 250
@@ -78,7 +95,13 @@ def answer(
     """
     documents, verdict = findings.documents, findings.verdict
     form = form.on(documents, tag, verdict.held)
-    ledger = Ledger(form, request.token_budget)
+    form.is_list = request.is_open and _is_long(findings, form)
+    ledger = Ledger(form, MAX_LISTED if form.is_list else request.token_budget)
+    if form.is_list:
+        matches = findings.units
+        flood = FLOOD.format(len(matches), sum(unit.tokens for unit in matches))
+        listed = matches[:MAX_CHOSEN_NAMED]
+        findings = replace(findings, units=(), only_named=listed, pointers=MAX_CHOSEN_NAMED, advice=flood)
     not_found, unreadable = remarks(findings, ledger)
     has_advice = verdict.state == "absent" and ledger.named(ADVICE) <= ledger.budget // ADVICE_DIVISOR
     frame = Tailored(
@@ -94,7 +117,7 @@ def answer(
         file=documents.file,
         mark=tag if documents.several and tag else None,
         absent=verdict.absent or None,
-        advice=ADVICE if has_advice else None,
+        advice=ADVICE if has_advice else findings.advice,
         weak=True if verdict.state == "weak" else None,
         excluded_tokens=findings.excluded_tokens,
         not_found=not_found or None,
@@ -113,9 +136,9 @@ def answer(
         frame,
         content=content,
         sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
-        truncated=packed.truncated,
+        truncated=packed.truncated or form.is_list,
         request_more=tuple(pointer.selector for pointer in packed.pointers),
-        notes={pointer.selector: pointer.note for pointer in packed.pointers if pointer.note} or None,
+        notes={pointer.selector: note for pointer in packed.pointers if (note := form.note(pointer))} or None,
         suggestions=tuple(part for part in packed.further if isinstance(part, Suggestion)),
         keywords_extracted=tuple(part for part in packed.further if isinstance(part, str)),
         total_tokens=total,
@@ -139,7 +162,12 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     ranked, is_limited = not request.selectors, request.token_budget is not None
     verdict = _verdict(ranking) if ranked else Verdict((), (), "held")
     hits = _useful_hits(documents, ranking, verdict, request.token_budget) if ranked else []
+    # Of several matches of one selector, those that fit the question come first.
+    ranks = {hit.place: rank for rank, hit in enumerate(ranking.hits)}
+    selections.sort(key=lambda found: (request.selectors.index(found[1]), _rank(found[0], ranks)))
     selected = [match for match, _ in selections]
+    matches_of = Counter(selector for _, selector in selections)
+    broad = [match for match, selector in selections if matches_of[selector] > 1]
     units, excluded_tokens = choose(documents, selected, hits, request.depth, excluded)
     exact = [match for match, selector in selections if request.depth is not None or not _is_plain(selector)]
     only_named = _others(documents, ranking.hits if ranked else (), units, excluded)
@@ -154,6 +182,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         piece=piece,
         reading=request.reading,
         exact=frozenset(selected_lines(documents, exact, request.depth)),
+        broad=frozenset(selected_lines(documents, broad, request.depth)),
         pointers=pointers,
         ranking=ranking,
         verdict=verdict,
@@ -162,6 +191,18 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         failures=(*failures, *exclusion_failures),
         used=[(match.tree, match.head) for match, _ in (*selections, *exclusions)] if selections else (),
     )
+
+
+def _rank(match: Selected, ranks: Mapping[Place, int]) -> int:
+    """Return the rank of the best section of a match."""
+    return min(ranks.get((match.tree, section), len(ranks)) for section in match.sections)
+
+
+def _is_long(findings: Findings, form: Form) -> bool:
+    """Return whether selectors that match several sections each bring too many tokens for no budget."""
+    broad = (unit for unit in findings.units if not findings.broad.isdisjoint(unit.places))
+    costs = (form.documents.counter.count(form.row(unit)) + sum(map(form.text, unit.parts)) for unit in broad)
+    return any(total > MAX_OPEN for total in accumulate(costs))
 
 
 def _verdict(ranking: Ranking) -> Verdict:

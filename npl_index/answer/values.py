@@ -117,7 +117,7 @@ class Tailored:
     :param file: the document's path below its root; for several documents, their name in the request.
     :param mark: nonce in file markers, present only if a document contains marker-like lines.
     :param absent: words of the question that no section contains.
-    :param advice: advice if no section answers the question.
+    :param advice: advice for the next call, if no section answers the question or selectors match too much.
     :param weak: true if no section covers enough of the question; the content is a short passage of the best
         one.
     :param excluded_tokens: tokens of relevant text that ``exclude`` omits.
@@ -125,7 +125,7 @@ class Tailored:
     :param unreadable: reasons for omitted files of a set; a last entry counts further ones.
     :param partial: true if the call did not wait for all files of the set.
     :param missing_files: number of files that are not indexed yet; ask again for them.
-    :param notes: notes on sections of ``request_more``, by selector.
+    :param notes: notes on sections of ``request_more``, by selector, in a list with their sizes.
     :param ranking: all hits, best first; only with ``explain``, not counted against the budget.
     """
 

@@ -257,6 +257,8 @@ def _summary(data: Mapping[str, Any], budget: int | None) -> Iterator[str]:
         yield f"  no section has: {', '.join(data['absent'])}"
     if data.get("weak"):
         yield "  weak: no section has enough words of the question"
+    if data.get("advice"):
+        yield f"  {data['advice']}"
     for selector in data["request_more"]:
         yield f"  more: {selector}"
     for suggestion in data["suggestions"]:

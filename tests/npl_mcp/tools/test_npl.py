@@ -407,3 +407,38 @@ def test_a_heading_that_one_file_has_needs_no_name_of_it(call: Call) -> None:
         assert (row["title"], row["selector"]) == (title, expected)
         (again,) = call.do("npl_load_tailored", selectors=[row["selector"]], file=".")["sections"]
         assert (again["file"], again["start_line"]) == (row["file"], row["start_line"])
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+@pytest.mark.parametrize("file", [None, "api/page3.md"])
+@pytest.mark.parametrize("context", [None, "page 3: how do I call op7"])
+def test_a_selector_of_many_sections_lists_them(
+    call: Call, docs: Path, form: str, file: str | None, context: str | None
+) -> None:
+    """A heading that stands everywhere does not flood; a section, a budget and a page bring text."""
+    (docs / "api").mkdir()
+    for page in range(5):
+        parts = [f"## op{part}\n\n### Example\n\n{f'call op{part} ' * 100}\n" for part in range(20)]
+        (docs / "api" / f"page{page}.md").write_text(f"# Page {page}\n\n" + "\n".join(parts))
+    given = {"file": file, "context": context, "format": form}
+    text = call.text("npl_load_tailored", selectors=["### Example"], **given)
+    assert estimator("o200k_base").count(text) <= 1_000
+    assert f"{20 if file else 100} sections of" in text
+    assert "token_budget" in text
+    assert "call op1 call" not in text
+    listed = call.do("npl_load_tailored", selectors=["### Example"], **given | {"format": "json"})
+    assert (listed["truncated"], listed["sections"]) == (True, [])
+    assert listed["notes"].keys() == set(listed["request_more"])
+    first = listed["request_more"][0]
+    size = int(listed["notes"][first].removesuffix(" tokens"))
+    assert "op7" in first or not context
+    if not context:
+        whole = call.do("npl_load_tailored", selectors=[first], file=file)
+        assert whole["content"].count("call op0") == 100
+        assert whole["sections"][0]["token_count"] == size
+        page = call.do("npl_load_tailored", selectors=["api/page3"], token_budget=None)
+        assert page["content"].count("call op") == 2_000
+    budget = call.do(
+        "npl_load_tailored", selectors=["### Example"], token_budget=0, **given | {"format": "json"}
+    )
+    assert budget["content"].count("call op") == (2_000 if file else 10_000)
