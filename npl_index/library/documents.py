@@ -13,6 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -27,7 +28,7 @@ from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.ignoring import NOTHING, Ignoring
 from npl_index.library.listing import FileListings, Listed, cached_listings
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
-from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names
+from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names, plain_name
 from npl_index.library.roots import (
     DocumentFile,
     Limits,
@@ -35,6 +36,7 @@ from npl_index.library.roots import (
     outside,
     real_path,
     resolve,
+    skipped_text,
     too_many,
     unusable,
 )
@@ -201,6 +203,9 @@ class Library:
         files = tuple(dict.fromkeys(chain(first, *others))) if others else first
         if files := files or self._find_named(clean):
             return files
+        if (plain := plain_name(text)) != text:
+            with suppress(errors.NPLError):
+                return self._find_file(plain)
         raise problems[0] if problems else self._no_file(text)
 
     def holds(self, text: str) -> bool:
@@ -232,7 +237,9 @@ class Library:
         files = self._collect([root.path for root in searched])
         if not files:
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
-            raise errors.DocumentNotFoundError("the search roots hold no Markdown", hint=hint)
+            skipped = self.left_out()
+            others = f" (not served: {skipped_text(skipped)})" if skipped else ""
+            raise errors.DocumentNotFoundError(f"the search roots hold no Markdown{others}", hint=hint)
         return files
 
     def left_out(self) -> Counter[str]:

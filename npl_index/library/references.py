@@ -14,7 +14,7 @@ from npl_index.errors import InvalidRequestError, MissingRequestError
 UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 #: File name suffixes of served documents; case is ignored.
-MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".mdc", ".qmd", ".rmd")
 
 #: Starts of addresses outside the roots. A file with such a name would have the address of something else.
 ADDRESSES = ("artifact:", "cr:", "lib:")
@@ -25,9 +25,12 @@ OTHER_TEXTS = (".adoc", ".ipynb", ".rst", ".txt")
 #: Ends of the names of question files: ``questions.md`` and ``*.questions.md``. They are not documents.
 QUESTION_SUFFIXES = ("questions.md",)
 
+_ENDS = "|".join(map(re.escape, MARKDOWN_SUFFIXES))
+_NAMED = re.compile(rf"\s*@?(?:npl://file/)?(.+(?:{_ENDS}))(?:#.*|(?::[0-9]+){{1,2}})?\s*", re.IGNORECASE)
 _QUESTIONS = re.compile(r"(?:^|[/\\.])questions\.md$", re.IGNORECASE)
-_HIDDEN_BUT_WALKED = frozenset({".npl", ".claude"})
+_HIDDEN_BUT_WALKED = frozenset({".npl", ".agents", ".claude", ".cursor", ".github", ".windsurf"})
 _NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+_NEVER_WALKED_BELOW = ("/.claude/worktrees", "/.github/ISSUE_TEMPLATE")
 _MAX_ARGUMENT = 4096
 
 
@@ -75,6 +78,15 @@ def check_name(value: str, parameter: str) -> None:
         raise InvalidRequestError(f"{parameter} contains control characters", parameter=parameter)
 
 
+def plain_name(text: str) -> str:
+    """Return a file's name without what agents add to it: ``@``, ``npl://file/``, an anchor, a line, blanks.
+
+    Backslashes become slashes. Other texts stay.
+    """
+    named = _NAMED.fullmatch(text)
+    return named[1].replace("\\", "/") if named else text
+
+
 def has_suffix(path: str, suffixes: tuple[str, ...]) -> bool:
     """Return whether a file is of the kind with these suffixes; case is ignored.
 
@@ -85,11 +97,15 @@ def has_suffix(path: str, suffixes: tuple[str, ...]) -> bool:
     return path.lower().endswith(suffixes) and is_questions == (suffixes == QUESTION_SUFFIXES)
 
 
-def is_walked(name: str) -> bool:
-    """Return whether a walk visits entries with this name."""
+def is_walked(name: str, folder: str) -> bool:
+    """Return whether a walk visits entries with this name in a folder.
+
+    :param folder: its real path.
+    """
     hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
     usable = not name.startswith(ADDRESSES) and UNSPEAKABLE.search(name) is None
-    return usable and not hidden and name not in _NEVER_WALKED
+    never = name in _NEVER_WALKED or f"{folder}/{name}".endswith(_NEVER_WALKED_BELOW)
+    return usable and not hidden and not never
 
 
 def kinds_of_unusable(name: str) -> Iterator[str]:

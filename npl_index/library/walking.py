@@ -108,7 +108,7 @@ class _Walk:
         files: Walked = []
         folders: list[tuple[str, str, Rules | None]] = []
         for number, entry in enumerate(entries):
-            if not is_walked(entry.name) and number < self.most:
+            if not is_walked(entry.name, folder) and number < self.most:
                 self.skipped.update(kinds_of_unusable(entry.name))
                 continue
             self.visited += 1
@@ -122,14 +122,15 @@ class _Walk:
             elif entry.is_symlink():
                 states = None  # its target may change
                 files += self._follow(entry, path)
+            elif entry.is_dir(follow_symlinks=False):
+                if self._may_enter(path):
+                    folders.append((entry.path, f"{path}/", rules))
             elif has_suffix(entry.name, self.suffixes):
                 if fits(self.pattern, path) and entry.is_file(follow_symlinks=False):
                     file = DocumentFile(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
                     files.append((path, file))
             elif entry.name.lower().endswith(OTHER_TEXTS):
                 self.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
-            elif entry.is_dir(follow_symlinks=False) and self._may_enter(path):
-                folders.append((entry.path, f"{path}/", rules))
         self.waiting += folders
         yield files
         return WalkedFolder(states, above, self.visited - before, files, folders) if states else None
@@ -167,10 +168,11 @@ class _Walk:
 
     def _skip(self, entry: os.DirEntry[str], path: str, label: str) -> None:
         """Count an ignored file, or the files of an ignored folder later."""
-        if has_suffix(entry.name, self.suffixes):
+        if entry.is_dir(follow_symlinks=False):
+            if self.counted:
+                self.waiting.insert(0, (entry.path, f"{path}/", everything(label)))
+        elif has_suffix(entry.name, self.suffixes):
             self.skipped[label] += 1
-        elif self.counted and entry.is_dir(follow_symlinks=False):
-            self.waiting.insert(0, (entry.path, f"{path}/", everything(label)))
 
     def _follow(self, entry: os.DirEntry[str], path: str) -> Walked:
         """Return the file at the target of a link, or enter the folder there; the target may be unusable."""
@@ -208,9 +210,9 @@ def walk_folders(
 ) -> Iterator[Walked]:
     """Yield the files of each folder below a real folder, with their paths below that, in no order.
 
-    Linked folders are entered once, and only if they lie under a root. Hidden folders other than ``.npl``
-    and ``.claude`` are skipped, as are those of installed packages, those deeper than the limit, and
-    ignored ones, except in roots declared as NPL.
+    Linked folders are entered once, and only if they lie under a root. Hidden folders
+    are skipped, except those of instructions for agents, as are those of installed packages, those deeper
+    than the limit, and ignored ones, except in roots declared as NPL.
 
     :param pattern: pattern of the path below the folder; ``None`` matches all.
     :param max_entries: maximum directory entries to visit, by default from the limits.

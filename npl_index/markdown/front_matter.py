@@ -159,6 +159,10 @@ def texts_of(front: str, names: Sequence[str]) -> list[str]:
     return [shown for text in texts if (shown := " ".join(text.split()))]
 
 
+_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ][0-9]{2}:")
+"""A day before a time; a filter may name the day alone."""
+
+
 def field_values(front: str) -> list[tuple[str, str]]:
     """Return the names and values of fields, folded for comparisons.
 
@@ -175,12 +179,14 @@ def field_values(front: str) -> list[tuple[str, str]]:
         for part in listed[:MAX_VALUES] or [""]:
             text = part if isinstance(part, str) else ""
             pairs[folded_value(field.name), folded_value(text)] = None
+            if day := _DAY.match(text):
+                pairs[folded_value(field.name), day[1]] = None
     return list(pairs)[:MAX_VALUES]
 
 
 def folded_value(text: str) -> str:
-    """Return a name or a value of a field for comparisons."""
-    return " ".join(text[:MAX_VALUE].split()).casefold()
+    """Return a name or a value of a field for comparisons; a tag may begin with ``#``."""
+    return " ".join(text[:MAX_VALUE].split()).casefold().removeprefix("#")
 
 
 def fields(front: str, names: Collection[str] | None = None) -> tuple[Field, ...]:

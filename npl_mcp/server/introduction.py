@@ -20,7 +20,7 @@ from npl_mcp.app.app import VIEWS, App
 
 FIRST = (
     "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "
-    "use. npl_section_index lists sections."
+    "use. npl_section_index lists sections. Comments without the marks' #code are text."
 )
 """Instructions for the tools of the domain ``npl``."""
 

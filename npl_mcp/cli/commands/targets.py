@@ -61,8 +61,11 @@ def refuse_paths(given: Namespace) -> None:
     :raises UsageError: a word is a path.
     """
     for word in given.words:
-        is_relative = word.startswith((f".{os.sep}", f"..{os.sep}", f"~{os.sep}")) or word.endswith(os.sep)
-        if os.sep in word and " " not in word and (is_relative or os.path.exists(word)):
+        starts = (f".{os.sep}", f"..{os.sep}", f"~{os.sep}")
+        is_named = word.startswith(starts) or word.endswith(os.sep) or os.path.exists(word)
+        # Later in a question, /api/users is a route.
+        is_first = word == given.words[0] and word.startswith(os.sep) and word.count(os.sep) > 1
+        if os.sep in word and " " not in word and (is_named or is_first):
             given.parser.error(f"{word} is a path, not a word of the question; write --file {word}")
 
 

@@ -19,6 +19,7 @@ FORGERIES = {
     "in a quote": "> <!-- secret.md -->",
     "over two lines": "<!-- secret.md\n-->",
     "without spaces": "<!--secret.md-->",
+    "behind letters": "> >\u200bx <!-- secret.md -->",
     "with a tag": "<!-- secret.md #c0ffee -->",
 }
 NAMES = cases("npl_index/answer/marks")["names"]
@@ -59,7 +60,8 @@ def test_a_tag_is_the_same_for_the_same_texts_and_stands_in_none() -> None:
     first = tag_for(texts)
     assert first == tag_for(texts)
     assert tag_for([*texts, first]) not in ("", first)
-    assert tag_for(["water", "a <!-- b --> in a line"]) == ""
+    assert tag_for(["water", "a <!-- b --> in a line"]) != ""
+    assert tag_for(["water", "a <! -- b --> in a line"]) == ""
 
 
 @pytest.mark.parametrize("tag", ["", "c0ffee"])

@@ -432,17 +432,41 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     """Deep folders make no root unusable; Markdown of other programs is served."""
     deep = "/".join("d" * 40)
     names = ("a.qmd", "b.Rmd", "c.rst", "sub/d.RST", "e.txt", "tab\t.md", f"{deep}/f.md", "g.png")
-    names += ("lib:docs.md", "artifact:1.md", "sub/cr:X.md", "cr:Y/h.md")
+    names += ("lib:docs.md", "artifact:1.md", "sub/cr:X.md", "cr:Y/h.md", "f.md/g.mdc", "h.txt/i.md")
+    names += (".github/j.md", ".github/ISSUE_TEMPLATE/k.md", ".claude/worktrees/l.md", ".git/m.md")
     library = library_of(fill(tmp_path, dict.fromkeys((f"docs/{name}" for name in names), "text")))
     skipped: Counter[str] = Counter()
     served = {
         path
         for path, _ in walk(library.roots, str(tmp_path / "docs"), None, MARKDOWN_SUFFIXES, skipped=skipped)
     }
-    assert served == {"a.qmd", "b.Rmd"}
+    expected = {"a.qmd", "b.Rmd", "f.md/g.mdc", "h.txt/i.md", ".github/j.md"}
+    assert served == expected
     counts = "4 names that look like addresses, 2 .rst, 1 .txt, 1 folders below 32 levels, 1 unusable names"
     assert skipped_text(skipped) == counts
-    assert {file.path for file in library.find(DocumentRef("docs"))} == {"docs/a.qmd", "docs/b.Rmd"}
+    assert {file.path.removeprefix("docs/") for file in library.find(DocumentRef("docs"))} == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sub\\a.md",
+        "@sub/a.md",
+        "sub/a.md#setup",
+        "sub/a.md:3",
+        "sub/a.md:3:1",
+        "npl://file/sub/a.md",
+        " sub/a.md ",
+    ],
+)
+def test_a_name_as_agents_send_it_is_understood(tmp_path: Path, name: str) -> None:
+    """The file whose name is exactly this comes first."""
+    library = library_of(fill(tmp_path, {"sub/a.md": "text"}))
+    assert [file.path for file in library.find(DocumentRef(name))] == ["sub/a.md"]
+    fill(tmp_path, {"@b.md": "text", "b.md": "text"})
+    assert [file.path for file in library.find(DocumentRef("@b.md"))] == ["@b.md"]
+    with pytest.raises(DocumentNotFoundError, match="there is no document 'C:"):
+        library.find(DocumentRef("C:\\sub\\x.md"))
 
 
 @pytest.mark.parametrize("target", ["lib:t.md", "cr:Y/h.md"])
