@@ -10,8 +10,11 @@ from tests.conftest import Call, Connect
 from tests.folders import fill
 
 FILES = {
-    "plan.md": "---\ntype: Policy\ntags: money, year\nstatus: draft\ndate: 2024-03-06T10:00Z\n---\n# Plan\n\nThe margin planned.\n",
-    "rule.md": "---\ntype: policy\ntags:\n  - money\nstatus: stable\nhas_code: no\n---\nA margin.\n",
+    "plan.md": "---\ntype: Policy\ntags: money, year\nstatus: draft\n---\n# Plan\n\nThe margin planned.\n",
+    "rule.md": (
+        "---\ntype: policy\ntags:\n  - money\ndate: 2024-03-06T10:00Z\nstatus: stable"
+        "\nhas_code: no\n---\nA margin.\n"
+    ),
     "toml.md": '+++\ntype = "note"\ntags = ["#year", "!odd"]\n+++\n# Note\n\nThe margin of a note.\n',
     "bare.md": "# Bare\n\nThe margin, plainly.\n\n## Code\n\nThe margin in code:\n\n```\nmargin = 1\n```\n",
 }
@@ -24,7 +27,7 @@ CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"status": "!draft"}, {"rule.md", "toml.md", "bare.md"}),
     ({"tags": "\\!odd"}, {"toml.md"}),
     ({"tags": "#year"}, {"plan.md", "toml.md"}),
-    ({"date": "2024-03-06"}, {"plan.md"}),
+    ({"date": "2024-03-06"}, {"rule.md"}),
     ({"type": "policy", "status": "stable"}, {"rule.md"}),
     ({"fm.has_code": False}, set()),
     ({"fm.has_code": "no"}, {"rule.md"}),
