@@ -163,6 +163,7 @@ def settings(tmp_path: Path, docs: Path) -> Settings:
         home=home,
         system=tmp_path / "system",
         roots=(docs,),
+        own_cwd=True,
         data_dir=tmp_path / "data",
         database_url=engines.address(tmp_path / "data"),
         vocabulary_folders=(),

@@ -166,6 +166,7 @@ def make_catalog(
     system: Path | None,
     bundled: Path | None,
     theme: str = _DEFAULT_THEME,
+    with_cwd: bool = True,
     **variables: str | None,
 ) -> Catalog:
     """Return the catalog of one configuration.
@@ -175,6 +176,7 @@ def make_catalog(
     :param system: the system's NPL folder, such as ``/etc/npl``.
     :param bundled: folder of the bundled corpus.
     :param theme: folder of style guides tried before ``default``.
+    :param with_cwd: whether ``npl.md`` may lie directly in the project folder.
     :param variables: values of environment variables, by their names in lower case: ``npl_home``,
         ``npl_meta``, ``npl_style_guide``, ``npl_persona_dir``, ``npl_user_persona_dir``,
         ``npl_workflow_dir``. Unset and empty are the same.
@@ -198,7 +200,7 @@ def make_catalog(
             folders.append(ItemFolder(Root(str(cwd / value), kind.variable, npl=True), kind.inside))
         patches = [ItemFolder(root, folder) for folder in kind.folders for root in hierarchy]
         folders += patches
-        if kind.only is not None:
+        if kind.only is not None and with_cwd:
             folders.append(ItemFolder(Root(str(cwd), "working directory"), ""))
         if bundled is not None:
             folders.append(ItemFolder(Root(str(bundled), "bundled", npl=True), kind.bundled))

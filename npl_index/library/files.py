@@ -372,6 +372,26 @@ def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
     return real, inner[len(prefix) :].replace(os.sep, "/")
 
 
+@contextmanager
+def opened_target(path: str) -> Iterator[tuple[Folder, str]]:
+    """Open the folder of a file that a command writes, and yield it with the name of the file.
+
+    A file that is named below the working directory stays there, any other in its folder, whatever links say.
+
+    :raises OSError: a link leads out of that folder (``ELOOP``), or the folder cannot be opened.
+    """
+    whole, here = os.path.abspath(path), os.path.join(os.path.abspath(os.curdir), "")
+    root = here if whole.startswith(here) else os.path.dirname(whole)
+    try:
+        real, below = below_root(root, os.path.relpath(whole, root))
+    except OSError as error:
+        problem = f"{error.strerror} of {root}; name the file that it leads to"
+        raise OSError(error.errno, problem, path) from None
+    folder, _, name = below.rpartition("/")
+    with Folder.opened(real, folder) as opened:
+        yield opened, name
+
+
 def make_folder(path: str | os.PathLike[str], mode: int = 0o777) -> None:
     """Make a folder and its missing parents, and write its name to the disk.
 

@@ -104,14 +104,15 @@ class App(Files):
         self._closing = threading.Event()
 
     def in_folder(self, cwd: Path) -> App:
-        """Return the same application for another working directory: other roots, another project.
+        """Return the same application for the working directory of a caller: another root, another project.
 
         Without explicit roots, that directory is searched by default.
 
         :param cwd: absolute path of the directory.
         """
-        settings = replace(self.settings, cwd=cwd, search_cwd=True, project=None)
-        if settings == self.settings or (cwd == self.settings.cwd and settings.roots):
+        project = self.settings.project if cwd == self.settings.cwd else None
+        settings = replace(self.settings, cwd=cwd, own_cwd=True, project=project)
+        if settings == self.settings:
             return self
         return self._view(cwd, settings, self.permissions)
 

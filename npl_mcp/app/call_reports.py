@@ -19,6 +19,7 @@ from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.app.app import App
 from npl_mcp.app.file_view import lies_in
+from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import ALL, Identity, Permissions
 from npl_mcp.stores.base.errors import NotAllowedError
 
@@ -88,6 +89,12 @@ class Caller:
     def read_only(self) -> bool:
         """Whether the caller has a token that only allows reading."""
         return self.identity is not None and self.identity.read_only
+
+    def knows_paths(self, settings: Settings) -> bool:
+        """Return whether the caller may know paths of this machine: it is the server's user, or needs no
+        token.
+        """
+        return self.trusted or (self.identity is None and settings.token is None)
 
     @property
     def agent(self) -> str | None:

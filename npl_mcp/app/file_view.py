@@ -9,7 +9,7 @@ Tools for whole items need only this; :class:`~npl_mcp.app.app.App` adds the res
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,22 +30,26 @@ class Files:
     :param only: real paths of the only visible folders, besides the bundled files; ``None`` without a
         restriction.
 
-    ``cwd`` is the working directory; ``None`` if it is not visible.
+    ``cwd`` is the working directory if it is a root, else ``None``.
     """
 
     def __init__(
         self, settings: Settings, listings: FileListings | None = None, only: Sequence[str] | None = None
     ) -> None:
         self.settings = settings
-        self.catalog = _catalog(settings) if only is None else _restricted(_catalog(settings), only)
-        self.cwd = settings.cwd if only is None or lies_in(str(settings.cwd), only) else None
+        self.catalog = _catalog(settings)
+        if only is not None:
+            shown = (*only, str(corpus_folder().resolve()))
+            self.catalog = _restricted(self.catalog, lambda root: lies_in(root.path, shown))
+        is_shown = settings.serves_cwd and (only is None or lies_in(str(settings.cwd), only))
+        self.cwd = settings.cwd if is_shown else None
         given = _given_roots(settings)
         here = [] if self.cwd is None else [Root(str(self.cwd), "working directory")]
         self.library = Library(
             (*given, *here, *dict.fromkeys(self.catalog.roots())),
             self.catalog,
             settings.limits,
-            given or (here if settings.search_cwd else ()),
+            given or here,
             or_reference=not given,
             listings=listings,
             ignoring=settings.ignoring,
@@ -96,14 +100,18 @@ def _without_bundled(places: Sequence[ItemFolder]) -> Sequence[ItemFolder]:
 
 def _catalog(settings: Settings) -> Catalog:
     named = {name.lower(): str(path) for name, path in settings.environment.items()}
-    return make_catalog(
+    catalog = make_catalog(
         cwd=settings.cwd,
         home=settings.home,
         system=settings.system,
         bundled=corpus_folder(),
         theme=settings.theme,
+        with_cwd=settings.serves_cwd,
         **named,
     )
+    # A clone may bring links in place of the project's own folders.
+    own = real_paths([settings.cwd])
+    return _restricted(catalog, lambda root: not root.label.startswith("project") or lies_in(root.path, own))
 
 
 _TAKEN = (*SCHEMES, *REMOVED_SCHEMES, "working directory")
@@ -153,12 +161,12 @@ def lies_in(path: str, folders: Sequence[str]) -> bool:
     return real is not None and any(map(f"{real}{os.sep}".startswith, starts))
 
 
-def _restricted(catalog: Catalog, folders: Sequence[str]) -> Catalog:
-    """Return a catalog restricted to some folders and to the bundled items."""
-    shown = (*folders, str(corpus_folder().resolve()))
+def _restricted(catalog: Catalog, is_shown: Callable[[Root], bool]) -> Catalog:
+    """Return a catalog restricted to some roots."""
+    shown = set(filter(is_shown, dict.fromkeys(catalog.roots())))
 
     def kept(places: Sequence[ItemFolder]) -> tuple[ItemFolder, ...]:
-        return tuple(place for place in places if lies_in(place.root.path, shown))
+        return tuple(place for place in places if place.root in shown)
 
     kinds = (replace(kind, places=kept(kind.places), patches=kept(kind.patches)) for kind in catalog.kinds)
     return Catalog(tuple(kinds))

@@ -1,14 +1,14 @@
 """Use of the documents by agents, from the log of calls, for people.
 
-A token for some domains shows only calls of their tools. Because calls name files, a token for some folders
-shows only the caller's own calls.
+A token for some domains shows only calls of their tools, about documents of these domains. Because calls name
+files, a token for some folders shows only the caller's own calls.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -16,6 +16,7 @@ from typing import Literal
 from npl_index.ranking.analysis import terms
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores import calls
 from npl_mcp.stores.base.paging import later
 from npl_mcp.stores.calls import CallFilter, Chosen, LoggedCall
@@ -61,7 +62,14 @@ def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
         return ()
     caller, permissions = CALLER.get().identity, app.permissions
     owner = caller.name if caller is not None and permissions.roots is not None else None
-    return app.database.reading(calls.latest, CallFilter(permissions.domains, owner, chosen), LATEST)
+    hidden = [f"{name}:" for name, scheme in SCHEMES.items() if not permissions.has_domain(scheme.domain)]
+    rows = app.database.reading(calls.latest, CallFilter(permissions.domains, owner, chosen), LATEST)
+    return [row for row in rows if not any(start in text for text in _texts(row) for start in hidden)]
+
+
+def _texts(call: LoggedCall) -> Iterator[str]:
+    """Yield the logged texts that may name a document."""
+    yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
 
 
 def sent(app: App, file: str) -> Counter[str]:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,12 @@ class Setting:
     metavar: str = ""
     attribute: str = ""
     meaning: str = ""
+
+    def text(self, text: str) -> str:
+        """Return a text of the setting in a form to compare: a path is absolute, a secret a digest."""
+        if self.secret:
+            return sha256(text.encode()).hexdigest()
+        return os.path.abspath(os.path.expanduser(text)) if self.kind.is_path else text  # noqa: PTH100, PTH111
 
     def read(self, texts: Sequence[str], label: str) -> Any:
         """Return the value of texts.

@@ -70,7 +70,8 @@ def project_flag(*row: Any, **more: Any) -> Any:
 class Settings:
     """All settings of a server or a command.
 
-    :param cwd: working directory; it is a root as well, after the others.
+    :param cwd: working directory.
+    :param own_cwd: whether it is the folder of the user who calls, which is a root after the given ones.
     :param home: home directory of the user, for ``~/.npl``.
     :param system: the machine's folder of NPL files.
     :param environment: search places in variables, by variable.
@@ -138,6 +139,7 @@ class Settings:
     system: Path = Path("/etc/npl")
     environment: Mapping[str, Path] = field(default_factory=dict)
     vocabulary_folders: tuple[Path, ...] = ()
+    own_cwd: bool = False
     cloned_roots: bool = False
     own_url: bool = False
     warm_up: bool = True
@@ -218,6 +220,11 @@ class Settings:
         return (self.project or self.cwd).resolve()
 
     @property
+    def serves_cwd(self) -> bool:
+        """Whether the working directory is a root: the user's own, any other only if no root is given."""
+        return self.own_cwd or (self.search_cwd and not self.roots)
+
+    @property
     def serves(self) -> str:
         """A sentence about the documents of calls without ``file``, for the user who starts a server."""
         if self.roots:
@@ -225,6 +232,11 @@ class Settings:
         if self.search_cwd:
             return f"serves the working directory, {self.cwd}; --root DIR serves another"
         return "no --root: the server has only the bundled reference; start it with --root DIR"
+
+    @property
+    def given(self) -> dict[str, list[str]]:
+        """The given values by name, as texts that mean the same in any folder; of secrets the digests."""
+        return {name: list(map(SETTINGS[name].text, given.texts)) for name, given in self.sources.items()}
 
     @property
     def ignoring(self) -> Ignoring:

@@ -205,6 +205,7 @@ def _state_of(settings: Settings, url: str | None, own_token: str) -> ServerStat
         places=search_places(),
         pages=settings.page_url,
         serves=settings.serves,
+        given=settings.given,
     )
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from npl_index import errors
 from npl_index.library.documents import Library, Root
-from npl_index.library.files import Folder
+from npl_index.library.files import Folder, below_root
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
 from npl_index.library.roots import Roots, outside, real_path, resolve, too_many
 
@@ -247,24 +247,19 @@ def scaffold(folder: Path) -> Scaffolded:
         name = source.relative_to(SCAFFOLD / _PLACES[0]).as_posix()
         new, *older = (f"{NAME}/{place}{name}" for place in _PLACES)
         present = [path for path in older if os.path.lexists(folder / path)]
-        if present or not _write_new(folder / new, source.read_bytes(), new):
+        if present or not _write_new(folder, new, source.read_bytes()):
             kept += present or [new]
         else:
             made.append(new)
     return Scaffolded(tuple(made), tuple(kept))
 
 
-def _write_new(target: Path, data: bytes, name: str) -> bool:
-    """Write a new file in one step; return ``False`` if the name is taken.
-
-    :param name: name of the file for messages.
-    """
+def _write_new(project: Path, name: str, data: bytes) -> bool:
+    """Write a new file below a folder in one step; return ``False`` if the name is taken."""
+    above, _, last = name.rpartition("/")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with Folder.opened(target.parent) as folder:
-            return folder.create(target.name, data)
-    except FileExistsError:
-        raise errors.UnreadableDocumentError(f"{name!r} cannot be written: not a directory") from None
+        with Folder.opened(*below_root(project, above), make=True) as folder:
+            return folder.create(last, data)
     except OSError as error:
         problem = (error.strerror or "unknown system error").lower()
         raise errors.UnreadableDocumentError(f"{name!r} cannot be written: {problem}") from None

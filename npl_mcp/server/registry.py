@@ -40,13 +40,12 @@ from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.requests import BEGUN, PARAMETER, Request
-from npl_mcp.tools.access import actors, domains_needed, with_actor, without_hidden
+from npl_mcp.tools.access import actors, domains_of_call, with_actor, without_hidden
 from npl_mcp.tools.contract.error_codes import invalid_arguments
 from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.contract.parameters import meant, unlisted
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode, size, value_type, within
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import domain_of
 from npl_mcp.tools.search import Hits
 
 ToolCall = MiddlewareContext[CallToolRequestParams]
@@ -121,7 +120,7 @@ class BoundTool(Tool):
             traceback of it.
         """
         call = CURRENT.get() or Call(self.name, Caller(), arguments)
-        call.tool, call.known, call.domains = self.name, True, domains_needed(domain_of(self._spec))
+        call.tool, call.known, call.domains = self.name, True, domains_of_call(self._spec, arguments)
         patience, answer = Patience(self._app.settings.patience), self._answer(call, arguments)
         kind: str = self._spec.lane
         timed = limited(self._app.settings.time_limit)(step)
@@ -190,14 +189,14 @@ class BoundTool(Tool):
 
         :raises NPLError: the answer exceeds the maximum bytes.
         """
-        settings, permissions = self._app.settings, CALLER.get().permissions
+        settings, caller = self._app.settings, CALLER.get()
         if call.caller.take is not None:
-            call.caller.take(without_hidden(as_dict(Reply(data=data)), self._spec, permissions, settings))
+            call.caller.take(without_hidden(as_dict(Reply(data=data)), self._spec, caller, settings))
             return ToolResult(content=[])
         written = data.text if isinstance(data, Written) else None
         body: dict[str, Any] = {}
         if written is None or settings.structured:
-            body = without_hidden(as_dict(Reply(data=data)), self._spec, permissions, settings)
+            body = without_hidden(as_dict(Reply(data=data)), self._spec, caller, settings)
         if written is None:
             # If the call asks for a form, the tool has handled it.
             models = not call.arguments.get("format") and self._app.form(None) == "markdown"

@@ -6,11 +6,13 @@ They are declared here by names of parameters and fields, so that no tool checks
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from npl_index.errors import NotFoundError
+from npl_mcp.app.call_reports import Caller
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity, Permissions
 from npl_mcp.stores.base.errors import ArtifactNotFoundError, NotAllowedError, SessionNotFoundError
@@ -52,6 +54,9 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 """Fields of a domain's answers with data of another domain."""
 
+PATHS: Mapping[str, tuple[str, ...]] = {"cr": ("path",), "npl": ("location", "source_path")}
+"""Fields of a domain's answers that may have an absolute path; others than the server's user get its end."""
+
 _ABSENT = {"session": SessionNotFoundError, "artifact": ArtifactNotFoundError}
 
 
@@ -60,6 +65,13 @@ def actors(function: Callable[..., object]) -> tuple[str, ...]:
     """Return the parameters of a tool's function with the persona that acts."""
     names = inspect.signature(function).parameters
     return tuple(name for name in ACTORS if name in names and (function.__name__, name) not in FILTERS)
+
+
+def domains_of_call(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the domains of a tool and of what the arguments of a call name."""
+    named = REFERENCES.get(domain_of(spec) or "", {}).items()
+    others = (domain for name, domain in named if arguments.get(name) is not None)
+    return (*domains_needed(domain_of(spec)), *others)
 
 
 def domains_needed(domain: str | None) -> tuple[str, ...]:
@@ -114,16 +126,22 @@ def with_actor(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) ->
     return arguments
 
 
-def without_hidden(body: Any, spec: ToolSpec, permissions: Permissions, settings: Settings) -> Any:
-    """Return an answer without fields of hidden domains, and without the address of a single replica."""
-    fields = FIELDS.get(domain_of(spec) or "", {})
-    hidden = {name for name, domain in fields.items() if not may_see_domain(domain, permissions)}
+def without_hidden(body: Any, spec: ToolSpec, caller: Caller, settings: Settings) -> Any:
+    """Return an answer without fields of hidden domains, the address of a single replica, and absolute paths
+    that only the server's user may know.
+    """
+    domain = domain_of(spec) or ""
+    fields = FIELDS.get(domain, {})
+    hidden = {name for name, other in fields.items() if not may_see_domain(other, caller.permissions)}
     if settings.database_url is not None and settings.own_url:
         hidden.add("web_url")
-    return _without(body, hidden) if hidden else body
+    paths = () if caller.knows_paths(settings) else PATHS.get(domain, ())
+    return _without(body, hidden, paths) if hidden or paths else body
 
 
-def _without(value: Any, hidden: set[str]) -> Any:
+def _without(value: Any, hidden: set[str], paths: tuple[str, ...]) -> Any:
     if isinstance(value, dict):
-        return {name: _without(part, hidden) for name, part in value.items() if name not in hidden}
-    return [_without(part, hidden) for part in value] if isinstance(value, list) else value
+        shown = {name: _without(part, hidden, paths) for name, part in value.items() if name not in hidden}
+        ends = {name: os.path.basename(shown[name]) for name in paths if os.path.isabs(shown.get(name) or "")}  # noqa: PTH117, PTH119 - texts
+        return {**shown, **ends}
+    return [_without(part, hidden, paths) for part in value] if isinstance(value, list) else value

@@ -13,10 +13,12 @@ from typing import Annotated
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import CALLER
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import files
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
@@ -32,7 +34,7 @@ class RevisionContent(store.RevisionOrigin):
     """A revision of an artifact with its file.
 
     :param filename: name of the file, as given.
-    :param file_path: absolute path of the file; absent on a shared database.
+    :param file_path: absolute path of the file; absent on a shared database and for callers with a token.
     :param metadata: description: front matter and notes.
     :param content: text of the file.
     :param file_content: file in base64, if it is not text or base64 was requested.
@@ -92,7 +94,7 @@ def artifact_create(
     data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or store.FIRST_PURPOSE}
     row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
-    return filled(store.StoredRevision, row | files.written(app.stores.artifact_folder, row, data))
+    return filled(store.StoredRevision, row | _copied(app, row, data))
 
 
 def artifact_add_revision(
@@ -122,7 +124,7 @@ def artifact_add_revision(
     data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or "", "notes": notes}
     row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
-    return filled(store.StoredRevision, row | files.written(app.stores.artifact_folder, row, data))
+    return filled(store.StoredRevision, row | _copied(app, row, data))
 
 
 def artifact_get(
@@ -142,9 +144,15 @@ def artifact_get(
     row, content = app.database.reading(store.content, artifact_id, revision)
     plain = files.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
-    row |= files.written(app.stores.artifact_folder, row, content)
+    row |= _copied(app, row, content)
     metadata = files.description(row)
     return filled(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
+
+
+def _copied(app: App, row: Row, content: bytes) -> dict[str, str | None]:
+    """Write the files of a revision for a caller that may open them, and return their paths."""
+    folder = app.stores.artifact_folder if CALLER.get().knows_paths(app.settings) else None
+    return files.written(folder, row, content)
 
 
 def artifact_list(

@@ -10,7 +10,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_mcp.app.app import App
-from npl_mcp.app.schemes import SCHEMES
+from npl_mcp.app.schemes import SCHEMES, domain_of_document
 from npl_mcp.stores.chat import feed, rooms
 
 MAX_DOCUMENTS = 5
@@ -44,6 +44,8 @@ def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | N
     documents: dict[str, NamedDocument] = {}
     room = MAX_COUNTED
     for name in dict.fromkeys(_NAMES.findall(text or "")[: 4 * MAX_DOCUMENTS]):
+        if not app.permissions.has_domain(domain_of_document(name)):
+            continue
         with suppress(NPLError):
             ref = DocumentRef(file=name)
             files = app.documents.find(ref)

@@ -105,7 +105,8 @@ def session_get(app: App, session_id: Name) -> SessionView:
         rooms, artifacts = rooms_of(tx, details.id, SHOWN), artifacts_of(tx, details.id, SHOWN)
         reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=details.id).items
         log = called(tx, app.project, details.id)
-    documents = documents_named(app, f"{details.title}\n{log and log.task}")
+    task = log.task if log is not None and app.permissions.has_domain("worklog") else None
+    documents = documents_named(app, f"{details.title}\n{task}")
     return SessionView(details, rooms, artifacts, reviews, log, _web_url(app, details.id), documents)
 
 

@@ -8,6 +8,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+from npl_index.library.files import opened_target
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_mcp.cli.commands.targets import AS_JSON
 from npl_mcp.cli.terminal.arguments import Commands, argument, option
@@ -52,6 +53,9 @@ def _test(given: Namespace, display: Display) -> int:
         display.data({name: value for name, value in tested.as_dict().items() if value is not None}, "json")
     else:
         display.text("\n".join(tested.lines()) + "\n")
-    if given.junit:
-        Path(given.junit).write_text(tested.junit(), encoding="utf-8")
+    if given.junit and Path(given.junit).exists() and not Path(given.junit).is_file():
+        Path(given.junit).write_text(tested.junit(), encoding="utf-8")  # a pipe
+    elif given.junit:
+        with opened_target(given.junit) as (folder, name):
+            folder.replace(name, tested.junit().encode())
     return tested.code

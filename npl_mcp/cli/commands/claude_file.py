@@ -6,10 +6,9 @@ import errno
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from npl_index.library.files import Folder, read_path
+from npl_index.library.files import opened_target
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connected
@@ -92,7 +91,7 @@ def _apply(
         lines = (_change_line(change, "Would update", "Would add") for change in data["changes"])
         display.text("".join(f"{line}\n" for line in lines))
         return CURRENT
-    _replace_file(Path(given.target).resolve(), data["text"])
+    _replace_file(given.target, data["text"])
     for line in report:
         display.say(line)
     display.text(f"{total}\n")
@@ -138,7 +137,10 @@ def _columns(name: str, source: str, installed: str, status: str) -> str:
 def _text_of(target: str) -> str:
     """Return the text of a file with line feeds as line ends; ``""`` if the file does not exist."""
     try:
-        data = read_path(target, MAX_BYTES)[0] if os.path.exists(target) else b""  # noqa: PTH110
+        data = b""
+        if os.path.exists(target):  # noqa: PTH110
+            with opened_target(target) as (folder, name):
+                data = folder.read(name, MAX_BYTES)[0]
         return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise OSError(errno.EILSEQ, "it is not UTF-8", target) from None
@@ -146,10 +148,10 @@ def _text_of(target: str) -> str:
         raise OSError(error.errno, error.strerror, target) from None
 
 
-def _replace_file(path: Path, text: str) -> None:
+def _replace_file(path: str, text: str) -> None:
     """Replace a file in one step, with its line ends and mode."""
     data = text.encode("utf-8")
-    if path.exists() and b"\r\n" in read_path(path, MAX_BYTES)[0]:
-        data = data.replace(b"\n", b"\r\n")
-    with Folder.opened(path.parent) as folder:
-        folder.replace(path.name, data)
+    with opened_target(path) as (folder, name):
+        if folder.stat(name) and b"\r\n" in folder.read(name, MAX_BYTES)[0]:
+            data = data.replace(b"\n", b"\r\n")
+        folder.replace(name, data)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from pathlib import Path
 
 from npl_index.errors import NPLError
-from npl_index.library.files import Folder
+from npl_index.library.files import opened_target
 from npl_index.markdown.marked import with_map
 from npl_mcp.cli.commands.targets import ROOT, reaching
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
@@ -32,19 +31,16 @@ def _map(given: Namespace, display: Display) -> int:
     """Show folders, names of documents and rare words of their headings."""
     if given.check and not given.write:
         given.parser.error("argument --check: needs --write FILE")
-    target = _target(given.write) if given.write else None
-    if target == "":
-        display.note(f"{given.write}: it is a link to a file outside of its folder; name that file")
-        return EXIT_CODES["FILE_SYSTEM_ERROR"]
+    without = os.path.realpath(given.write) if given.write else None
     with reaching(given.words, given, display) as (file, connection):
-        text = connection.ask("content_map", file=file, without=target)
-    if target is None:
+        text = connection.ask("content_map", file=file, without=without)
+    if not given.write:
         display.text(text)
         return 0
     try:
-        current = _update_block(target, text, write=not given.check)
+        current = _update_block(given.write, text, write=not given.check)
     except (OSError, UnicodeError, NPLError) as error:
-        display.note(f"{given.write}: {error}")
+        display.note(f"{given.write}: {getattr(error, 'strerror', None) or error}")
         return EXIT_CODES["FILE_SYSTEM_ERROR" if isinstance(error, OSError) else "OPERATION_FAILED"]
     if not current:
         advice = "run it without --check" if given.check else "another program wrote to it, try again"
@@ -52,19 +48,12 @@ def _map(given: Namespace, display: Display) -> int:
     return 0 if current else OLD
 
 
-def _target(name: str) -> str:
-    """Return the real path of a file to write; ``""`` if a link leads out of its folder."""
-    real, folder = (os.path.realpath(path) for path in (name, os.path.split(name)[0]))
-    return real if Path(real).is_relative_to(folder) else ""
-
-
 def _update_block(path: str, text: str, *, write: bool) -> bool:
     """Write a map into the block of a file; return whether the block has it.
 
     :param write: whether an old block may be changed.
     """
-    folder, name = os.path.split(path)
-    with Folder.opened(folder) as opened:
+    with opened_target(path) as (opened, name):
         old = opened.read(name, _MAX_BYTES)[0] if opened.stat(name) else None
         new = with_map(old or b"", text)
         if new == old or not write:

@@ -44,7 +44,6 @@ START_SECONDS = 60.0
 _MAIN = "from npl_mcp.cli.commands.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-_ALREADY = "already running (npl-mcp-server stop ends it):"
 _YES_OR_NO = {"True": "yes", "False": "no"}
 
 FORMER = {"web": "run", "unified": "run", "launcher": "start"}
@@ -103,7 +102,7 @@ def _start(given: argparse.Namespace, settings: Settings, display: Display) -> i
     service.check(settings)
     folder = settings.data_folder
     if (state := _answering(folder)) is not None:
-        return _show_running(display, _ALREADY, state)
+        return _show_earlier(display, settings, state)
     log = folder / service.LOG
     with service.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -118,7 +117,7 @@ def _start(given: argparse.Namespace, settings: Settings, display: Display) -> i
             # Another server has the lock; the child would take it after that server's end.
             child.kill()
             child.wait()
-            return _show_running(display, _ALREADY, state)
+            return _show_earlier(display, settings, state)
         time.sleep(0.05)
     child.terminate()
     for line in log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]:
@@ -141,6 +140,18 @@ def _show_running(display: Display, word: str, state: ServerState) -> int:
     if state.guarded:
         display.text(f"callers of the port need a token: {_TOKENS}\n")
     return 0
+
+
+def _show_earlier(display: Display, settings: Settings, state: ServerState) -> int:
+    """Show a server that was started before, and fail if it was started without a flag of this start."""
+    _show_running(display, "already running (npl-mcp-server stop ends it):", state)
+    sources, given = settings.sources, settings.given
+    known = given if state.given is None else state.given
+    flags = [name for name in given if sources[name].source == f"--{name}"]
+    others = [f"--{name}" for name in flags if known.get(name) != given[name]]
+    if others:
+        display.note(f"that server was started with other values of {', '.join(others)}: stop it first")
+    return 1 if others else 0
 
 
 @COMMANDS.add("open")

@@ -128,7 +128,7 @@ def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str
     :raises SystemExit: a server is required but does not run; the user was told.
     """
     flags = {name: getattr(given, name, None) for name in ("via", "root")}
-    settings = Settings.from_env(flags=flags, search_cwd=True, write=True)
+    settings = Settings.from_env(flags=flags, search_cwd=True, own_cwd=True, write=True)
     settings = replace(settings, roots=(*map(Path, roots), *settings.roots))
     own, insists = bool(roots or flags["root"]), settings.via == "http"
     if settings.via == "stdio":

@@ -45,8 +45,8 @@ class RevisionName:
 class StoredRevision(RevisionName):
     """A stored revision.
 
-    :param file_path: absolute path of its file; absent on a shared database.
-    :param meta_path: absolute path of its description; absent on a shared database.
+    :param file_path: absolute path of its file; absent on a shared database and for callers with a token.
+    :param meta_path: absolute path of its description; absent as ``file_path`` is.
     """
 
     file_path: str | None

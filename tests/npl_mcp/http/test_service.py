@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -9,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from npl_mcp.config.server_state import (
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError, hold, write_state
 from tests.conftest import cases
+from tests.folders import fill
 from tests.messages import asking, calling
 from tests.npl_mcp.http.http_server import (
     BOTH,
@@ -45,6 +47,7 @@ from tests.npl_mcp.http.http_server import (
     serving,
     session_of,
 )
+from tests.npl_mcp.server.speaking import spoken_to
 from tests.npl_mcp.web.browsing import Visitor
 from tests.programs import Run
 from tests.until import until
@@ -116,6 +119,77 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     assert (ended.returncode, ended.stdout.split(":")[0]) == (0, "stopped")
     assert not (stopped / "data" / STATE_FILE).exists()
     assert run(stopped, "status").returncode == 3
+
+
+def test_a_start_with_other_flags_fails_and_names_them(stopped: Path) -> None:
+    """Otherwise someone would believe that the flags count. Equal ones may be written differently."""
+    for name in ("docs", "other"):
+        (stopped / name).mkdir()
+    assert run(stopped, "start", "--root", "docs", "--web", "off").returncode == 0
+    same = run(stopped, "start", "--root", f"{stopped}/docs/", NPL_MCP_WEB="off")
+    assert (same.returncode, same.stderr) == (0, "")
+    others = run(stopped, "start", "--root", "other", "--web", "read", "--write", "--token", TOKEN)
+    assert (others.returncode, others.stdout.split(" (")[0]) == (1, "already running")
+    assert "other values of --root, --write, --web, --token: stop it first" in others.stderr
+
+
+DIARY = "# Diary\n\nThe wombat is OUTSIDE.\n"
+PROJECT = '[project]\ncode = "OUT"\nname = "OUTSIDE"\nticketsPath = "crs"\n'
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_working_directory_is_no_root_where_one_is_given(tmp_path: Path, transport: str) -> None:
+    """The server starts above its root, as services do in ``/``."""
+    work = fill(
+        tmp_path / "work",
+        {
+            "docs/a.md": "# A\n\nThe wombat is in.\n",
+            "npl.md": DIARY,
+            "private/diary.md": DIARY,
+            "private/key.txt": "OUTSIDE\n",
+            ".mdt-config.toml": PROJECT,
+            "crs/OUT-001-x.md": "---\ncode: OUT-001\ntitle: OUTSIDE\n---\n",
+            "directive/reference/x.md": "OUTSIDE\n",
+        },
+    )
+    subprocess.run(["git", "init", "--quiet", work], check=True)
+    (work / "docs" / "link.md").symlink_to(work / "private" / "diary.md")
+    named = [name for path in ("private/diary.md", "private") for name in (path, f"{work}/{path}")]
+    named += [f"{work}/private/diary.md".lstrip("/"), "link.md", "docs/link.md", "npl.md", "../private"]
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("npl_load_tailored", {"context": "wombat diary"}),
+        ("npl_load_tailored", {"selectors": ["private/diary > # Diary"]}),
+        ("search", {"query": "wombat diary"}),
+        ("list_projects", {}),
+        ("directive_files_list", {}),
+    ]
+    for name in named:
+        calls += [
+            ("npl_load_tailored", {"context": "wombat", "file": name}),
+            ("npl_section_index", {"file": name}),
+        ]
+        calls += [("dump_files", {"path": name}), ("git_tree", {"path": name})]
+        edit = {"file": name, "selector": "# Diary", "content": "More."}
+        calls += [("npl_update_section", {**edit, "operation": "append"})]
+        calls += [
+            ("npl_update_section", {"file": f"{name}/new.md", "operation": "create", "content": "# N\n"})
+        ]
+
+    def texts() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in work.rglob("*.*") if path.is_file()}
+
+    before = texts()
+    with ExitStack() as stack:
+        flags = ("--root", str(work / "docs"), "--write")
+        if transport == "http":
+            server = stack.enter_context(serving(tmp_path, *flags))
+            answers = [(tool, given, str(call(server, tool, given).data)) for tool, given in calls]
+        else:
+            speaker = stack.enter_context(spoken_to(tmp_path, *flags))
+            answers = [(tool, given, str(speaker.call(tool, **given))) for tool, given in calls]
+    for tool, given, answer in answers:
+        assert not re.search(r"OUTSIDE|key\.txt", answer), (tool, given, answer)
+    assert texts() == before
 
 
 @pytest.mark.thorough

@@ -123,3 +123,14 @@ def test_a_file_that_is_no_text(project: Path, run: Run) -> None:
         code, _, err = run(*words)
         assert (code, problem in err) == (74, True)
     assert (project / "CLAUDE.md").read_bytes() == b"\xff\xfe"
+
+
+@pytest.mark.parametrize("target", ["CLAUDE.md", "linked/profile", "linked/new.md"])
+def test_no_link_leads_out_of_the_project(project: Path, run: Run, tmp_path: Path, target: str) -> None:
+    """A clone may contain a link to a file or a folder of its user."""
+    outside = fill(tmp_path / "outside", {"profile": "export A=1\n"})
+    (project / "CLAUDE.md").symlink_to(outside / "profile")
+    (project / "linked").symlink_to(outside)
+    done = run("--target", target)
+    assert (done.code, f"{target}: a link leads outside of {project}" in done.err) == (74, True)
+    assert {path.name: path.read_text("utf-8") for path in outside.iterdir()} == {"profile": "export A=1\n"}

@@ -99,13 +99,16 @@ def test_a_file_that_cannot_hold_a_block_stays(run: Run, case: str) -> None:
 
 
 def test_a_link_leads_no_further_than_its_folder(run: Run, tmp_path: Path) -> None:
-    """A clone may contain a link to a file of its user."""
+    """A clone may contain a link to a file or a folder of its user."""
     outside = tmp_path / "profile"
     outside.write_text("export A=1\n", encoding="utf-8")
     Path("AGENTS.md").symlink_to(outside)
-    code, out, err = run("--write", "AGENTS.md")
-    assert (code, out, outside.read_text(encoding="utf-8")) == (74, "", "export A=1\n")
-    assert "AGENTS.md: it is a link to a file outside" in err
+    Path("linked").symlink_to(tmp_path)
+    for name in ("AGENTS.md", "linked/profile", "linked/new.md"):
+        code, out, err = run("--write", name)
+        assert (code, out, outside.read_text(encoding="utf-8")) == (74, "", "export A=1\n")
+        assert f"{name}: a link leads outside of {Path.cwd()}" in err
+    assert not (tmp_path / "new.md").exists()
     Path("CLAUDE.md").write_text("# C\n", encoding="utf-8")
     Path("NEAR.md").symlink_to("CLAUDE.md")
     assert run("--write", "NEAR.md") == (0, "", "")
