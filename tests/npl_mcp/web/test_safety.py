@@ -15,11 +15,13 @@ from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
 from npl_mcp.web.routing import TEAM, Action, Download, Stream, WebPage
 from tests import engines
 from tests.conftest import cases, every
-from tests.npl_mcp.http.http_server import Answer, Running, call, connected, message, request, serving
+from tests.folders import fill as fill_folder
+from tests.npl_mcp.http.http_server import Answer, Running, call, connected, mcp, message, request, serving
 from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
 from tests.npl_mcp.web.elements import strange
 from tests.npl_mcp.web.examples import DECLARED, PARAMETERS, filled, names, twin, with_query
 from tests.npl_mcp.web.hostile import MARKS, fill
+from tests.until import until
 
 OWN = "the-token-of-the-whole-server"
 
@@ -454,3 +456,60 @@ def test_behind_https_every_cookie_is_kept_for_it(tmp_path: Path) -> None:
         done = visitor.post("/sign-in", {**page.fields("/sign-in"), "token": OWN})
         for answer in (page.answer, done.answer):
             assert "; secure" in answer.headers["set-cookie"].lower()
+
+
+CANARY = re.compile(r"canary(?:npl|chat|session|worklog|artifact|cr)\b|selector\W+guessed\b", re.IGNORECASE)
+"""Texts of one domain each, and the description of a document that texts of several domains name."""
+
+READINGS = cases("npl_mcp/web/safety")["readings"]
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
+    """A server with a canary in each domain, and with tokens for one domain each."""
+    folder = tmp_path_factory.mktemp("full")
+    files: dict[str, str | bytes] = {
+        "docs/guessed.md": "# Canarynpl\n\nThe canarynpl sings.\n",
+        "docs/prompts/bird.md": "# Canarynpl\n\nFeed {task}, canarynpl.\n",
+        "docs/questions.md": "## Where is the canarynpl?\n\n- nowhere\n",
+        "BAD/.mdt-config.toml": '[project]\ncode = "BAD"\nname = "Canarycr"\n',
+        "BAD/docs/CRs/BAD-001-x.md": "---\ncode: BAD-001\ntitle: Canarycr\n---\n\n# Canarycr\n",
+    }
+    sights = {f"only-{domain}": Permissions(frozenset({domain})) for domain in LISTED}
+    tokens = engines.tokens(folder / "data", {"all": Permissions(), **sights})
+    variables = engines.environment(folder / "data")
+    variables["NPL_CR_PROJECTS"] = str(folder / "BAD")
+    with serving(
+        fill_folder(folder, files), "--root", f"{folder}/docs", "--log-calls", "contexts", **variables
+    ) as running:
+        for tool, given in cases("npl_mcp/web/safety")["canaries"]:
+            done = call(running, tool, given, Authorization=f"Bearer {tokens['all']}")
+            assert done.status in (200, 404), done.data
+        page = Visitor(running, tokens["all"])
+        until(lambda: "Canaryartifact" in page.send("GET", "/usage.json?show=all").body.decode())
+        yield running, tokens
+
+
+@pytest.mark.parametrize("domain", LISTED)
+def test_a_token_for_one_domain_learns_nothing_of_others(
+    full: tuple[Running, dict[str, str]], domain: str
+) -> None:
+    """Tools, pages, resources, prompts and completions."""
+    running, tokens = full
+    owner = {"Authorization": f"Bearer {tokens[f'only-{domain}']}"}
+    visitor = Visitor(running, tokens[f"only-{domain}"])
+    answers = {str(reading): call(running, *reading, **owner).body for reading in READINGS["tools"]} | {
+        str(reading): mcp(running, *reading, **owner).body for reading in READINGS["methods"]
+    }
+    for page in DECLARED:
+        if isinstance(page, WebPage):
+            for address in (with_query(page.path), twin(with_query(page.path))):
+                answers[address] = visitor.send("GET", address).body
+    answers["usage"] = visitor.send("GET", "/usage.json?show=all").body
+    files = ("canarynpl",) if domain in ("npl", "utility") else ()
+    for asked, body in answers.items():
+        told = {match[0].lower() for match in CANARY.finditer(body.decode("utf-8", "replace"))}
+        assert {text for text in told if domain != "npl" or text[0] == "c"} <= {f"canary{domain}", *files}, (
+            asked
+        )
+        assert str(running.folder) not in body.decode("utf-8", "replace"), asked
