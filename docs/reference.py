@@ -187,7 +187,8 @@ def api() -> str:
     with TemporaryDirectory() as folder:
         data, work = Path(folder) / "data", Path(folder) / "work"
         prepare(work)
-        settings = Settings(cwd=work, home=work, system=work / "none", data_dir=data, warm_up=False)
+        (work / "npl.md").write_bytes((corpus_folder() / "npl.md").read_bytes())
+        settings = Settings(work, work, work / "none", data_dir=data, search_cwd=True, warm_up=False)
         app = App(settings)
         parts = [
             INTRODUCTION,

@@ -116,11 +116,11 @@ class Setting:
     attribute: str = ""
     meaning: str = ""
 
-    def text(self, text: str) -> str:
-        """Return a text of the setting in a form to compare: a path is absolute, a secret a digest."""
-        if self.secret:
-            return sha256(text.encode()).hexdigest()
-        return os.path.abspath(os.path.expanduser(text)) if self.kind.is_path else text  # noqa: PTH100, PTH111
+    def line(self, texts: Sequence[str]) -> str:
+        """Return the setting with its texts in a form to compare: a path is absolute, a secret a digest."""
+        if self.kind.is_path:
+            texts = [os.path.abspath(os.path.expanduser(text)) for text in texts]  # noqa: PTH100, PTH111
+        return f"--{self.name}={sha256(texts[0].encode()).hexdigest() if self.secret else list(texts)}"
 
     def read(self, texts: Sequence[str], label: str) -> Any:
         """Return the value of texts.

@@ -37,7 +37,7 @@ class ServerState(NamedTuple):
     :param places: value of :func:`npl_mcp.config.settings.search_places` in the server.
     :param pages: address of the pages for people without a final slash; ``None`` without pages.
     :param serves: value of :attr:`~npl_mcp.config.settings.Settings.serves`.
-    :param given: value of :attr:`~npl_mcp.config.settings.Settings.given`; ``None`` of earlier versions.
+    :param given: value of :attr:`~npl_mcp.config.settings.Settings.given`; empty of earlier versions.
     """
 
     url: str | None
@@ -51,7 +51,7 @@ class ServerState(NamedTuple):
     places: str = ""
     pages: str | None = None
     serves: str = ""
-    given: dict[str, list[str]] | None = None
+    given: str = ""
 
     def __repr__(self) -> str:
         """Return a text without the token, which must not get into a log."""
@@ -86,10 +86,9 @@ def _is_own(status: os.stat_result) -> bool:
 
 def _is_usable(state: ServerState) -> bool:
     texts: tuple[object, ...] = (state.url or "", state.socket or "", state.pages or "", state.token)
-    texts += (state.places, state.serves)
+    texts += (state.places, state.serves, state.given)
     addressed = bool(state.url or state.socket)
-    is_typed = isinstance(state.pid, int) and isinstance(state.given or {}, dict)
-    return addressed and is_typed and all(isinstance(text, str) for text in texts)
+    return addressed and isinstance(state.pid, int) and all(isinstance(text, str) for text in texts)
 
 
 def running_server(folder: str | os.PathLike[str], *, only_own: bool = False) -> ServerState | None:

@@ -234,9 +234,9 @@ class Settings:
         return "no --root: the server has only the bundled reference; start it with --root DIR"
 
     @property
-    def given(self) -> dict[str, list[str]]:
-        """The given values by name, as texts that mean the same in any folder; of secrets the digests."""
-        return {name: list(map(SETTINGS[name].text, given.texts)) for name, given in self.sources.items()}
+    def given(self) -> str:
+        """The given values, a line for each, that mean the same in any folder; of secrets the digests."""
+        return "\n".join(SETTINGS[name].line(given.texts) for name, given in self.sources.items())
 
     @property
     def ignoring(self) -> Ignoring:

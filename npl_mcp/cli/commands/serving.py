@@ -145,10 +145,9 @@ def _show_running(display: Display, word: str, state: ServerState) -> int:
 def _show_earlier(display: Display, settings: Settings, state: ServerState) -> int:
     """Show a server that was started before, and fail if it was started without a flag of this start."""
     _show_running(display, "already running (npl-mcp-server stop ends it):", state)
-    sources, given = settings.sources, settings.given
-    known = given if state.given is None else state.given
-    flags = [name for name in given if sources[name].source == f"--{name}"]
-    others = [f"--{name}" for name in flags if known.get(name) != given[name]]
+    flags = [f"{given.source}=" for name, given in settings.sources.items() if given.source == f"--{name}"]
+    lines = set(settings.given.split("\n")) - set(state.given.split("\n")) if state.given else ()
+    others = [flag[:-1] for flag in flags if any(line.startswith(flag) for line in lines)]
     if others:
         display.note(f"that server was started with other values of {', '.join(others)}: stop it first")
     return 1 if others else 0
