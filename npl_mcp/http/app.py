@@ -14,6 +14,7 @@ from fastmcp import FastMCP
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic_core import from_json
 from starlette.applications import Starlette
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -47,6 +48,15 @@ BLOCKED_SECONDS = 5.0
 """Seconds of calls without a turn after which a server is not ready."""
 
 
+class _Name(PathConvertor):
+    """A tool's name, which may have slashes; no name is no path, so that nothing leads there."""
+
+    regex = ".+"
+
+
+register_url_convertor("tool", _Name())
+
+
 def create_app(policy: Policy) -> Guard:
     """Build the application; it opens nothing before it runs.
 
@@ -70,7 +80,7 @@ def create_app(policy: Policy) -> Guard:
     routes: list[BaseRoute] = [
         Route("/mcp", protocol),
         Route("/mcp/", protocol),
-        Route("/mcp/tools/{name:path}", partial(_call, server), methods=["POST"]),
+        Route("/mcp/tools/{name:tool}", partial(_call, server), methods=["POST"]),
         Route("/healthz", partial(_health, server.name)),
         Route(READY, partial(_readiness, ready)),
         Route("/metrics", partial(_metrics, metrics)),

@@ -54,7 +54,9 @@ READ_AT_ONCE = 64 * 1024
 """Bytes of an answer that the connection buffers before its reader reads them."""
 
 BODY_SECONDS = 10.0
-"""Maximum seconds to wait for the next part of a body."""
+"""Maximum seconds of a body to arrive, and one more for each :data:`BODY_RATE` bytes that have arrived."""
+
+BODY_RATE = 256 * 1024
 
 CHECK_SECONDS = 4.0
 """Maximum seconds that a part of an answer waits for the check of its token."""
@@ -88,10 +90,11 @@ class Shares:
     def __init__(self, most: int, little: int, ceiling: int) -> None:
         self.most, self._little, self._ceiling = most, little, ceiling
         self._own: Counter[Hashable] = Counter()
+        self._total = 0
 
     def has_room(self, caller: Hashable, amount: int = 1) -> bool:
         """Return whether a caller may take an amount more."""
-        own, total = self._own[caller] + amount, sum(self._own.values()) + amount
+        own, total = self._own[caller] + amount, self._total + amount
         if own <= self._little:
             return total <= self._ceiling
         return total <= self.most and own <= self.most - self.most // 4
@@ -103,7 +106,9 @@ class Shares:
     def take(self, caller: Hashable, amount: int = 1) -> None:
         """Add an amount to a caller's; a negative amount is given back."""
         self._own[caller] += amount
-        self._own += Counter()  # drops callers with nothing
+        self._total += amount
+        if not self._own[caller]:
+            del self._own[caller]
 
 
 class Guard:
@@ -136,6 +141,12 @@ class Guard:
                 allow_private_network=True,
                 expose_headers=_READ,
             )
+
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether callers of a port need tokens, as far as the requests until now have shown."""
+        known = self._identities
+        return self._policy.settings.token is not None or (known is not None and known.closed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -282,23 +293,22 @@ class Guard:
 
         :raises ClientDisconnect: the caller disconnected.
         """
-        while True:
-            message = None
-            with anyio.move_on_after(BODY_SECONDS):
+        with anyio.move_on_after(BODY_SECONDS) as clock:
+            while True:
                 message = await receive()
-            if message is None:
-                return policy.TOO_SLOW
-            if message["type"] != "http.request":
-                raise ClientDisconnect
-            part = message.get("body", b"")
-            if len(body) + len(part) > self._policy.settings.body_limit:
-                return self._policy.too_long
-            if not self._body_bytes.has_room(caller, len(part)):
-                return policy.BUSY
-            self._body_bytes.take(caller, len(part))
-            body += part
-            if not message.get("more_body", False):
-                return None
+                if message["type"] != "http.request":
+                    raise ClientDisconnect
+                part = message.get("body", b"")
+                if len(body) + len(part) > self._policy.settings.body_limit:
+                    return self._policy.too_long
+                if not self._body_bytes.has_room(caller, len(part)):
+                    return policy.BUSY
+                self._body_bytes.take(caller, len(part))
+                body += part
+                clock.deadline += len(part) / BODY_RATE
+                if not message.get("more_body", False):
+                    return None
+        return policy.TOO_SLOW
 
 
 async def _measured(body: bytearray) -> Refusal | None:

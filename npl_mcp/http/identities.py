@@ -56,18 +56,19 @@ class Identities(Refreshed[Mapping[str, Identity] | None]):
     """The identities of callers by the digests of their tokens; ``None`` if callers need no token.
 
     Once a server has seen a token, callers need one until it ends: an unavailable database grants no access.
+    ``closed`` is whether it has.
 
     :param ask: the function that returns the tokens.
     """
 
     def __init__(self, ask: Callable[[], Mapping[str, Identity] | None]) -> None:
         super().__init__(self._read, SECONDS)
-        self._read_tokens, self._closed = ask, False
+        self._read_tokens, self.closed = ask, False
 
     def _read(self) -> Mapping[str, Identity] | None:
         identities = self._read_tokens()
-        self._closed = self._closed or identities is not None
-        return {} if identities is None and self._closed else identities
+        self.closed = self.closed or identities is not None
+        return {} if identities is None and self.closed else identities
 
 
 def identity_of(known: Mapping[str, Identity], token: bytes) -> Identity | None:

@@ -12,12 +12,12 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from sse_starlette.sse import AppStatus
 from uvicorn import Config, Server
@@ -27,11 +27,14 @@ from npl_mcp import __version__
 from npl_mcp.config.server_state import ServerState, process_start
 from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.http.app import create_app
-from npl_mcp.http.policy import ENDING, STREAM_KEY, Policy, host_names
+from npl_mcp.http.guard import Guard
+from npl_mcp.http.policy import ADMITTED_STATE, ENDING, STREAM_KEY, Policy, host_names
 from npl_mcp.http.service import FolderLock, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files, prepare_process
 from npl_mcp.stores.base.errors import StorageError, StoreError
+
+K = TypeVar("K")
 
 KEEP_ALIVE_SECONDS = 60
 GRACE_SECONDS = 1
@@ -55,23 +58,51 @@ MAX_CONNECTIONS = 4_000
 MAX_IDLE = MAX_CONNECTIONS // 2
 """Maximum connections without a request; above it the oldest end, so that others can connect."""
 
+MAX_STRANGERS = MAX_CONNECTIONS // 8
+"""Maximum connections of a port without an admitted caller, where callers need tokens; the oldest end."""
+
+STRANGER_SECONDS = 2
+"""Minimum seconds for a caller to be admitted: a flood of connections does not end each new one."""
+
 _BACKLOG = 2048
+
+_IDLE, _BEGUN, _ANSWERED = "idle", "begun", "answered"
+"""The phases of a connection: without a request, with a part of its head, with a request."""
+
+
+def _phase(line: Any) -> str:
+    if line.cycle is not None and not line.cycle.response_complete:
+        return _ANSWERED
+    return _BEGUN if line.timeout_keep_alive_task is None else _IDLE
+
+
+def _is_stranger(line: Any) -> bool:
+    """Return whether a connection comes from a port, and its last request was not admitted."""
+    return line.client and not (line.cycle and ADMITTED_STATE in line.cycle.scope["state"])
+
+
+def _aged(known: Mapping[K, float], present: set[K], now: float) -> dict[K, float]:
+    """Return the times at which the present keys were first seen, the oldest first."""
+    kept = {key: since for key, since in known.items() if key in present}
+    return kept | dict.fromkeys(present - kept.keys(), now)
 
 
 class _Server(Server):
     """uvicorn's server, which ends at a signal, or when it has lost its data folder.
 
+    :param guard: the application.
     :param folder_lock: the lock of the data folder.
     :param ready: the callback once the server listens.
     :param socket: the Unix socket to remove at the end.
     """
 
     def __init__(
-        self, config: Config, folder_lock: FolderLock, ready: Callable[[], None], socket: Path | None
+        self, guard: Guard, folder_lock: FolderLock, ready: Callable[[], None], socket: Path | None
     ) -> None:
-        super().__init__(config)
-        self._folder_lock, self._ready, self._socket = folder_lock, ready, socket
-        self._idle: dict[tuple[Any, Any, bool], float] = {}  # with the times of their beginnings
+        super().__init__(_config(guard))
+        self._guard, self._folder_lock, self._ready, self._socket = guard, folder_lock, ready, socket
+        self._states: dict[tuple[Any, Any, str], float] = {}  # with the times of their beginnings
+        self._strangers: dict[Any, float] = {}
         self._until = 0.0
         self._told = threading.Event()  # set once every call in flight has an answer
 
@@ -80,27 +111,31 @@ class _Server(Server):
         if counter % 10 == 0 and not self.should_exit and self._folder_lock.lost():
             self._end()
             self.should_exit = True
-        if counter % 10 == 0 or len(self.server_state.connections) > MAX_IDLE:
+        if counter % 10 == 0 or len(self.server_state.connections) > MAX_STRANGERS:
             self._end_idle()
         return await super().on_tick(counter)
 
     def _end_idle(self) -> None:
-        """End connections that have begun a request and do not end it, and the oldest idle ones of too many.
+        """End requests that do not arrive in time, and of too many connections the oldest.
 
         uvicorn ends only connections that have been used and are silent since.
         """
-        connections: set[Any] = self.server_state.connections
-        idle = {
-            (connection, connection.cycle, connection.timeout_keep_alive_task is None)
-            for connection in connections
-            if connection.cycle is None or connection.cycle.response_complete
-        }
+        lines: set[Any] = self.server_state.connections
         now = time.monotonic()
-        known = {key: since for key, since in self._idle.items() if key in idle}
-        self._idle = known | dict.fromkeys(idle - known.keys(), now)
-        for at, ((connection, _, begun), since) in enumerate(self._idle.items()):
-            if (begun and now - since >= HEAD_SECONDS) or at < len(self._idle) - MAX_IDLE:
-                connection.transport.abort()
+        self._states = _aged(self._states, {(line, line.cycle, _phase(line)) for line in lines}, now)
+        self._strangers = _aged(self._strangers, {line for line in lines if _is_stranger(line)}, now)
+        idle = [line for line, _, phase in self._states if phase != _ANSWERED]
+        idle.sort(key=lambda line: line not in self._strangers)
+        ended = {
+            line
+            for (line, _, phase), since in self._states.items()
+            if phase == _BEGUN and now - since >= HEAD_SECONDS
+        }
+        if self._guard.needs_tokens:
+            slow = [line for line, since in self._strangers.items() if now - since >= STRANGER_SECONDS]
+            ended.update(slow[: max(0, len(self._strangers) - MAX_STRANGERS)])
+        for line in ended.union(idle[:-MAX_IDLE]):
+            line.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and first answer the calls that uvicorn would cut off with a bare 500 or nothing."""
@@ -186,7 +221,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
         # before it has removed its files.
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.signal(signal.SIGINT, lambda *_: None)
-        _Server(_config(create_app(policy)), folder_lock, ready, settings.socket).run(sockets)
+        _Server(create_app(policy), folder_lock, ready, settings.socket).run(sockets)
         if folder_lock.lost():
             raise StorageError(f"the data folder {settings.data_folder} was removed while the server ran")
 

@@ -34,6 +34,9 @@ OPEN = ("/healthz", READY)
 STREAM_KEY = "npl.stream"
 """Key in the state of a request with a started stream as its answer; the value is the request's body."""
 
+ADMITTED_STATE = "npl.admitted"
+"""Key in the state of a request whose caller has proved that it may call."""
+
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -158,6 +161,7 @@ class Policy:
             admitted = await self._identified(caller, given, identities)
             if isinstance(admitted, Caller):
                 caller = admitted
+                scope["state"][ADMITTED_STATE] = True
             elif not (page and needs_no_sign_in(scope["path"]) and (admitted is NO_TOKEN or not given)):
                 return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
         if scope["method"] == "POST" and not page and not _is_json(headers):

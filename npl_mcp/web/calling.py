@@ -26,9 +26,9 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.REVIEW_NOT_FOUND: 404,
     ErrorCode.ALREADY_EXISTS: 409,
     ErrorCode.OPERATION_FAILED: 422,
+    ErrorCode.FILE_SYSTEM_ERROR: 422,
     ErrorCode.INTERNAL_ERROR: 500,
     ErrorCode.DATABASE_ERROR: 500,
-    ErrorCode.FILE_SYSTEM_ERROR: 500,
 }
 """HTTP status of a failed call by the code of its error; MCP itself answers 200."""
 

@@ -208,29 +208,35 @@ class Site:
             if isinstance(declared, WebPage):
                 for suffix in ("json", "csv"):
                     path = f"{declared.path.rstrip('/') or '/index'}.{suffix}"
-                    data = self._serving(partial(_data, declared, suffix), as_json=True)
+                    data = self._serving(
+                        partial(_data, declared, suffix), as_json=True, long=bool(declared.row)
+                    )
                     yield Route(path, data, middleware=[COMPRESSED])
-                yield Route(
-                    declared.path, self._serving(partial(self._page, declared)), middleware=[COMPRESSED]
-                )
+                page = self._serving(partial(self._page, declared), long=bool(declared.row))
+                yield Route(declared.path, page, middleware=[COMPRESSED])
             elif isinstance(declared, Action):
                 yield Route(declared.path, self._serving(partial(self._action, declared)), methods=["POST"])
             elif isinstance(declared, Stream):
-                yield Route(declared.path, self._serving(partial(_stream, declared)))
+                yield Route(declared.path, self._serving(partial(_stream, declared), long=True))
             else:
                 yield Route(declared.path, self._serving(declared.answer))
 
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self.server, self.settings, self.app)
 
-    def _serving(self, answer: Respond, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
+    def _serving(
+        self, answer: Respond, *, as_json: bool = False, long: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that answers a visit, or with the reason of a failure.
 
         :param as_json: whether a failure is answered as JSON.
+        :param long: whether the answer is work of its own, sent in parts; ``HEAD`` starts none.
         """
 
         async def serve(request: Request) -> Response:
             visit = self._visit(request)
+            if long and request.method == "HEAD":
+                return Response()
             try:
                 if request.method == "POST":
                     visit = replace(visit, form=await read_form(request))
@@ -368,8 +374,6 @@ async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
 
 
 async def _stream(stream: Stream, visit: Visit) -> Response:
-    if visit.request.method == "HEAD":
-        return Response(media_type="text/event-stream")
     return EventSourceResponse(_events(visit, stream), ping=20)
 
 

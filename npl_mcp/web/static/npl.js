@@ -203,13 +203,13 @@ document.addEventListener("submit", async (event) => {
   fresh(0);
 });
 
-// The browser asks before it leaves an unsaved text.
-let leaves = false;
+// The browser asks before it leaves an unsaved text, unless the form of that text is sent.
+let left = null;
 addEventListener("beforeunload", (event) => {
   const boxes = [...document.querySelectorAll("[data-guard] textarea:not([hidden])")];
-  if (!leaves && boxes.some((box) => box.value !== box.defaultValue)) event.preventDefault();
+  if (boxes.some((box) => box.form !== left && box.value !== box.defaultValue)) event.preventDefault();
 });
-document.addEventListener("submit", () => { leaves = true; });
+document.addEventListener("submit", (event) => { left = event.target; });
 
 // The comment form moves to the chosen line and keeps its text.
 document.addEventListener("click", (event) => {

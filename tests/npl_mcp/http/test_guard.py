@@ -38,7 +38,7 @@ from tests.npl_mcp.http.http_server import (
     request,
     serving,
 )
-from tests.until import until
+from tests.until import PATIENCE, until
 
 TOKEN = "a-token-of-this-test-alone"
 BODY = {"file": "guide.md"}
@@ -496,6 +496,22 @@ async def test_bodies_in_memory_are_bounded() -> None:
         group.cancel_scope.cancel()
     await post(guard, sent)
     assert statuses(sent) == [503, 200]
+
+
+@pytest.mark.parametrize(("part", "status"), [(b"x", 408), (b"x" * 1_000, 413)])
+async def test_a_body_has_one_deadline(part: bytes, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that trickle in end with it, however often they come; a body that arrives fast gets more time."""
+    monkeypatch.setattr(guard_module, "BODY_SECONDS", 0.1)
+    monkeypatch.setattr(guard_module, "BODY_RATE", 1_000)
+    sent: list[Any] = []
+
+    async def dribbled() -> Any:
+        await anyio.sleep(0.01)
+        return {"type": "http.request", "body": part, "more_body": True}
+
+    with anyio.fail_after(PATIENCE):
+        await post(Guard(answer(b"x"), policy_of(20_000, 99)), sent, b"", dribbled)
+    assert statuses(sent) == [status]
 
 
 async def post(

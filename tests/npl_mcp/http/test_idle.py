@@ -9,17 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.npl_mcp.http import http_server
-from tests.npl_mcp.http.http_server import Running, connected, read, serving
+from tests.npl_mcp.http.http_server import JSON, Running, call, connected, message, read, serving
+from tests.until import until
 
 pytestmark = pytest.mark.thorough
 
 IDLE = 20
+TOKEN = "a-token-of-this-test-alone"
 PROGRAM = f"""
 import sys
 from npl_mcp.cli.commands import serving
 from npl_mcp.http import listening
 listening.HEAD_SECONDS = float(sys.argv.pop(1))
 listening.MAX_IDLE, listening.MAX_CONNECTIONS = {IDLE}, {2 * IDLE}
+listening.MAX_STRANGERS, listening.STRANGER_SECONDS = {IDLE // 2}, 0.2
 sys.exit(serving.main())
 """
 
@@ -28,10 +31,11 @@ sys.exit(serving.main())
 def server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Running]:
-    """A server with small limits; the parameter is the seconds for a request to arrive."""
-    program = [sys.executable, "-c", PROGRAM, request.param]
+    """A server with small limits; the parameter is the seconds for a request to arrive, and the token."""
+    seconds, *token = request.param.split()
+    program = [sys.executable, "-c", PROGRAM, seconds]
     monkeypatch.setattr(http_server, "command", lambda *flags: [*program, *flags])
-    with serving(tmp_path) as running:
+    with serving(tmp_path, **({"NPL_MCP_TOKEN": token[0]} if token else {})) as running:
         yield running
 
 
@@ -75,3 +79,33 @@ def test_idle_connections_do_not_close_the_server_for_others(server: Running, us
             with suppress(ConnectionError):
                 line.sendall(b"GET /healthz HTTP/1.1\r\n")
         assert any(answered(server) for _ in range(10_000))
+
+
+@pytest.mark.parametrize("server", [f"1000 {TOKEN}"], indirect=True)
+@pytest.mark.parametrize("path", ["POST /sign-in", "GET /healthz"])
+def test_strangers_have_a_small_share_of_connections(server: Running, path: str) -> None:
+    """They end, whether their bodies trickle in or they come again; a connection with a token stays."""
+    head = f"{path} HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
+    length = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 5000\r\n"
+    first, next_part = (f"{head}{length}\r\n", "x") if path.startswith("POST") else (f"{head}\r\n",) * 2
+    admitted = {**JSON, "Authorization": f"Bearer {TOKEN}"}
+
+    def own_call() -> int:
+        own.sendall(message(server, "POST", "/mcp/tools/session_list", {}, admitted))
+        return read(own).status
+
+    with ExitStack() as lines:
+        own = lines.enter_context(connected(server))
+        assert own_call() == 200
+        strangers = [lines.enter_context(connected(server)) for _ in range(2 * IDLE - 2)]
+        for line in strangers:
+            line.sendall(first.encode())
+
+        def others_end() -> bool:
+            for line in strangers:
+                with suppress(OSError):
+                    line.sendall(next_part.encode())
+            return call(server, "session_list", {}, **admitted).status == 200 and answered(server)
+
+        until(lambda: all(others_end() for _ in range(3)))
+        assert own_call() == 200
