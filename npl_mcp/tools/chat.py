@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -18,7 +20,17 @@ from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.stores.commits import Topic
-from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, ShortName, Text, Wait, Whole
+from npl_mcp.tools.contract.parameters import (
+    ActorIfOwn,
+    Check,
+    Name,
+    RowId,
+    ShortName,
+    Text,
+    Unlisted,
+    Wait,
+    Whole,
+)
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 from npl_mcp.tools.naming import NamedDocument, documents_named
 
@@ -37,7 +49,17 @@ class Claim:
     documents: tuple[NamedDocument, ...] | None
 
 
+Join = Annotated[RowId | None, "Room that the persona joins before", Unlisted]
 Blockers = Annotated[list[int] | None, Check(checks.distinct, checks.row_id, todos.MAX_BLOCKERS)]
+
+
+@contextmanager
+def _joining(app: App, room_id: int | None, persona: str) -> Iterator[None]:
+    """Join a room, unless the persona is a member, and make a change there: both or neither."""
+    with app.database.joined():
+        if room_id is not None:
+            app.database.writing(rooms.join, room_id, persona)
+        yield
 
 
 def chat_create_room(
@@ -88,6 +110,7 @@ def chat_send_message(
     persona: Name,
     message: Text,
     reply_to_id: RowId | None = None,
+    join: Join = None,
 ) -> messages.Message:
     """Send a message; @name notifies a member, @all everyone.
 
@@ -98,11 +121,16 @@ def chat_send_message(
     :raises RecordNotFoundError: the answered event is not in the room.
     :raises ClosedError: the room or its session is archived.
     """
-    return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
+    with _joining(app, join, persona):
+        return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
 def chat_react(
-    app: App, event_id: RowId, persona: Name, emoji: Annotated[str, Check(checks.line, messages.EMOJI)]
+    app: App,
+    event_id: RowId,
+    persona: Name,
+    emoji: Annotated[str, Check(checks.line, messages.EMOJI)],
+    join: Join = None,
 ) -> messages.Reaction:
     """React to an event.
 
@@ -110,7 +138,8 @@ def chat_react(
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     """
-    return app.database.writing(messages.react, event_id, persona, emoji)
+    with _joining(app, join, persona):
+        return app.database.writing(messages.react, event_id, persona, emoji)
 
 
 def chat_share_artifact(
@@ -139,6 +168,7 @@ def chat_create_todo(
     description: Text,
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
+    join: Join = None,
 ) -> todos.Todo:
     """Create a todo in a room.
 
@@ -148,7 +178,10 @@ def chat_create_todo(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
-    return app.database.writing(todos.create, room_id, persona, description, assigned_to, blocked_by or ())
+    with _joining(app, join, persona):
+        return app.database.writing(
+            todos.create, room_id, persona, description, assigned_to, blocked_by or ()
+        )
 
 
 def chat_update_todo(
@@ -158,6 +191,7 @@ def chat_update_todo(
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
+    join: Join = None,
 ) -> todos.TodoUpdate:
     """Change a todo's status or assignee.
 
@@ -169,7 +203,8 @@ def chat_update_todo(
     :raises ConflictError: another persona has claimed or finished the todo.
     :raises InvalidRequestError: the event is not a todo.
     """
-    return app.database.writing(todos.update, event_id, persona, status, assigned_to, blocked_by)
+    with _joining(app, join, persona):
+        return app.database.writing(todos.update, event_id, persona, status, assigned_to, blocked_by)
 
 
 @waits
@@ -182,6 +217,7 @@ async def chat_claim_todo(
         int | None, "Seconds; claim again to renew", Check(checks.whole, todos.MAX_LEASE, 1)
     ] = None,
     wait: Wait = 0,
+    join: Join = None,
 ) -> Claim:
     """Claim a todo for yourself.
 
@@ -203,11 +239,15 @@ async def chat_claim_todo(
     seconds = lease or todos.LEASE
 
     def claim(tx: Transaction) -> todos.Todo | todos.NotYetError | None:
+        if join is not None:
+            rooms.join(tx, join, persona)
         try:
             if event_id is not None:
                 return todos.claim(tx, event_id, persona, seconds)
             return todos.claim_next(tx, room_id or 0, persona, seconds)
         except todos.NotYetError as error:
+            if join is not None:  # and nothing is changed
+                raise
             return error
 
     claimed = await when_new(

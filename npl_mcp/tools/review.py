@@ -15,8 +15,8 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review import reviews as store
-from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted
-from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted, Whole
+from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 RevisionId = Annotated[RowId, "Not its number"]
 Pixels = Annotated[int, Check(checks.whole, annotation.MAX_PIXEL)]
@@ -170,6 +170,43 @@ def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> store.Pla
     return replace(places, carried=tuple(store.carried(places.carried, content, content_of)))
 
 
+def review_comment_own(
+    app: App,
+    artifact_id: RowId,
+    revision: Whole,
+    reviewer_persona: Name,
+    location: str,
+    comment: Text,
+    reply_to: RowId | None = None,
+) -> store.NewComment:
+    """Comment in the persona's review of a revision, which begins unless it is in progress; both or neither.
+
+    :param revision: the revision's number.
+    :returns: a new comment.
+    """
+    with app.database.joined():
+        review = app.database.writing(store.own, artifact_id, revision, reviewer_persona)
+        return review_add_comment(app, review, location, comment, reviewer_persona, reply_to)
+
+
+def review_complete_own(
+    app: App,
+    artifact_id: RowId,
+    revision: Whole,
+    reviewer_persona: Name,
+    overall_comment: Text | None = None,
+    verdict: Verdict = None,
+) -> store.Completion:
+    """Complete the persona's review of a revision, which begins unless it is in progress; both or neither.
+
+    :param revision: the revision's number.
+    :returns: a completed review.
+    """
+    with app.database.write() as tx:
+        review = store.own(tx, artifact_id, revision, reviewer_persona)
+        return store.complete(tx, review, overall_comment, reviewer_persona, verdict)
+
+
 TOOLS = (
     ToolSpec(review_create, title="Begin Review", read_only=False, idempotent=False),
     ToolSpec(review_add_comment, title="Comment", read_only=False, idempotent=False, lane="heavy"),
@@ -179,4 +216,5 @@ TOOLS = (
     ToolSpec(review_generate_annotated, title="Copy with Comments", lane="heavy"),
     ToolSpec(review_complete, title="Complete Review", read_only=False),
     ToolSpec(review_places, listed=False, lane="heavy"),
+    *not_listed(review_comment_own, review_complete_own, read_only=False, idempotent=False, lane="heavy"),
 )

@@ -48,6 +48,7 @@ from npl_mcp.app.file_view import lies_in, real_paths
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.server.primitives.components import CallingPrompt, Given
+from npl_mcp.tools.contract.responses import check_size, size, within
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +68,11 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(\S[^\n]*)", re.MULTILINE)
 _NAMED = re.compile(r"\{([^{}\n]+)\}")
 
 
-def _prompt(name: str, text: str) -> CallingPrompt:
+def _prompt(name: str, text: str, limit: int) -> CallingPrompt:
     """Return the prompt of a file's text.
 
     :param name: also the description of a text without one.
+    :param limit: maximum bytes of its text with the values of its arguments.
     """
     fields, text = front_matter(text), divide(text)[1].lstrip("\n")
     heading = _HEADING.search(text)
@@ -81,7 +83,7 @@ def _prompt(name: str, text: str) -> CallingPrompt:
         description=" ".join(str(about).split())[:_MAX_DESCRIBED],
         arguments=declared or [TASK],
         tags={DOMAIN},
-        function=partial(_filled, name, text, declared),
+        function=partial(_filled, name, text, declared, limit),
     )
 
 
@@ -98,16 +100,22 @@ def _declared(value: object) -> list[PromptArgument]:
     return list(arguments.values())
 
 
-def _filled(name: str, text: str, declared: Sequence[PromptArgument], given: Given) -> str:
-    """Return the text of a prompt with the values of its arguments; an optional one may be empty."""
+def _filled(name: str, text: str, declared: Sequence[PromptArgument], limit: int, given: Given) -> str:
+    """Return the text of a prompt with the values of its arguments; an optional one may be empty.
+
+    :raises NPLError: the text would be longer than the limit.
+    """
     values = {argument.name: "" for argument in declared if not argument.required}
     values |= {name: str(value) for name, value in given.items()}
     if absent := [argument.name for argument in declared if argument.name not in values]:
         raise ValidationError(f"{name!r} needs {', '.join(absent)}", log_level=logging.DEBUG)
     if declared:
+        # A short text may name a long value often, so its size is known before it is made.
+        more = {name: size(value) - size(f"{{{name}}}") for name, value in values.items()}
+        check_size(limit, size(text) + sum(more.get(match[1], 0) for match in _NAMED.finditer(text)))
         return _NAMED.sub(lambda match: values.get(match[1], match[0]), text)
     task = values.get(TASK.name, "").strip()
-    return f"{text.rstrip()}\n\n{task}\n" if task else text
+    return within(limit, f"{text.rstrip()}\n\n{task}\n" if task else text)
 
 
 class Prompts(Provider):
@@ -176,8 +184,10 @@ def _prompt_named(app: App, name: str) -> CallingPrompt | None:
 
 
 def _readable(app: App, files: Mapping[str, DocumentFile]) -> Iterator[CallingPrompt]:
+    clock = app.clock("the prompts")
     for name, file in files.items():
+        clock.check()
         try:
-            yield _prompt(name, text_of(app.library.read(file)))
+            yield _prompt(name, text_of(app.library.read(file)), app.settings.body_limit)
         except (NPLError, ValueError) as error:  # a value that the protocol cannot carry is a ValueError
             logger.info("no prompt %r: %s", name, error)

@@ -239,11 +239,15 @@ class Database:
         self._mark: object = None
 
     @contextmanager
-    def joined(self, check: Callable[[Transaction], None]) -> Iterator[None]:
+    def joined(self, check: Callable[[Transaction], None] = lambda _: None) -> Iterator[None]:
         """Join the write transactions of this context, and the reads after the first write.
 
-        :param check: a function of the transaction, called before the first write.
+        :param check: a function of the transaction, called before the first write; not in a context that is
+            joined already.
         """
+        if self._in_call() is not None:
+            yield
+            return
         with CallTransaction(self, check) as call:
             token = _CALL.set(call)
             try:

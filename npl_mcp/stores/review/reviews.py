@@ -194,6 +194,20 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
     return NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
 
 
+def own(tx: Transaction, artifact_id: int, number: int, reviewer_persona: str) -> int:
+    """Return the id of a persona's review in progress of a revision; begin one if there is none.
+
+    :param number: the revision's number.
+    """
+    revision = artifacts.require_revision(tx, artifact_id, number)["id"]
+    sql = (
+        "SELECT max(id) FROM review WHERE artifact_id = :artifact AND revision_id = :revision"
+        " AND reviewer_persona = :who AND status = 'in_progress'"
+    )
+    known = tx.value(sql, artifact=artifact_id, revision=revision, who=reviewer_persona)
+    return known or create(tx, artifact_id, revision, reviewer_persona).review_id
+
+
 def reviewed(tx: Transaction, review_id: int) -> tuple[Row, bytes]:
     """Return the revision of a review in progress, and its content.
 

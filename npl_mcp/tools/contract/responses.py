@@ -71,12 +71,22 @@ def within(limit: int, answer: str) -> str:
     :param limit: limit in bytes; the largest artifact fits.
     :raises NPLError: the answer is longer.
     """
-    if size(answer) <= limit:
-        return answer
-    raise NPLError(
-        f"the answer is longer than {limit:,} bytes",
-        hint="request less at a time, with limit, offset, a selector or a token budget",
-    )
+    check_size(limit, size(answer))
+    return answer
+
+
+def check_size(limit: int, length: int) -> None:
+    """Refuse an answer that is too long, if possible before it is made.
+
+    :param limit: limit in bytes.
+    :param length: bytes of the answer.
+    :raises NPLError: the answer is longer.
+    """
+    if length > limit:
+        raise NPLError(
+            f"the answer is longer than {limit:,} bytes",
+            hint="request less at a time, with limit, offset, a selector or a token budget",
+        )
 
 
 def encode(body: Mapping[str, object]) -> str:

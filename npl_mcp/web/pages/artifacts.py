@@ -175,16 +175,10 @@ async def file(visit: Visit) -> Response:
     return Response(content, 200, headers, kind or "application/octet-stream")
 
 
-async def _own_review(visit: Visit) -> int:
-    """Return the visitor's open review of a revision; the first comment or a verdict opens one."""
-    artifact_id, number = visit.path("artifact"), visit.path("revision")
-    revision = await visit.call("artifact_look", artifact_id=artifact_id, revision=number, limit=1)
-    own = {"artifact_id": artifact_id, "reviewer_persona": visit.who}
-    reviews = await visit.call("review_list", **own, status="in_progress", limit=SHOWN)
-    for review in reviews["items"]:
-        if review["revision_id"] == revision["revision_id"]:
-            return int(review["id"])
-    return int((await visit.call("review_create", **own, revision_id=revision["revision_id"]))["review_id"])
+def _own_review(visit: Visit) -> Data:
+    """Return the place of the visitor's review of a revision; the first comment or a verdict begins one."""
+    place = {"artifact_id": visit.path("artifact"), "revision": visit.path("revision")}
+    return {**place, "reviewer_persona": visit.who}
 
 
 def _next(visit: Visit) -> str:
@@ -196,11 +190,10 @@ def _next(visit: Visit) -> str:
 async def comment(visit: Visit) -> str:
     """Write a comment into the visitor's open review of a revision."""
     written = await visit.call(
-        "review_add_comment",
-        review_id=await _own_review(visit),
+        "review_comment_own",
+        **_own_review(visit),
         location=visit.form.get("location", ""),
         comment=visit.form.get("comment", ""),
-        persona=visit.who,
         reply_to=visit.form.get("reply_to") or None,
     )
     return f"{_next(visit)}#comment-{written['comment_id']}"
@@ -209,8 +202,8 @@ async def comment(visit: Visit) -> str:
 async def finish(visit: Visit) -> str:
     """Complete the visitor's review of a revision, with or without a verdict."""
     await visit.call(
-        "review_complete",
-        review_id=await _own_review(visit),
+        "review_complete_own",
+        **_own_review(visit),
         overall_comment=visit.form.get("overall_comment") or None,
         verdict=visit.form.get("verdict") or None,
     )

@@ -122,37 +122,32 @@ async def moved(visit: Visit) -> Response:
     return RedirectResponse(f"/rooms/{visit.path('room')}?event={event}#event-{event}", 308)
 
 
-async def _member(visit: Visit) -> dict[str, Any]:
-    """Return the room of a form and its sender, who becomes a member."""
-    number, who = visit.path("room"), visit.who
-    if who and who not in (await visit.call("chat_room", room_id=number))["members"]:
-        await visit.call("chat_update_room", room_id=number, persona=who, action="join")
-    return {"room_id": number, "persona": who}
+def _member(visit: Visit) -> dict[str, Any]:
+    """Return the sender of a form, who becomes a member of its room."""
+    return {"join": visit.path("room"), "persona": visit.who}
 
 
 async def write(tool: str, fields: Sequence[str], visit: Visit) -> str:
     """Write an event with a tool, from the fields of the form."""
     given = {name: visit.form.get(name) or None for name in fields}
-    written = await visit.call(tool, **await _member(visit), **given)
+    written = await visit.call(tool, room_id=visit.path("room"), **_member(visit), **given)
     return _back(visit, written["event_id"])
 
 
 async def react(visit: Visit) -> str:
     """React to an event; the button gives the event and the reaction."""
     target, _, emoji = visit.form.get("reaction", "").partition(" ")
-    who = (await _member(visit))["persona"]
-    await visit.call("chat_react", event_id=target, persona=who, emoji=emoji)
+    await visit.call("chat_react", event_id=target, emoji=emoji, **_member(visit))
     return _back(visit, target)
 
 
 async def change_todo(visit: Visit) -> str:
     """Claim a todo, or set its state."""
     todo, wanted = visit.path("event"), visit.form.get("status", "")
-    who = (await _member(visit))["persona"]
     if wanted == "claim":
-        await visit.call("chat_claim_todo", event_id=todo, persona=who)
+        await visit.call("chat_claim_todo", event_id=todo, **_member(visit))
     else:
-        await visit.call("chat_update_todo", event_id=todo, persona=who, status=wanted)
+        await visit.call("chat_update_todo", event_id=todo, status=wanted, **_member(visit))
     return _back(visit, todo)
 
 

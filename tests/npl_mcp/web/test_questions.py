@@ -49,6 +49,8 @@ def test_questions_are_asked_in_the_request(server: Running) -> None:
 def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) -> None:
     """Its page names the right section and those above; a text is tried, saved, and asked again."""
     visitor = Visitor(server)
+    for path in ("/questions/run", "/questions/run.json"):
+        assert visitor.send("HEAD", path).status == 200
     assert {row["result"] for row in rows(visitor).values()} == {"not asked"}
     rows(visitor, "/questions/run")
     listed = visitor.open("/questions")

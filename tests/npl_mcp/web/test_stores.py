@@ -3,9 +3,13 @@
 import base64
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from npl_mcp.web.routing import Action
+from tests import engines
+from tests.npl_mcp.web.examples import DECLARED, filled
 from tests.npl_mcp.web.pages import Pages, visited
 
 
@@ -207,3 +211,46 @@ def test_revisions_are_compared(
     assert (changes["added"], changes["removed"], changes["cut"]) == (added, removed, rows is None)
     assert rows is None or pairs == rows
     assert len(pairs) <= 3000
+
+
+REFUSED = [
+    {},
+    {"location": "line:999", "comment": "x", "verdict": "odd", "status": "odd", "action": "odd"},
+    {"location": "line:1", "comment": " ", "message": " ", "description": " ", "reaction": "999999 x"},
+    {"location": "line:1", "comment": "x", "reply_to": "999", "message": "x", "reply_to_id": "999"},
+    {"reaction": "1 ", "status": "claim", "description": "x", "assigned_to": "nobody"},
+]
+
+
+def test_a_refused_form_leaves_nothing(pages: Pages) -> None:
+    """The sender is in no room, has no review, and claims a todo that another has claimed."""
+    folder, who = pages.server.folder / "data", "no-worklog"
+    todo = pages.call("ann", "chat_create_todo", room_id=1, description="Sail")["event_id"]
+    pages.call("ann", "chat_claim_todo", event_id=todo)
+
+    def rows() -> dict[str, Any]:
+        return {table: engines.query(folder, f"SELECT * FROM {table}") for table in engines.tables(folder)}
+
+    refused = set()
+    for form in (form for form in DECLARED if isinstance(form, Action) and form.writes):
+        for fields in REFUSED:
+            before = rows()
+            answer = pages.send(who, filled(form.path, event=str(todo)), **fields)
+            if answer.status >= 400:
+                refused.add(form.path)
+                assert rows() == before, (form.path, fields)
+    assert len(refused) > 10
+    for form in (
+        "artifacts/1/revisions/0/comments",
+        "rooms/1/messages",
+        "rooms/1/reactions",
+        "rooms/1/todos",
+    ):
+        good = {
+            "location": "line:1",
+            "comment": "x",
+            "message": "x",
+            "reaction": f"{todo} x",
+            "description": "x",
+        }
+        assert pages.send(who, f"/{form}", **good).status == 303

@@ -1,5 +1,6 @@
 """NPL prompts and agents are prompts of the protocol."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,19 @@ def test_an_argument_that_is_not_required_may_be_left_out(settings: Settings, do
     write(docs / "prompts", "short.md", "---\narguments:\n  - name: a\n---\n[{a}]\n")
     assert asked(settings, "short") == "[]\n"
     assert asked(settings, "short", a="x") == "[x]\n"
+
+
+@pytest.mark.parametrize("text", ["{a}" * 20_000, "{a}{b}{ä}" * 900])
+def test_a_short_prompt_does_not_grow_without_bound(settings: Settings, docs: Path, text: str) -> None:
+    """The size with the values is known before the text is made; other answers have the same bound."""
+    small = replace(settings, max_artifact_bytes=1_000, max_body_bytes=100_000)
+    write(docs / "prompts", "many.md", f"---\narguments: [a, b, ä]\n---\n{text}")
+    assert asked(small, "many", a="", b="", ä="") == ""
+    fits = 100_000 // text.count("{a}") // (3 if "b" in text else 1)
+    assert len(asked(small, "many", a="x" * fits, b="x" * fits, ä="x" * fits)) <= 100_000
+    with pytest.raises(MCPError) as raised:
+        asked(small, "many", a="x" * (fits + 1), b="x" * (fits + 1), ä="x" * (fits + 1))
+    assert "longer than 100,000 bytes" in raised.value.error.message
 
 
 @pytest.mark.parametrize(
