@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from fastmcp import FastMCP
+from fastmcp.apps.config import UI_EXTENSION_ID
 from mcp import MCPError
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import SERVER_INFO_META_KEY
 from starlette.types import Receive, Scope, Send
 
 from npl_mcp.tools.contract.error_codes import shortened
@@ -55,9 +57,18 @@ def adapt(server: FastMCP[Any]) -> None:
 
 
 async def _shorten(ctx: Any, call_next: Any) -> Any:
-    """Limit the input that protocol errors repeat: the SDK repeats a name of any length."""
+    """Leave out what no client needs, and limit the input that protocol errors repeat.
+
+    The SDK adds the server's icon to each result, and repeats a name of any length. FastMCP announces an
+    extension for interfaces in hosts, which this server does not have.
+    """
     try:
-        return await call_next(ctx)
+        result = await call_next(ctx)
+        if isinstance(result, dict):
+            if ctx.method != "server/discover":
+                ((result.get("_meta") or {}).get(SERVER_INFO_META_KEY) or {}).pop("icons", None)
+            ((result.get("capabilities") or {}).get("extensions") or {}).pop(UI_EXTENSION_ID, None)
+        return result
     except MCPError as raised:
         text, data = raised.error.message, raised.error.data
         short_data = data if len(text) + len(str(data)) <= MAX_REFUSAL else None

@@ -16,6 +16,10 @@ from npl_mcp.stores.base.values import values_of
 KEPT = timedelta(days=1)
 """Lifetime of a kept answer, by the database's clock."""
 
+SURELY_KEPT = timedelta(hours=1)
+MAX_KEPT = 10_000
+"""Maximum kept answers older than :data:`SURELY_KEPT`; each belongs to a write of about its length."""
+
 PARAMETER = "request_id"
 
 BEGUN = ""
@@ -68,8 +72,12 @@ class Request:
         return known
 
     def keep(self, tx: Transaction, answer: str) -> None:
-        """Keep an answer, and delete expired ones."""
-        tx.run("DELETE FROM request WHERE created_at <= :oldest", oldest=later(tx.now, -KEPT))
+        """Keep an answer, and delete expired ones and the oldest of too many."""
+        last = tx.value(
+            "SELECT created_at FROM request ORDER BY created_at DESC LIMIT 1 OFFSET :most", most=MAX_KEPT
+        )
+        oldest = max(later(tx.now, -KEPT), min(last or "", later(tx.now, -SURELY_KEPT)))
+        tx.run("DELETE FROM request WHERE created_at <= :oldest", oldest=oldest)
         tx.upsert("request", "caller, id", **values_of(self), answer=answer, created_at=tx.now)
 
     def forget(self, tx: Transaction) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.messages import hello
+from tests.messages import asking, hello
 
 MiB = 1024 * 1024
 
@@ -76,6 +76,8 @@ def lay_out(root: Path) -> None:
     (root / "heading.md").write_text("# " + "a" * 15_900_000, encoding="utf-8")
     (root / "spaces.md").write_text("# a" + " " * 5_000_000 + "#b\n", encoding="utf-8")
     (root / "keys.md").write_text("---\n" + "? " * 300_000 + "\n---\n\n# K\n", encoding="utf-8")
+    (root / "prompts").mkdir()
+    (root / "prompts" / "many.md").write_text("---\narguments: [a]\n---\n" + "{a}" * 20_000, encoding="utf-8")
     (root / "changing.md").write_text("# C\n\n## Part\n\nText.\n", encoding="utf-8")
     multiply(root)
     many = root / "many"
@@ -218,6 +220,28 @@ def half_bodies(line: Line) -> None:
             connection.sendall(_request(line, "/mcp/tools/artifact_create", 14_000_000) + b"x" * 2 * MiB)
     time.sleep(1)
     for connection in lines:
+        connection.close()
+
+
+def trickling_bodies(line: Line) -> None:
+    """Send long bodies byte by byte, with the attackers' token and to the page that needs none."""
+    form = b"".join(
+        head if not head.startswith((b"Authorization", b"Content-Type")) else b""
+        for head in line.head.splitlines(keepends=True)
+    )
+    kind = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 5000\r\n\r\n"
+    heads = (_request(line, "/mcp", 5_000), b"POST /sign-in HTTP/1.1\r\n" + form + kind)
+    lines = [connection for _ in range(200) if (connection := line.connect()) is not None]
+    for part in range(40):
+        for number, connection in enumerate(lines):
+            with suppress(OSError):
+                connection.sendall(heads[number % 2] if part == 0 else b"x")
+        time.sleep(0.5)
+    for connection in lines:
+        with suppress(OSError):
+            connection.settimeout(1)
+            if not connection.recv(65536).startswith(b"HTTP/1.1 4"):
+                raise ValueError("a body that trickles in has no deadline")
         connection.close()
 
 
@@ -393,6 +417,11 @@ MALFORMED = raw(
     b"hello",
 )
 
+PROMPTS = raw(
+    json.dumps(asking(7, "prompts/get", name="many", arguments={"a": "x" * 20_000})).encode(),
+    json.dumps(asking(7, "prompts/list")).encode(),
+)
+
 BUSY_BUDGETS = each(
     *(
         single("npl_load_tailored", file=file, context="meaning of words", token_budget=500)
@@ -442,6 +471,8 @@ ATTACKS = (
     Attack("handshakes", shake_hands, stdio=False),
     Attack("half bodies", half_bodies, stdio=False),
     Attack("half heads", half_heads, stdio=False),
+    Attack("trickling bodies", trickling_bodies, stdio=False),
+    Attack("prompts of many arguments", PROMPTS),
     Attack("pages and forms", look_at_pages, stdio=False),
     Attack("edits of a file that is read", edit_again),
     Attack("questions without spaces", FOREIGN),

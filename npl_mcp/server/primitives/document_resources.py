@@ -18,7 +18,8 @@ from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.selectors.grammar import compile_selector
-from npl_index.selectors.selection import select
+from npl_index.selectors.matching import Scope
+from npl_index.selectors.selection import select_in
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.server.primitives.components import MARKDOWN, CallingResource, CallingTemplate, Content, Given
@@ -70,7 +71,8 @@ def _text(app: App, given: Given) -> Content:
     tree, name = gathered.collection.documents[0].tree, gathered.files[0]
     if selector is None:
         return within(app.settings.body_limit, tree.source), MARKDOWN
-    selections = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
+    scope = Scope((tree,), [(name, *gathered.aliases[0])], clock=app.clock(name))
+    selections = select_in(scope, compile_selector(selector))
     parts = (
         tree.text(span)
         for selected in selections

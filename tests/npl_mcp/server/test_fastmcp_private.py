@@ -51,7 +51,9 @@ def test_a_call_does_not_list_all_tools(settings: Settings) -> None:
     params = {"name": "npl_section_index", "arguments": {"file": "guide.md"}, "_meta": META}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     for lists in (0, 1):
-        assert json.loads(anyio.run(answered, built, body))["result"]["content"]
+        result = json.loads(anyio.run(answered, built, body))["result"]
+        assert result["content"]
+        assert not any("icon" in str(part) for part in result["_meta"].values())
         assert counting.lists == lists
         sdk_server(built).get_tool_input_schema = None
 

@@ -13,6 +13,7 @@ from docs.reference import prepare
 from npl_mcp.config.settings import Settings
 from npl_mcp.server import registry
 from npl_mcp.server.server import create_server
+from npl_mcp.stores import requests
 from npl_mcp.stores.base.paging import now
 from npl_mcp.tools.domains import listed_tools, optional_tools
 from tests import engines
@@ -171,6 +172,22 @@ def test_answers_are_kept_for_a_day(settings: Settings, connect: Connect) -> Non
     engines.execute(settings.data_folder, f"UPDATE request SET created_at = '{yesterday}'")
     assert call("chat_send_message", **SEND)["data"]["event_id"] > first["data"]["event_id"]
     assert engines.query(settings.data_folder, "SELECT count(*) FROM request") == [(1,)]
+
+
+def test_the_oldest_of_many_answers_are_dropped_after_an_hour(
+    settings: Settings, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "MAX_KEPT", 2)
+    call = connect(settings)
+    call(ROOM[0], **ROOM[1])
+    for number in range(4):
+        call("chat_send_message", **{**SEND, "request_id": f"new {number}"})
+    kept = "SELECT count(*) FROM request"
+    assert engines.query(settings.data_folder, kept) == [(4,)]
+    before = requests.later(now(), -2 * requests.SURELY_KEPT)
+    engines.execute(settings.data_folder, f"UPDATE request SET created_at = '{before}'")
+    call("chat_send_message", **{**SEND, "request_id": "newest"})
+    assert engines.query(settings.data_folder, kept) == [(1,)]
 
 
 async def test_a_call_that_waits_is_repeated_safely(settings: Settings) -> None:
