@@ -64,10 +64,10 @@ A list of one entry may be a text.
 ## Retries
 
 Without an answer, a client cannot know whether a write was done. So every tool takes `request_id`,
-a text of at most 200 characters, for instance a UUID; it is not listed. For a day (beyond
-10,000 answers, for an hour) a second call with
-it changes nothing and gets the same answer, from any replica. With another tool or other arguments it
-is refused. Each token has its own ids. A call that failed wrote nothing and may be sent again. Commands
+a text of at most 200 characters, for instance a UUID; it is not listed. For a day, and
+beyond 10,000 answers for an hour, a second call with it changes nothing and gets the same answer, from
+any replica. With another tool or other arguments it is refused. Each token has its own ids.
+A call that failed wrote nothing and may be sent again. Commands
 and pages send an id; commands repeat a call once if its answer is lost. The answer is kept in the
 transaction of the write. Markdown files have no transaction: if the server is killed in between, the
 retry is a second edit, which `expect` refuses.

@@ -49,7 +49,7 @@ class Claim:
     documents: tuple[NamedDocument, ...] | None
 
 
-Join = Annotated[RowId | None, "Room that the persona joins before", Unlisted]
+Join = Annotated[RowId | None, Unlisted]
 Blockers = Annotated[list[int] | None, Check(checks.distinct, checks.row_id, todos.MAX_BLOCKERS)]
 
 

@@ -232,7 +232,7 @@ def trickling_bodies(line: Line) -> None:
     kind = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 5000\r\n\r\n"
     heads = (_request(line, "/mcp", 5_000), b"POST /sign-in HTTP/1.1\r\n" + form + kind)
     lines = [connection for _ in range(200) if (connection := line.connect()) is not None]
-    for part in range(40):
+    for part in range(26):
         for number, connection in enumerate(lines):
             with suppress(OSError):
                 connection.sendall(heads[number % 2] if part == 0 else b"x")
