@@ -50,6 +50,7 @@ class Claim:
 
 
 Join = Annotated[RowId | None, Unlisted]
+Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
 Blockers = Annotated[list[int] | None, Check(checks.distinct, checks.row_id, todos.MAX_BLOCKERS)]
 
 
@@ -126,11 +127,7 @@ def chat_send_message(
 
 
 def chat_react(
-    app: App,
-    event_id: RowId,
-    persona: Name,
-    emoji: Annotated[str, Check(checks.line, messages.EMOJI)],
-    join: Join = None,
+    app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Join = None
 ) -> messages.Reaction:
     """React to an event.
 

@@ -147,8 +147,14 @@ def review_complete(
     :raises RecordNotFoundError: the artifact has no such comment.
     :raises NotAllowedError: another persona began the review.
     :raises ClosedError: the review is complete, with another overall comment or verdict.
+    :raises InvalidRequestError: a thread is given with anything else to change.
     """
     comment = reopen if resolve is None else resolve
+    if comment is not None and [resolve, reopen, overall_comment, verdict].count(None) < 3:
+        name = "reopen" if resolve is None else "resolve"
+        raise checks.invalid(
+            name, "changes only a thread", "leave out what completes or changes anything else"
+        )
     with app.database.write() as tx:
         if comment is not None:
             return store.settle(tx, review_id, comment, reviewer_persona, resolved=resolve is not None)

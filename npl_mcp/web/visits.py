@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
+from unicodedata import normalize
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastmcp import FastMCP
@@ -108,7 +109,7 @@ class Visit:
         """The visitor's name: from the token, else from the form or the browser; or empty."""
         if self.identity:
             return self.identity.name
-        return self.form.get(PERSONA) or cookie_text(self.cookies, NAME_COOKIE)
+        return normalize("NFC", self.form.get(PERSONA) or cookie_text(self.cookies, NAME_COOKIE))
 
     @property
     def is_signed_in(self) -> bool:

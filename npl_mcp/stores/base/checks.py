@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
+from unicodedata import normalize
 
 from npl_index.errors import InvalidRequestError, MissingRequestError
 from npl_index.library.references import near_names
@@ -59,15 +60,17 @@ def text(value: str, parameter: str, longest: int = TEXT, hint: str = "give some
     return value
 
 
-def line(value: str, parameter: str, longest: int = LINE) -> str:
+def line(value: str, parameter: str, longest: int = LINE, hint: str = "give a name") -> str:
     """Check a name: one line, not blank, without control characters; surrounding spaces are removed.
+
+    The result is in Unicode's composed form (NFC), so that a name equals itself from every keyboard.
 
     :param longest: maximum characters.
     """
     _storable(value, parameter, longest)
-    clean = value.strip()
+    clean = normalize("NFC", value.strip())
     if not clean:
-        raise missing(parameter, "is empty", "give a name")
+        raise missing(parameter, "is empty", hint)
     if _CONTROL.search(clean):
         raise invalid(parameter, "has a line break or a control character", "use one line")
     return clean

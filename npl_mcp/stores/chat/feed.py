@@ -80,8 +80,9 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     if items:
         cursor = items[-1].id
     else:
-        sql = "SELECT id FROM event WHERE room_id = :room AND position = :seen"
-        cursor = since if isinstance(since, int) else tx.value(sql, room=room_id, seen=seen) or 0
+        sql = "SELECT id FROM event WHERE room_id = :room AND position = :last"
+        last = count if since is None else seen
+        cursor = since if isinstance(since, int) else tx.value(sql, room=room_id, last=last) or 0
     return page.page(items, count - seen, cursor)
 
 

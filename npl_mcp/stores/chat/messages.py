@@ -1,6 +1,6 @@
 """Messages, reactions and shared artifacts; the functions run in the caller's transaction.
 
-A message mentions members: ``@name``, or ``@all``; a name in code mentions no one.
+A message mentions members: ``@name``, or ``@all``; a name in code or in a quotation mentions no one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from unicodedata import normalize
 
 from npl_index.markdown.front_matter import with_line_feeds
 from npl_index.markdown.prose import without_code
@@ -32,6 +33,8 @@ MAX_UNKNOWN = 20
 
 EVERYBODY = "all"
 
+_SIGNS = frozenset("@\uff20")
+
 # In these scripts no blank separates words: Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u318f\u31f0-\u31ff\u3400-\u9fff"
@@ -45,6 +48,9 @@ _SIGN = re.compile(rf"(?:(?<=[{_UNSPACED}])|(?<![\w.+\-@/]))@(?=\S)")
 # continues.
 _END = re.compile(rf"(?!-*(?![{_UNSPACED}])[\w@])")
 
+_QUOTATION = re.compile(r"^ {0,3}>.*", re.MULTILINE)
+
+_EMPHASIS = re.compile(r"(?<![\w@])(_{1,3})(?=\S)(.{1,200}?)(?<=\S)\1(?!\w)")
 
 _WORD = re.compile(rf"[^\W{_UNSPACED}]{{1,64}}(?:-[^\W{_UNSPACED}]{{1,64}}){{0,3}}|\w{{1,64}}")
 
@@ -112,7 +118,8 @@ def send(tx: Transaction, room_id: int, persona: str, message: str, answered: in
         if (room_of_answered := rooms.room_of(tx, answered)) != room_id:
             problem = f"event {answered} is in room {room_of_answered}, not in room {room_id}"
             raise RecordNotFoundError(problem, hint="answer in the room of the event")
-    names, unknown = mentioned(message, rooms.members(tx, room_id)) if "@" in message else ((), ())
+    members = () if _SIGNS.isdisjoint(message) else rooms.members(tx, room_id)
+    names, unknown = mentioned(message, members) if members else ((), ())
     event = rooms.post(tx, room_id, persona, "message", {"message": message, "mentions": names}, answered)
     sent = inbox.deliver(tx, event, "mention", [name for name in names if name != persona])
     return Message(event.id, room_id, persona, message, names, sent, unknown or None)
@@ -152,7 +159,8 @@ def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revisio
 
 
 def mentioned(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the members mentioned in a text outside of code, and at most 20 other names after an @.
+    """Return the members mentioned in a text outside of code and quotations, and at most 20 other names
+    after an @.
 
     Both are in order of first appearance, without duplicates.
 
@@ -162,7 +170,8 @@ def mentioned(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tuple
     :param text: the text.
     :param members: the names of the members, with any characters.
     """
-    text = without_code(with_line_feeds(text))
+    text = normalize("NFC", with_line_feeds(text)).replace("\uff20", "@")
+    text = _EMPHASIS.sub(r" \2 ", _QUOTATION.sub("", without_code(text)))
     exact = frozenset(members)
     folded = {name.lower(): name for name in reversed(members)}
     lengths = sorted({len(name) for name in members}, reverse=True)

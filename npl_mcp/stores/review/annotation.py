@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import re
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import NamedTuple
 
-from npl_index.errors import InvalidRequestError, SectionNotFoundError
+from npl_index.errors import DocumentError, InvalidRequestError, SectionNotFoundError
+from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.front_matter import find_front_matter, with_line_feeds
 from npl_index.markdown.sections import parse_sections
+from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import select
 from npl_mcp.stores.artifact.files import as_text
@@ -153,6 +157,11 @@ def located(target: Target, content: bytes, filename: str) -> Located:
         raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
     if isinstance(target, Selector):
         return _section_lines(content, filename, target), target.text
+    if target.last is None and text is not None and not filename.lower().endswith(".svg"):
+        problem = "the file is text and has no pixels"
+        raise InvalidRequestError(
+            problem, parameter="location", hint="review_add_comment takes line:<n> or a selector"
+        )
     if target.last is not None and target.last > (count := count_lines(text or "")):
         problem = f"location is {target}, and the file has {count} lines"
         raise InvalidRequestError(problem, parameter="location", hint=FORMS)
@@ -219,37 +228,63 @@ def labels(comments: Sequence[PlacedComment], text: str = "") -> Labelled:
     return labelled
 
 
-def annotate(text: str | None, labelled: Labelled) -> str:
-    """Return a text with a marker at the end of each commented line, and the comments at its end.
+def annotate(text: str | None, labelled: Labelled, *, markdown: bool = True) -> str:
+    """Return a text with a marker at each commented line, and the comments at its end.
 
-    A range is marked at its last line. All original characters are kept, including line ends; a marker in a
-    code block becomes part of the code, since the result is only for reading.
+    A range is marked at its last line. All original characters are kept, including line ends. In Markdown a
+    marker stands at the end of a line of a paragraph or a heading; in other blocks it would change them, and
+    it is a paragraph of its own behind the block.
 
     :param text: ``None`` for a file without lines: the copy has only the comments, with their places.
+    :param markdown: whether the text is Markdown.
     """
     if text is None:
         return _HEADING + "".join(
             _note(label, comment, f"{comment.location}: ") for label, comment in labelled
         )
-    left = deque((label, comment) for label, comment in labelled if comment.last is not None)
+    places = {comment.last for _, comment in labelled if comment.last is not None}
+    stops: Mapping[int, int] = {}
+    with suppress(DocumentError):  # a text beyond the limits of documents has markers in all its lines
+        stops = _stops(text, places) if markdown and places else stops
+    marks, apart = defaultdict[int, str](str), defaultdict[int, str](str)
     notes: list[str] = []
-    lines: list[str] = []
-    newline = ""
-    for number, line in enumerate(split_lines(text) if left else (), 1):
-        words = line.rstrip("\r\n")
-        newline = newline or line[len(words) :]
-        lines.append(words)
-        while left and left[0][1].last == number:
-            label, comment = left.popleft()
-            lines.append(f"[^{label}]")
-            where = "" if comment.first == comment.last else f"lines {comment.first}-{comment.last}: "
+    for label, comment in labelled:
+        if (last := comment.last) is not None:
+            where = f"line {last}: " if last in stops else ""
+            where = where if comment.first == last else f"lines {comment.first}-{last}: "
+            (apart if last in stops else marks)[stops.get(last, last)] += f"[^{label}]"
             notes.append(_note(label, comment, where))
-        lines.append(line[len(words) :])
     if not notes:
         return text
+    lines: list[str] = []
+    newline = ""
+    for number, line in enumerate(split_lines(text), 1):
+        words = line.rstrip("\r\n")
+        end = line[len(words) :]
+        newline = newline or end or "\n"
+        lines += (words, marks.get(number, ""), end)
+        if number in apart:
+            lines += ("" if end else newline, newline, apart[number], newline, newline)
     gap = "" if lines[-1] else "\n"
     footer = f"{gap}\n\n---\n\n{_HEADING}{''.join(notes)}"
-    return "".join(lines) + footer.replace("\n", newline or "\n")
+    return "".join(lines) + footer.replace("\n", newline)
+
+
+def _stops(text: str, lines: Collection[int]) -> Mapping[int, int]:
+    """Return the last line of the block around each line that takes no marker; lines count from 1."""
+    source = with_line_feeds(text).removeprefix("\ufeff")
+    first, _ = find_front_matter(source)
+    stops = {line: max(line, first) for line in lines}
+    deadline = Deadline("the file", time.monotonic() + SECONDS)
+    for token in read_blocks(source, first=first, complete=True, deadline=deadline).tokens:
+        begin, end = token.map or (0, 0)
+        if token.level == 0:
+            stops.update(dict.fromkeys(stops.keys() & range(begin + 1, end + 1), end))
+        if token.type in ("paragraph_open", "heading_open"):
+            # The line below a heading's text makes it a heading.
+            for line in stops.keys() & range(begin + 1, end + (token.markup not in ("=", "-"))):
+                del stops[line]
+    return stops
 
 
 def _note(label: str, comment: PlacedComment, where: str) -> str:

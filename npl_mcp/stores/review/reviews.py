@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.artifact.artifacts import RevisionName, require, require_open
 from npl_mcp.stores.artifact.comparing import kept_lines
@@ -336,10 +337,11 @@ def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedR
     about = [(row["reviewer_persona"], row["overall_comment"]) for row in reviews]
     text = as_text(content)
     labelled = annotation.labels(comments, text or "")
+    is_markdown = has_suffix(revision["filename"], MARKDOWN_SUFFIXES)
     return filled(
         AnnotatedRevision,
         revision,
-        annotated_content=annotation.annotate(text, labelled),
+        annotated_content=annotation.annotate(text, labelled, markdown=is_markdown),
         reviewer_files=annotation.reviewer_files(about, labelled),
         total_comments=len(comments),
         reviewers=tuple(dict.fromkeys(reviewer for reviewer, _ in about)),
@@ -363,20 +365,23 @@ def carried(
 ) -> Iterator[PlacedComment]:
     """Yield comments on earlier revisions at their places in a later content.
 
+    Nothing is known about the places of those that are not followed.
+
     :param comments: the comments, those on the latest revision first.
     :param content_of: returns the content of a revision.
     """
     new = list(_lines(content))
     revisions = groupby(comments, lambda comment: comment.revision_num or 0)
     for at, (number, of_revision) in enumerate(revisions):
-        kept = kept_lines(list(_lines(content_of(number) if at < MAX_FOLLOWED else b"")), new)
+        followed = at < MAX_FOLLOWED
+        kept = kept_lines(list(_lines(content_of(number))), new) if followed else {}
         for comment in of_revision:
             if comment.first is None or comment.last is None:
                 yield comment
                 continue
             present = [kept[line] for line in range(comment.first, comment.last + 1) if line in kept]
             first, last = (present[0], present[-1]) if present else (None, None)
-            yield replace(comment, first=first, last=last, outdated=not present or None)
+            yield replace(comment, first=first, last=last, outdated=(followed and not present) or None)
 
 
 def _lines(content: bytes) -> Iterator[str]:

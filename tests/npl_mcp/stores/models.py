@@ -174,7 +174,8 @@ class Model(Worklogs):
         review = self._review(review_id)
         if review.status == "completed":
             raise Refused("OPERATION_FAILED")
-        if place[1] and int(place[2] or place[1]) > len(lines_of(review.revision) or ()):
+        lines = lines_of(review.revision)
+        if int(place[2] or place[1]) > len(lines or ()) if place[1] else lines is not None:
             raise Refused("INVALID_PARAMETER")
         self.comments += 1
         fields = {"location": location, "comment": comment, "persona": persona}

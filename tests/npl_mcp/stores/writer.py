@@ -128,7 +128,7 @@ class Writer:
         return _acknowledged("comment", text, comment=made.comment_id)
 
     def _stored(self, tool: str, **arguments: Any) -> tuple[bytes, Any]:
-        content = self._random.randbytes(self._random.choice((1, 2_000, 150_000)))
+        content = b"\0" + self._random.randbytes(self._random.choice((1, 2_000, 150_000)))
         encoded = base64.b64encode(content).decode()
         return content, self._call(tool, file_content_base64=encoded, filename="noise.bin", **arguments)
 

@@ -148,6 +148,15 @@ def test_times_of_a_room_never_fall(settings: Settings, call: Call) -> None:
     assert call.do("chat_get_feed", room_id=room)["items"][-1]["timestamp"] == "2999-01-01T00:00:00.000000Z"
 
 
+def test_a_page_past_the_end_keeps_the_cursor(call: Call) -> None:
+    """A client that goes on from it reads nothing twice."""
+    room = new_room(call)
+    last = say(call, room, "x")
+    for since in (None, last):
+        page = call.do("chat_get_feed", room_id=room, since=since, offset=99)
+        assert (page["items"], page["cursor"]) == ([], last)
+
+
 def test_what_is_no_place_in_a_feed_is_refused(call: Call) -> None:
     """The message shows a valid cursor and a valid time."""
     room = new_room(call)

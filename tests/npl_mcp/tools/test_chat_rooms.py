@@ -58,6 +58,14 @@ def test_no_name_begins_with_the_sign_of_a_mention(den: Call) -> None:
     assert den.do("chat_list_rooms")["total"] == 1
 
 
+def test_a_name_is_equal_however_it_was_typed(den: Call) -> None:
+    """A keyboard may send an accent as a character of its own."""
+    update(den, "Jose\u0301", "join")
+    assert say(den, "@Jose\u0301 @jos\u00e9")["mentions"] == ["Jos\u00e9"]
+    assert say(den, "hi", persona="Jos\u00e9")["persona"] == say(den, "hi", persona="Jose\u0301")["persona"]
+    assert den.do("chat_get_notifications", persona="Jose\u0301")["total"] == 1
+
+
 def test_few_of_many_unknown_names_are_told(den: Call) -> None:
     """A text with very many signs is code."""
     assert len(say(den, " ".join(f"@x{number}" for number in range(99)))["unknown_mentions"]) == 20

@@ -42,6 +42,10 @@ def test_a_thread_is_resolved_and_reopened_any_number_of_times(call: Call) -> No
     assert call("review_complete", **about, reopen=first)["data"]["status"] == "open"
     assert state() == (None, False)
     assert call("review_complete", **about, resolve=99)["error_code"] == "NOT_FOUND"
+    for more in ({"reopen": first}, {"verdict": "approved"}, {"overall_comment": "Good."}):
+        refused = call("review_complete", **about, resolve=first, **more)
+        assert (refused["error_code"], refused["parameter"]) == ("INVALID_PARAMETER", "resolve")
+    assert state() == (None, False)
 
 
 def test_a_verdict_is_given_once(call: Call) -> None:
@@ -80,7 +84,7 @@ def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> No
 
 
 def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
-    """Those of older ones are outdated, so a page takes no longer with many revisions."""
+    """Those of older ones have no place, so a page takes no longer with many revisions."""
     ids, made = stored(call), dict[str, int]()
     for number in range(MAX_FOLLOWED + 2):
         call("review_add_comment", **comment(ids, "line:1"))
@@ -91,3 +95,4 @@ def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
     places = call("review_places", artifact_id=ids["artifact_id"], revision_id=made["revision_id"])["data"]
     placed = {row["revision_num"]: row.get("first") for row in places["carried"]}
     assert placed == {number: 1 if number > 1 else None for number in range(MAX_FOLLOWED + 2)}
+    assert not any("outdated" in row for row in places["carried"])

@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from npl_index.errors import NPLError
 from npl_mcp.stores.review.annotation import (
@@ -131,6 +132,30 @@ def test_any_persona_gives_a_marker_that_is_one(persona: str) -> None:
     assert f": @{persona}: c\n" in copy
 
 
+DOCUMENT = (
+    "---\ntitle: T\n---\n\n# Plan\n\nTwo\nlines.\n\n```py\na = 1\n```\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\n"
+    "<div>\nhtml\n</div>\n\nNext\n----\n\n- one\n\n  ```\n  x\n  ```\n- two\n\n[a]: b\n[c]: d\n"
+)
+
+
+@pytest.mark.parametrize("line", range(1, count_lines(DOCUMENT) + 1))
+def test_a_marker_leaves_every_block_whole(line: int) -> None:
+    """Behind its block it is a paragraph of its own, and the footnote names the line."""
+    copy = annotate(DOCUMENT, labels([remark(1, "bob", f"line:{line}", "c")]))
+    text, _, notes = copy.partition("\n\n---\n\n# Review Comments\n")
+    apart = "\n\n[^bob-1]\n\n" in text
+    expected = MarkdownIt("commonmark").enable("table").render(DOCUMENT.partition("---\n\n")[2])
+    shown = MarkdownIt("commonmark").enable("table").render(text.partition("---\n\n")[2])
+    assert re.sub(r"<p>\[\^bob-1\]</p>\n|\[\^bob-1\]", "", shown) == expected
+    assert apart is (f": line {line}: c" in notes)
+    assert apart is (line not in {5, 7, 8, 22, 25, 30})
+
+
+def test_a_marker_in_another_file_stands_in_its_line() -> None:
+    copy = annotate("if x:\n    y\n", labels([remark(1, "bob", "line:2", "c")]), markdown=False)
+    assert copy.startswith("if x:\n    y[^bob-1]\n\n")
+
+
 LINE_ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 TEXTS = st.lists(st.tuples(st.text("ab é\x0b\u2028", max_size=5), LINE_ENDS), min_size=1, max_size=8)
 
@@ -148,5 +173,7 @@ def test_every_character_of_the_text_stays(
     chosen = data.draw(st.lists(st.integers(1, count), min_size=1, max_size=4))
     remarks = [remark(key, "bob", f"line:{line}", "c") for key, line in enumerate(chosen)]
     copy = annotate(text, labels(remarks, text))
-    assert re.sub(r"\[\^bob-\d+\](?!:)", "", copy).startswith(text)
+    marks = r"(?:\[\^bob-\d+\](?!:))+"
+    apart = re.sub(rf"(?<=[\r\n])(\r\n|\r|\n){marks}\1\1", "", copy)
+    assert re.sub(marks, "", apart).startswith(text)
     assert copy.count("[^bob-") == 2 * len(remarks)
