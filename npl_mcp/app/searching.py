@@ -20,6 +20,7 @@ from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
 from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.spelling import holds
 from npl_index.ranking.verdict import Coverage, judge
+from npl_index.selectors.filters import ANY
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
@@ -27,6 +28,7 @@ from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, words_o
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import DamagedRevisionError
 from npl_mcp.app.waiting import limit_wait
+from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.searching import KINDS as ROWS
 from npl_mcp.stores.searching import MAX_MATCHES, Match
 
@@ -353,9 +355,17 @@ def _section_hit(ranked: _Section, kind: str, words: Sequence[str]) -> SearchHit
 def _row_hits(result: SearchResult, kind: str) -> Iterator[SearchHit]:
     end_if_abandoned()
     matches: list[Match] = []
-    # A search must not create a data folder.
-    if kind in ROWS and result.words and result.app.database.engine.exists():
-        matches = result.app.database.reading(ROWS[kind].matching, result.words, result.app.project)
+    database, problem = result.app.database, None
+    if kind in ROWS and result.conditions.among != ANY:
+        problem = "the filter is one of documents"
+    elif kind in ROWS and result.words:
+        try:
+            if database.engine.exists():  # a search must not create a data folder
+                matches = database.reading(ROWS[kind].matching, result.words, result.app.project)
+        except DatabaseError as error:
+            problem = error.message
+    if problem is not None:
+        result.not_searched.append(f"{kind}: {problem}")
     if len(matches) >= MAX_MATCHES:
         result.capped.append(kind)
     allowed = result.conditions.allow_record

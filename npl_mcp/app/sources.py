@@ -25,7 +25,7 @@ from npl_index.library.roots import refuse_questions
 from npl_mcp.app.schemes import refuse_removed
 from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base.database import Row
-from npl_mcp.stores.base.errors import RESTORE
+from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.data_folder import Stores
 
 
@@ -82,8 +82,11 @@ class Sources:
             with suppress(errors.NPLError):
                 return source.find(DocumentRef(file=name))
             return ()
-        every = (candidate.find_called(name) for candidate in (source, *self._schemes.values()))
-        return next(filter(None, every), ())
+        for candidate in (source, *self._schemes.values()):
+            with suppress(DatabaseError):  # a file may be meant
+                if found := candidate.find_called(name):
+                    return found
+        return ()
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a set; its number of documents does not count."""

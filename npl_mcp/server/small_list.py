@@ -21,6 +21,7 @@ from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.lanes import lane
 from npl_mcp.server.arguments import from_text
 from npl_mcp.server.registry import BoundTool, Further, ToolCall
+from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import MAX_QUERY
@@ -103,7 +104,9 @@ class CallsByName(Middleware):
         if isinstance(arguments, str):
             arguments = await lane("light").run(from_text, arguments, dict)
         readable = isinstance(name, str) and name != CALL and isinstance(arguments, dict | None)
-        if message.name != CALL or not readable or given.keys() - {"name", "arguments"}:
+        if message.name != CALL or not readable or given.keys() - {"name", "arguments", PARAMETER}:
             return await call_next(context)
+        if PARAMETER in given:
+            arguments = {**(arguments or {}), PARAMETER: given[PARAMETER]}
         inner = message.model_copy(update={"name": name, "arguments": arguments})
         return await call_next(context.copy(message=inner))

@@ -21,7 +21,7 @@ from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
 from npl_mcp.app.reading import report_changes
 from npl_mcp.app.searching import KINDS, SearchHit, newest, snippet
 from npl_mcp.app.searching import search as find
-from npl_mcp.app.waiting import waits
+from npl_mcp.app.waiting import MAX_SECONDS, waits
 from npl_mcp.browsing.places import Crumb, roots_of
 from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.base import checks
@@ -60,7 +60,7 @@ class Hits:
     :param near: similar words of sections, by absent word.
     :param capped: kinds that may have more hits, because only the best were counted.
     :param missing_files: number of files that are not indexed yet; a later call has them.
-    :param not_searched: documents that were not searched, with the reasons.
+    :param not_searched: documents and kinds of records that were not searched, with the reasons.
     """
 
     changed: tuple[str, ...] | None = field(default=None, kw_only=True)
@@ -102,7 +102,7 @@ async def search(
     filter: Annotated[dict[str, Any] | None, Unlisted] = None,
     path: Annotated[list[str] | None, Unlisted] = None,
     without: Annotated[list[str] | None, Unlisted] = None,
-    seconds: Annotated[float, Unlisted] = MAX_WAIT,
+    seconds: Annotated[float, Interval(ge=0, le=MAX_SECONDS), Unlisted] = MAX_WAIT,
 ) -> Hits | Written[Hits]:
     """Search documents, then messages and other records; one line a hit. "Phrases" and identifiers match as
     written.
@@ -115,7 +115,7 @@ async def search(
     :param limit: maximum number of hits; 8 by default.
     :param offset: number of hits to skip.
     :param file: the only documents to search, in the form of ``npl_load_tailored``.
-    :param filter: conditions of sections, as in ``npl_section_index``; only documents are searched then.
+    :param filter: conditions of sections, as in ``npl_section_index``; no other records are searched then.
     :param path: parts of the path of the documents to search.
     :param without: words that no hit has.
     :param seconds: maximum wait for the index of documents.

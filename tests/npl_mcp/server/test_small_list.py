@@ -124,11 +124,12 @@ def test_a_tool_is_called_through_the_other(settings: Settings) -> None:
             ("call_tool", {"name": "session_list", "arguments": None}),
             ("call_tool", {"name": "session_list", "arguments": {}}),
             ("call_tool", {"name": "session_list", "arguments": "{}"}),
+            ("call_tool", {"name": "session_list", "arguments": {}, "request_id": "x"}),
         ],
     )
     assert all(answer["success"] for answer in answers)
     assert answers[:3] == [answers[0]] * 3
-    assert answers[3:] == [answers[3]] * 5
+    assert answers[3:] == [answers[3]] * 6
 
 
 @pytest.mark.parametrize(("tool", "arguments", "code", "text"), cases("npl_mcp/server/small_list"))

@@ -161,10 +161,29 @@ def test_what_is_archived_is_not_found(filled: Call) -> None:
         ({"query": "a", "kinds": "mesage"}, "INVALID_PARAMETER"),
         ({"query": "a", "limit": 0}, "INVALID_PARAMETER"),
         ({"query": "a", "offset": -1}, "INVALID_PARAMETER"),
+        ({"query": "a", "seconds": "nan"}, "INVALID_PARAMETER"),
+        ({"query": "a", "seconds": "inf"}, "INVALID_PARAMETER"),
     ],
 )
 def test_what_cannot_be_searched(call: Call, arguments: dict[str, Any], code: str) -> None:
     assert call("search", **arguments)["error_code"] == code
+
+
+def test_records_are_not_searched_by_a_filter_of_documents(filled: Call) -> None:
+    data = searched(filled, "shears", kinds="message,cr", filter={"has_code": False})
+    assert (data["counts"], data["not_searched"]) == ({"cr": 1}, ["message: the filter is one of documents"])
+
+
+@pytest.mark.engine("sqlite")
+def test_documents_are_found_without_the_database(settings: Settings, call: Call) -> None:
+    """A damaged or absent database costs the records alone."""
+    settings.data_folder.mkdir(parents=True, exist_ok=True)
+    (settings.data_folder / "npl.db").write_bytes(b"this is no database" * 100)
+    data = searched(call, "pruning")
+    assert data["counts"]["document"] > 0
+    assert {part.partition(":")[0] for part in data["not_searched"]} == {"message", "worklog", "artifact"}
+    code, text = call.refused("npl_load_tailored", selectors=["nosuchdoc > ## X"])
+    assert (code, "nosuchdoc" in text) == ("NOT_FOUND", True)
 
 
 def test_nothing_is_made_and_only_domains_that_are_there_are_searched(
