@@ -154,7 +154,8 @@ def status_of(fields: Iterable[tuple[str, str]], now: datetime | None = None) ->
 
 def status_in(front: str) -> str:
     """Return the status of a document by its front matter; empty unless it is retired."""
-    return status_of(field_values(front)) if any(name in front for name in FIELDS) else ""
+    folded = front.casefold()
+    return status_of(field_values(front)) if any(name in folded for name in FIELDS) else ""
 
 
 def _is_past(text: str, now: datetime) -> bool:

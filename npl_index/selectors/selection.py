@@ -167,6 +167,9 @@ class _StepFailure:
             return SectionNotFoundError(problem, near=near, hint=f"write one of {_listed(near)}{rest}")
         near = self._selectors([self._completed(place) for place in self._alike()])
         hints = [f"did you mean {_listed(near, ' or ')}"] if near else []
+        is_alone = len(self.context) == 1 and self.step.combinator != "start"
+        if not near and is_alone and (others := self.scope.pool(replace(self.step, name=None), self.context)):
+            hints = [f"it has {_listed(self._selectors(others))}" + ", …" * (len(others) > _MAX_NEAR)]
         hint = "; ".join(hints + self._misreadings()) or None
         return SectionNotFoundError(self._problem(), near=near, hint=hint)
 

@@ -355,17 +355,15 @@ def _section_hit(ranked: _Section, kind: str, words: Sequence[str]) -> SearchHit
 def _row_hits(result: SearchResult, kind: str) -> Iterator[SearchHit]:
     end_if_abandoned()
     matches: list[Match] = []
-    database, problem = result.app.database, None
+    database = result.app.database
     if kind in ROWS and result.conditions.among != ANY:
-        problem = "the filter is one of documents"
+        result.not_searched.append(f"{kind}: the filter is one of documents")
     elif kind in ROWS and result.words:
         try:
             if database.engine.exists():  # a search must not create a data folder
                 matches = database.reading(ROWS[kind].matching, result.words, result.app.project)
         except DatabaseError as error:
-            problem = error.message
-    if problem is not None:
-        result.not_searched.append(f"{kind}: {problem}")
+            result.not_searched.append(f"{kind}: {error.message}")
     if len(matches) >= MAX_MATCHES:
         result.capped.append(kind)
     allowed = result.conditions.allow_record

@@ -60,6 +60,7 @@ MAX_CHILDREN = 1_000
 """Folders directly below a search root that are searched for projects."""
 
 _MAX_PROBLEMS = 5
+_FIRST = f'put {CONFIG} with [project], code = "ABC" and name = "…" into its folder'
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +172,9 @@ class Projects:
             return self._only()
         project = next((project for project in self._stream() if project.code == wanted), None)
         if project is None:
-            known = checks.name_list([project.code for project in self.all()]) or "none"
-            hint = "; ".join((f"available projects: {known}", *self.problems()[:_MAX_PROBLEMS]))
+            known = checks.name_list([project.code for project in self.all()])
+            more = self.problems()[:_MAX_PROBLEMS] or (() if known else (_FIRST,))
+            hint = "; ".join((f"available projects: {known or 'none'}", *more))
             raise ProjectNotFoundError(f"Project '{wanted}' not found", hint=hint)
         return project
 
@@ -187,9 +189,8 @@ class Projects:
         if len(known) == 1:
             return known[0]
         if not known:
-            hint = f'put {CONFIG} with [project], code = "ABC" and name = "…" into its folder'
             problems = "; ".join(self.problems()[:_MAX_PROBLEMS])
-            raise ProjectNotFoundError("no project has change requests", hint=problems or hint)
+            raise ProjectNotFoundError("no project has change requests", hint=problems or _FIRST)
         raise ProjectNotFoundError(
             "several projects have change requests",
             near=[project.code for project in known[: checks.LISTED]],

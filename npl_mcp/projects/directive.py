@@ -25,7 +25,7 @@ from npl_index import errors
 from npl_index.library.documents import Library, Root
 from npl_index.library.files import Folder, below_root
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
-from npl_index.library.roots import Roots, outside, real_path, resolve, too_many
+from npl_index.library.roots import Roots, real_path, resolve, too_many
 
 NAME = "directive"
 """Name of the folder, the first segment of paths in calls and answers."""
@@ -179,7 +179,8 @@ class Directive:
         """
         clean = os.path.normpath(below)
         if clean.split(os.sep, 1)[0] == os.pardir:
-            raise outside(name)
+            hint = f"give a path below {NAME}/; directive_files_list names all files"
+            raise errors.OutsideRootError(f"{name!r} lies outside {NAME}/", hint=hint)
         real = resolve(self._folder, clean)
         if real is None or not self._roots.is_there(real, name) or os.path.isdir(real):
             return None

@@ -334,6 +334,9 @@ class _AnsweredError(Exception):
 def _once(database: Database, request: Request, call: Waiting[object]) -> Generator[Awaited, None, object]:
     """Make a call unless it has an answer already; return its answer.
 
+    The transaction lasts until the answer is complete, with what the function reads and the copies it writes
+    after its change: an answer that is stored later would be lost if the server ended in between.
+
     :raises InvalidRequestError: the ``request_id`` belongs to another call.
     """
 

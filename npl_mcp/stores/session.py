@@ -57,7 +57,8 @@ def find(tx: Transaction, session_id: str) -> Row:
     row = tx.first(f"SELECT {_COLUMNS} FROM session WHERE id = :id", id=session_id)
     if row is None:
         near = tx.near(session_id, f"SELECT id FROM session ORDER BY number DESC LIMIT {_COMPARED}")
-        raise SessionNotFoundError(f"there is no session {session_id!r}", near=near)
+        hint = None if near else "session_list lists all sessions"
+        raise SessionNotFoundError(f"there is no session {session_id!r}", near=near, hint=hint)
     return row
 
 

@@ -80,7 +80,7 @@ def artifact_create(
     purpose: Purpose | None = None,
     session_id: Name | None = None,
 ) -> store.StoredRevision:
-    """Store a file as a new artifact.
+    """Store a file as a new artifact, from content or file_content_base64.
 
     :param name: name of the artifact, unique.
     :param content: the file as text.

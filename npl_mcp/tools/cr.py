@@ -76,16 +76,17 @@ def manage_cr_sections(
     requests = app.change_requests
     if operation == "list":
         return requests.sections(project, key)
-    path = _given(section, "section")
+    path = _given(section, "section", operation)
     if operation == "get":
         return requests.section(project, key, path)
     how = updateMode if operation == "update" else operation
-    return requests.edit_section(project, key, path, how, _given(content, "content"), expect)
+    return requests.edit_section(project, key, path, how, _given(content, "content", operation), expect)
 
 
-def _given(value: str | None, parameter: str) -> str:
+def _given(value: str | None, parameter: str, operation: str) -> str:
     if value is None:
-        raise checks.missing(parameter, "is required")
+        hint = "the operation list names all sections" if parameter == "section" else None
+        raise checks.missing(parameter, f"is required for the operation {operation}", hint)
     return value
 
 

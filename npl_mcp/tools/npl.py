@@ -50,7 +50,6 @@ File = Annotated[
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
-Item = str | None
 Format = Literal["json", "markdown"] | None
 UnlistedFormat = Annotated[Format, Unlisted]
 FormatOrText = Annotated[
@@ -195,12 +194,12 @@ def npl_load_agent(
 @waits
 async def npl_section_index(
     app: App,
-    file: Annotated[str | None, CommaList] = None,
+    file: Annotated[str | None, "As in npl_load_tailored", CommaList] = None,
     filter: Annotated[dict[str, Any] | None, CONDITIONS_TEXT] = None,
     resource_type: Kind = None,
-    item: Item = None,
-    depth: Count | None = None,
-    token_budget: Count | None = None,
+    item: Annotated[str | None, "Its name"] = None,
+    depth: Annotated[Count | None, "Levels of headings"] = None,
+    token_budget: Annotated[Count | None, "0: no limit"] = None,
     format: Format = None,
 ) -> IndexReply | Written[IndexReply]:
     r"""Browse the section tree of Markdown files: selectors, sizes, contents.

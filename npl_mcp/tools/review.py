@@ -103,14 +103,20 @@ def review_list(
 
 
 def review_get(
-    app: App, review_id: RowId, limit: int | None = None, offset: int | None = None
+    app: App,
+    review_id: RowId,
+    limit: int | None = None,
+    offset: int | None = None,
+    comments: Annotated[bool, Unlisted] = False,
 ) -> store.ReviewContent:
     """Get a review with its comments.
 
+    :param comments: also return the comments as ``comments``, as ``get_review`` does.
     :returns: a review with its comments.
     :raises ReviewNotFoundError: there is no such review.
     """
-    return app.database.reading(store.get, review_id, Slice.parse(limit, offset))
+    review = app.database.reading(store.get, review_id, Slice.parse(limit, offset))
+    return replace(review, comments=review.items) if comments else review
 
 
 def review_generate_annotated(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.files import check_filename
-from npl_mcp.stores.base import errors
+from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction, content_digest, damaged
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import columns, filled
@@ -165,10 +165,15 @@ def require_revision(
     if revision_id is not None:
         column, value = "id", revision_id
     sql = f"SELECT {_COLUMNS} FROM revision WHERE artifact_id = :artifact AND {column} = :value"
-    which = f"revision {value}" if revision_id is None else f"revision with the revision_id {value}"
-    hint = f"it has 0 to {last}; artifact_history lists their ids"
-    missing = errors.RecordNotFoundError(f"artifact {artifact_id} has no {which}", hint=hint)
-    return _named(artifact, tx.require(missing, sql, artifact=artifact_id, value=value))
+    row = tx.first(sql, artifact=artifact_id, value=value)
+    if row is None:
+        which, known = f"revision {value}", f"0 to {last}"
+        if revision_id is not None:
+            ids = tx.all(_IDS, artifact=artifact_id, most=checks.LISTED)
+            which, known = f"revision_id {value}", ", ".join(str(entry["id"]) for entry in ids)
+        hint = f"it has {known}; artifact_history lists all"
+        raise errors.RecordNotFoundError(f"artifact {artifact_id} has no {which}", hint=hint)
+    return _named(artifact, row)
 
 
 def create(
@@ -283,6 +288,8 @@ def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntr
     total = require(tx, artifact_id)["revision_count"]
     return tx.page(RevisionEntry, _HISTORY, total, part, artifact=artifact_id)
 
+
+_IDS = "SELECT id FROM revision WHERE artifact_id = :artifact ORDER BY revision_num DESC LIMIT :most"
 
 _COLUMNS = "id, artifact_id, revision_num, created_at, created_by, filename, size, digest, purpose, notes"
 

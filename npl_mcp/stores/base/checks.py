@@ -63,17 +63,20 @@ def text(value: str, parameter: str, longest: int = TEXT, hint: str = "give some
 def line(value: str, parameter: str, longest: int = LINE, hint: str = "give a name") -> str:
     """Check a name: one line, not blank, without control characters; surrounding spaces are removed.
 
-    The result is in Unicode's composed form (NFC), so that a name equals itself from every keyboard.
-
     :param longest: maximum characters.
     """
     _storable(value, parameter, longest)
-    clean = normalize("NFC", value.strip())
+    clean = value.strip()
     if not clean:
         raise missing(parameter, "is empty", hint)
     if _CONTROL.search(clean):
         raise invalid(parameter, "has a line break or a control character", "use one line")
     return clean
+
+
+def name(value: str, parameter: str) -> str:
+    """Check a line; return it in Unicode's composed form (NFC), which is equal from every keyboard."""
+    return normalize("NFC", line(value, parameter))
 
 
 def short_name(value: str, parameter: str) -> str:

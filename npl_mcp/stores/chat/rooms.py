@@ -143,7 +143,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
 
 def _new_member(name: str, parameter: str) -> str:
     """Check a name; a leading ``@`` is refused, because ``@bob`` in a message means ``bob``."""
-    clean = checks.line(name, parameter)
+    clean = checks.name(name, parameter)
     if clean.startswith("@"):
         hint = f"write {clean.lstrip('@')!r}; @ precedes a name only in messages"
         raise checks.invalid(parameter, f"is {clean!r}", hint)

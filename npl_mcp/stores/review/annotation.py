@@ -180,7 +180,9 @@ def _section_lines(content: bytes, filename: str, selector: Selector) -> Locatio
         matches = select([tree], selector)
     except SectionNotFoundError as error:
         # Text unlike a heading was meant as a location.
-        raise SectionNotFoundError(error.message, near=error.near, hint=error.hint or FORMS) from None
+        raise SectionNotFoundError(
+            error.message, near=error.near, hint=error.hint if error.near else FORMS
+        ) from None
     if len(matches) > 1:
         names = ", ".join(repr(tree.sections[match.head].name) for match in matches[:3])
         problem = f"{selector.text!r} selects {len(matches)} sections: {names}"

@@ -122,6 +122,7 @@ class ReviewContent(Review):
     :param total: number of all comments.
     :param limit: maximum number of comments in a page.
     :param offset: number of comments before the page.
+    :param comments: the same as ``items``, for clients of ``get_review``.
     """
 
     artifact_name: str
@@ -132,6 +133,7 @@ class ReviewContent(Review):
     total: int
     limit: int
     offset: int
+    comments: Sequence[Comment] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,13 +49,13 @@ class Check:
         return None if argument is None else self._function(argument, parameter, *self._limits)
 
 
-Name = Annotated[str, Check(checks.line)]
+Name = Annotated[str, Check(checks.name)]
 ShortName = Annotated[str, Check(checks.short_name)]
 Text = Annotated[str, Check(checks.text)]
 RowId = Annotated[int, Check(checks.row_id)]
 Whole = Annotated[int, Check(checks.whole)]
 ActorIfOwn = Annotated[
-    str | None, "Only if it is this persona's; a token implies its own", Check(checks.line), Unlisted
+    str | None, "Only if it is this persona's; a token implies its own", Check(checks.name), Unlisted
 ]
 Wait = Annotated[float, "0 to 60 seconds"]
 """Seconds that a call waits for news."""

@@ -242,6 +242,12 @@ def test_a_configuration_is_not_read_through_a_link_out_of_the_project(tmp_path:
         Projects(tmp_path / "one", ()).find(None)
 
 
+def test_errors_say_how_to_begin_a_project(tmp_path: Path) -> None:
+    for wanted in (None, "NOPE"):
+        with pytest.raises(ProjectNotFoundError, match=r"put \.mdt-config\.toml with"):
+            Projects(tmp_path, ()).find(wanted)
+
+
 def test_long_lists_of_projects_end(tmp_path: Path) -> None:
     for number in range(30):
         make_project(tmp_path / f"p{number}", code=f"P{number}")

@@ -125,6 +125,7 @@ def test_nothing_else_is_read(call: Call, work: Path, path: str, code: str) -> N
     answer = call("directive_file_get", path=given)
     assert answer["error_code"] == code
     assert "LEAK" not in answer["error"]
+    assert ".." not in given or "directive_files_list" in answer["error"]
     assert str(work) not in answer["error"].replace(given, "")
 
 

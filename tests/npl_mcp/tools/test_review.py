@@ -75,6 +75,14 @@ def test_a_spot_must_be_possible(call: Call, x: int, y: int) -> None:
     assert call("review_add_comment", **comment(ids, "line:1"))["error_code"] == "INVALID_PARAMETER"
 
 
+def test_the_former_name_has_the_comments_under_their_former_name(call: Call) -> None:
+    ids = stored(call)
+    call("review_add_comment", **comment(ids))
+    former = call("get_review", review_id=ids["review_id"])["data"]
+    assert former["comments"] == former["items"] != []
+    assert "comments" not in call("review_get", review_id=ids["review_id"])["data"]
+
+
 WRONG = cases("npl_mcp/tools/review")["wrong"]
 
 
@@ -100,7 +108,7 @@ def test_a_revision_of_another_artifact_is_refused(call: Call) -> None:
     mixed = {"artifact_id": first["artifact_id"], "revision_id": second["revision_id"]}
     answer = call("review_create", **mixed, reviewer_persona="amy")
     assert answer["error_code"] == "NOT_FOUND"
-    assert "artifact_history" in answer["error"]
+    assert "it has 1; artifact_history" in answer["error"]
     assert call("review_generate_annotated", **mixed)["error_code"] == "NOT_FOUND"
 
 

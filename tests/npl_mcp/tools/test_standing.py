@@ -26,7 +26,7 @@ PAGES = {
     "kite/2.0/use/wind.md": "# Kite\n\n## Launch of the kite\n\nThe kite flies on a string of 30 metres.\n",
     "CHANGELOG.md": "# Changes\n\n## 2.0\n\nThe pond starts on port 8080; `pond init` was removed.\n",
     "margin.md": "---\nstatus: stable\n---\n# Margin\n\nMargin is revenue minus the full cost of goods.\n",
-    "margin-old.md": "---\nstatus: deprecated\n---\n# Margin\n\nMargin is revenue minus the cost of goods.\n",
+    "margin-old.md": "---\nStatus: Deprecated\n---\n# Margin\n\nMargin is revenue minus the cost of goods.\n",
 }
 
 
