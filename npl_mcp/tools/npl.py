@@ -194,11 +194,11 @@ def npl_load_agent(
 @waits
 async def npl_section_index(
     app: App,
-    file: Annotated[str | None, "As in npl_load_tailored", CommaList] = None,
+    file: Annotated[str | None, "Files or globs", CommaList] = None,
     filter: Annotated[dict[str, Any] | None, CONDITIONS_TEXT] = None,
     resource_type: Kind = None,
-    item: Annotated[str | None, "Its name"] = None,
-    depth: Annotated[Count | None, "Levels of headings"] = None,
+    item: Annotated[str | None, "Name"] = None,
+    depth: Annotated[Count | None, "Levels"] = None,
     token_budget: Annotated[Count | None, "0: no limit"] = None,
     format: Format = None,
 ) -> IndexReply | Written[IndexReply]:
