@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import NamedTuple
 
+from npl_index.deadline import Deadline
 from npl_index.errors import DocumentError, InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import find_front_matter, with_line_feeds
 from npl_index.markdown.sections import parse_sections
-from npl_index.markdown.state import Deadline
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import select
 from npl_mcp.stores.artifact.files import as_text
