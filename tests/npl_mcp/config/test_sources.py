@@ -118,6 +118,7 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
         "cwd",
         "home",
         "cloned_roots",
+        "own_cwd",
         "own_url",
         "system",
         "environment",

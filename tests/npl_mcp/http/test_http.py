@@ -98,7 +98,7 @@ def test_markdown_is_sent_as_such(server: Running) -> None:
         *cases("npl_mcp/http/http")["failures"],
         ("npl_section_index", b'{"depth": ' + b"9" * 5000 + b"}", 400, "INVALID_PARAMETER"),
         ("npl_section_index", b"[" * 100_000, 400, "INVALID_PARAMETER"),
-        ("npl_section_index", {"file": "x" * 300 + ".md"}, 422, "FILE_SYSTEM_ERROR"),
+        ("npl_section_index", {"file": "x" * 300 + ".md"}, 404, "NOT_FOUND"),
     ],
     ids=lambda value: str(value)[:30],
 )

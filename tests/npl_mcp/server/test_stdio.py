@@ -115,7 +115,7 @@ def test_a_client_with_headers_may_shake_hands(tmp_path: Path) -> None:
 def test_methods_are_accepted_on_lines_too(tmp_path: Path) -> None:
     """They come after the handshake, as the protocol demands."""
     scaffold(tmp_path)
-    with spoken_to(tmp_path, cwd="") as server:
+    with spoken_to(tmp_path, "--root", str(tmp_path), cwd="") as server:
         bundle = server.ask("tdr.template")["result"]
     assert list(bundle)[:2] == ["primer", "agentOperatingProcedure"]
 

@@ -155,7 +155,8 @@ class Rooms(Artifacts):
             if since > max((event["id"] for room in self.rooms for event in room.events), default=0):
                 raise Refused("INVALID_PARAMETER")
             items, total = after[skipped : skipped + size], len(after)
-        cursor = items[-1]["id"] if items else since or 0
+        last = events[-1]["id"] if events else 0
+        cursor = items[-1]["id"] if items else since or last
         return {"items": items, "total": total, "limit": size, "offset": skipped, "cursor": cursor}
 
     def chat_get_notifications(

@@ -179,6 +179,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     prepare(work)
     settings = Settings(
         cwd=work,
+        own_cwd=True,
         home=folder,
         system=folder / "none",
         data_dir=data,
