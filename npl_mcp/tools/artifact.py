@@ -22,7 +22,7 @@ from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
-from npl_mcp.tools.contract.parameters import Check, Name, RowId, Text, Unlisted, Whole
+from npl_mcp.tools.contract.parameters import Check, Line, Name, RowId, Text, Unlisted, Whole
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 FileName = Annotated[str, Check(files.check_filename)]
@@ -71,8 +71,8 @@ class RevisionView(store.RevisionOrigin):
 
 def artifact_create(
     app: App,
-    name: Name,
-    artifact_type: Annotated[Name, "kind of file"],
+    name: Line,
+    artifact_type: Annotated[Line, "kind of file"],
     filename: FileName,
     content: str | None = None,
     file_content_base64: str | None = None,

@@ -23,6 +23,7 @@ from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
     ActorIfOwn,
     Check,
+    Line,
     Name,
     RowId,
     ShortName,
@@ -65,11 +66,11 @@ def _joining(app: App, room_id: int | None, persona: str) -> Iterator[None]:
 
 def chat_create_room(
     app: App,
-    name: Name,
+    name: Line,
     members: Annotated[list[str], Check(rooms.new_members)],
     description: Text | None = None,
     session_id: ShortName | None = None,
-    session_title: Name | None = None,
+    session_title: Line | None = None,
 ) -> rooms.ChangedRoom:
     """Create a room.
 

@@ -25,7 +25,7 @@ from npl_mcp.stores.review.reviews import listed as reviews_of
 from npl_mcp.stores.session import Session
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called
-from npl_mcp.tools.contract.parameters import Check, Name, ShortName
+from npl_mcp.tools.contract.parameters import Check, Line, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.naming import NamedDocument, documents_named
 
@@ -81,7 +81,7 @@ def _web_url(app: App, session_id: str) -> str | None:
 
 def session_create(
     app: App,
-    title: Name | None = None,
+    title: Line | None = None,
     session_id: Annotated[ShortName | None, "own id"] = None,
 ) -> SessionCreated:
     """Create a session that groups rooms and artifacts.
@@ -122,7 +122,7 @@ def session_list(
     return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])
 
 
-def session_update(app: App, session_id: Name, title: Name | None = None, status: Status = None) -> Session:
+def session_update(app: App, session_id: Name, title: Line | None = None, status: Status = None) -> Session:
     """Change a session's title or status.
 
     :returns: a session.

@@ -16,7 +16,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.rows import WorklogSession
-from npl_mcp.tools.contract.parameters import Check, Name, Text, Wait, Whole
+from npl_mcp.tools.contract.parameters import Check, Line, Name, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
 NewId = Annotated[str, Check(store.new_id)]
@@ -38,13 +38,13 @@ def worklog_init(
 def worklog_log(
     app: WorklogUser,
     agent_id: Name,
-    action: Annotated[Name, "what was done, one verb"],
+    action: Annotated[Line, "what was done, one verb"],
     summary: Text,
     data: Annotated[Any, {"type": "object"}, Check(checks.json_text, store.DATA)] = None,
     tags: Annotated[list[str] | None, Check(store.tags_text)] = None,
     refs: Annotated[dict[str, Any] | None, "lists by kind of reference", Check(checks.json_text)] = None,
     session_id: Name | None = None,
-    agent_type: Name | None = None,
+    agent_type: Line | None = None,
 ) -> store.Logged:
     """Append a worklog entry.
 

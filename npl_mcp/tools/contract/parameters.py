@@ -49,6 +49,7 @@ class Check:
         return None if argument is None else self._function(argument, parameter, *self._limits)
 
 
+Line = Annotated[str, Check(checks.line)]
 Name = Annotated[str, Check(checks.name)]
 ShortName = Annotated[str, Check(checks.short_name)]
 Text = Annotated[str, Check(checks.text)]

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -321,10 +322,11 @@ def test_a_text_comes_back_as_it_was_sent(desk: Desk, text: str) -> None:
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 def test_a_name_comes_back_as_it_was_sent(desk: Desk, line: str) -> None:
-    """Names may have any signs of one line."""
+    """Names may have any signs of one line; those of people are composed."""
     session = desk.do("session_create", title=line)["session_id"]
     assert desk.do("session_get", session_id=session)["session"]["title"] == line
-    texts = {"name": f"kept {line}", "created_by": line, "purpose": line}
+    person = normalize("NFC", line)
+    texts = {"name": f"kept {line}", "created_by": person, "purpose": line}
     plan = desk.do("artifact_create", **EXAMPLES["artifact_create"] | texts)
     got = desk.do("artifact_get", artifact_id=plan["artifact_id"])
     assert [got[name] for name in ("artifact_name", "created_by", "purpose")] == list(texts.values())
@@ -332,10 +334,10 @@ def test_a_name_comes_back_as_it_was_sent(desk: Desk, line: str) -> None:
     room = desk.do("chat_create_room", name=f"kept {line}", members=[line, "b"])["room_id"]
     assert desk.do("chat_list_rooms", limit=1)["items"][0]["name"] == f"kept {line}"
     sent = desk.do("chat_send_message", room_id=room, persona="b", message=f"see @{line}")
-    assert sent["mentions"] == [line]
+    assert sent["mentions"] == [person]
     desk.do("chat_react", event_id=sent["event_id"], persona=line, emoji=line[:8].strip())
     event = desk.do("chat_get_feed", room_id=room, limit=2)["items"][0]
-    assert event["reactions"] == {line[:8].strip(): [line]}
+    assert event["reactions"] == {line[:8].strip(): [person]}
     told = desk.do("chat_get_notifications", persona=line, limit=1)["items"][0]
     assert told["event_id"] == sent["event_id"]
 
