@@ -192,6 +192,7 @@ class DocumentSet:
         that a heading of only one of them needs no document.
     :param digests: whether answers include the digest of each section, because sections are editable.
     :param wanted: index terms of the request with their weights; a large section is cut around them.
+    :param not_served: returns the numbers of documents of the roots that are not served, with the reasons.
     :param clock: time limit for selecting, counting and cutting.
     :param changed: selectors of sections to report as changed.
     :param behind: documents that stand behind others, with the reasons.
@@ -209,6 +210,7 @@ class DocumentSet:
     files: Sequence[str] = ()
     aliases: Sequence[Sequence[str]] = ()
     complete: bool = False
+    not_served: Callable[[], str] = str
     digests: bool = False
     wanted: tuple[tuple[str, float], ...] = ()
     clock: Deadline = NO_DEADLINE

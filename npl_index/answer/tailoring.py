@@ -104,6 +104,7 @@ def answer(
         findings = replace(findings, units=(), only_named=listed, pointers=MAX_CHOSEN_NAMED, advice=flood)
     not_found, unreadable = remarks(findings, ledger)
     has_advice = verdict.state == "absent" and ledger.named(ADVICE) <= ledger.budget // ADVICE_DIVISOR
+    unserved = documents.not_served() if verdict.absent else ""
     frame = Tailored(
         changed=documents.changed,
         content="",
@@ -117,6 +118,7 @@ def answer(
         file=documents.file,
         mark=tag if documents.several and tag else None,
         absent=verdict.absent or None,
+        not_served=unserved if unserved and ledger.named(unserved) <= ledger.budget // ADVICE_DIVISOR else None,
         advice=ADVICE if has_advice else findings.advice,
         weak=True if verdict.state == "weak" else None,
         excluded_tokens=findings.excluded_tokens,

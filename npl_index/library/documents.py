@@ -28,7 +28,7 @@ from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.ignoring import NOTHING, Ignoring
 from npl_index.library.listing import FileListings, Listed, cached_listings
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
-from npl_index.library.references import MARKDOWN_SUFFIXES, DocumentRef, near_names, plain_name
+from npl_index.library.references import MARKDOWN_SUFFIXES, OTHER_TEXTS, DocumentRef, near_names, plain_name
 from npl_index.library.roots import (
     DocumentFile,
     Limits,
@@ -244,10 +244,16 @@ class Library:
 
     def left_out(self) -> Counter[str]:
         """Return the numbers of the files below the default roots that are not served, by their kinds."""
-        skipped = Counter[str]()
-        for _ in self._walk([root.path for root in self._searched], skipped=skipped, entered=set()):
-            pass
-        return skipped
+        folders = [root.path for root in self._searched]
+        if not self.searched:
+            self._collect(folders)
+        listing = self._listings((self._key, *folders, None))
+        return listing.left_out(partial(walking.count_aside, self.roots, MARKDOWN_SUFFIXES))
+
+    def not_served(self) -> str:
+        """Return the numbers of documents below the default roots that are not served, with the reasons."""
+        kinds = self.left_out().items()
+        return skipped_text({kind: number for kind, number in kinds if kind not in OTHER_TEXTS})
 
     def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the file with a name from a selector: a path, an item name, or the end of a path.

@@ -18,7 +18,7 @@ from npl_index.library.files import Folder
 from npl_index.library.patterns import PathPattern
 
 RULES_FILE = ".gitignore"
-BY_FILE, BY_SETTING = "ignored by .gitignore; --no-gitignore", "left out by --exclude"
+BY_SETTING = "left out by --exclude"
 
 MAX_BYTES, MAX_RULES = 64 * 1024, 1_000
 """Size of a file of rules, and number of its rules; a larger file names nothing."""
@@ -142,7 +142,8 @@ class Ignoring:
         below = above.next if above is not None and above.label == BY_SETTING else above
         with suppress(OSError), Folder.opened(folder) as opened:
             data = opened.read(RULES_FILE, MAX_BYTES)[0] if self.gitignore else b""
-            below = rules_of(folder, data.decode("utf-8-sig", "surrogateescape"), BY_FILE, below)
+            label = f"ignored by {folder[len(root) :]}/{RULES_FILE}".replace(" /", " ", 1)
+            below = rules_of(folder, data.decode("utf-8-sig", "surrogateescape"), label, below)
         return rules_of(root, "\n".join(self.exclude), BY_SETTING, below)  # no file overrides it
 
 

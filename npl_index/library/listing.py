@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain, compress
 from operator import attrgetter, ne
@@ -14,7 +15,7 @@ from npl_index.cached import cached_property
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import DocumentFile
-from npl_index.library.walking import Known, Walked
+from npl_index.library.walking import Known, Waiting, Walked
 
 MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
@@ -91,6 +92,8 @@ class CachedListing:
         self._folders: list[Walked] = []
         self._known: Known = {}
         self._listed = Listed.of((), ())
+        self._skipped, self._aside = Counter[str](), Waiting()
+        self._counted: tuple[Waiting, Counter[str]] = ([], Counter())
 
     def now(self, walk: Walk, roots: Sequence[str]) -> Listed:
         """Return the present files; the same object if no file changed.
@@ -99,7 +102,9 @@ class CachedListing:
         """
         with self._lock:
             last, entered = self._listed, set[str]()
-            folders = list(walk(known=self._known, entered=entered))
+            skipped, aside = Counter[str](), Waiting()
+            folders = list(walk(known=self._known, entered=entered, skipped=skipped, aside=aside))
+            self._skipped, self._aside = skipped, aside
             for folder in self._known.keys() - entered:
                 del self._known[folder]
             if folders != self._folders:
@@ -110,6 +115,16 @@ class CachedListing:
                 last = Listed.of([file for file, _ in pairs], [state for _, state in pairs])
             self._folders, self._listed = folders, last.now()
             return self._listed
+
+    def left_out(self, count: Callable[[Waiting], Counter[str]]) -> Counter[str]:
+        """Return the numbers of skipped files at the last call, and of the files in skipped folders.
+
+        :param count: counts the latter; its result is cached while the folders are the same.
+        """
+        with self._lock:
+            if self._counted[0] != self._aside:
+                self._counted = self._aside, count(self._aside)
+            return self._skipped + self._counted[1]
 
 
 def state_of(file: DocumentFile, known: Fingerprint | None = None) -> Fingerprint | None:

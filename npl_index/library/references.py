@@ -29,7 +29,7 @@ _ENDS = "|".join(map(re.escape, MARKDOWN_SUFFIXES))
 _NAMED = re.compile(rf"\s*@?(?:npl://file/)?(.+(?:{_ENDS}))(?:#.*|(?::[0-9]+){{1,2}})?\s*", re.IGNORECASE)
 _QUESTIONS = re.compile(r"(?:^|[/\\.])questions\.md$", re.IGNORECASE)
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".agents", ".claude", ".cursor", ".github", ".windsurf"})
-_NEVER_WALKED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+_NEVER_WALKED = frozenset({".git", ".pytest_cache", "node_modules", "__pycache__", "venv", "site-packages"})
 _NEVER_WALKED_BELOW = ("/.claude/worktrees", "/.github/ISSUE_TEMPLATE")
 _MAX_ARGUMENT = 4096
 
@@ -102,10 +102,14 @@ def is_walked(name: str, folder: str) -> bool:
 
     :param folder: its real path.
     """
-    hidden = name.startswith(".") and name not in _HIDDEN_BUT_WALKED
     usable = not name.startswith(ADDRESSES) and UNSPEAKABLE.search(name) is None
     never = name in _NEVER_WALKED or f"{folder}/{name}".endswith(_NEVER_WALKED_BELOW)
-    return usable and not hidden and not never
+    return usable and not never and not is_hidden(name)
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a folder with this name is hidden, and may hold documents."""
+    return name.startswith(".") and name not in _HIDDEN_BUT_WALKED | _NEVER_WALKED
 
 
 def kinds_of_unusable(name: str) -> Iterator[str]:

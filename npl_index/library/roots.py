@@ -26,6 +26,8 @@ from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.ignoring import NOTHING, Ignoring, Rules
 from npl_index.library.lazy import LazySequence
 
+_MAX_REASONS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -250,9 +252,10 @@ def real_path(path: str) -> str | None:
 
 
 def skipped_text(skipped: Mapping[str, int]) -> str:
-    """Return the numbers of skipped texts and folders for people, largest first; those with advice last."""
-    ordered = sorted(skipped.items(), key=lambda kind: (";" in kind[0], -kind[1], kind[0]))
-    return ", ".join(f"{number:,} {kind}" for kind, number in ordered)
+    """Return the numbers of skipped texts and folders with the reasons, largest first."""
+    ordered = sorted(skipped.items(), key=lambda kind: (-kind[1], kind[0]))
+    texts = [f"{number:,} {kind}" for kind, number in ordered]
+    return "; ".join(texts[:_MAX_REASONS] + [f"{len(texts):,} reasons in all"] * (len(texts) > _MAX_REASONS))
 
 
 def refuse_questions(path: str, text: str) -> None:

@@ -22,12 +22,14 @@ from npl_index.library.catalog import Root
 from npl_index.library.fingerprints import entry_state, settled_states
 from npl_index.library.ignoring import RULES_FILE, Rules, everything
 from npl_index.library.patterns import PathPattern, fits
-from npl_index.library.references import ADDRESSES, OTHER_TEXTS, has_suffix, is_walked, kinds_of_unusable
+from npl_index.library.references import ADDRESSES, OTHER_TEXTS, has_suffix, is_hidden, is_walked, kinds_of_unusable
 from npl_index.library.roots import DocumentFile, Roots, real_path, too_many
 
 _SAMPLE = 1_000
+_MOST_ASIDE = 4_000  # about 20 ms
 
 Walked = list[tuple[str, DocumentFile]]  # files of one folder, with their paths below the start of a walk
+Waiting = list[tuple[str, str, Rules | None]]  # folders with their paths, and the rules above them
 
 
 class WalkedFolder(NamedTuple):
@@ -37,14 +39,18 @@ class WalkedFolder(NamedTuple):
     :param above: the rules above it.
     :param visited: number of its visited entries.
     :param files: its files.
-    :param folders: folders to enter with their paths, and the rules above them.
+    :param folders: folders to enter.
+    :param skipped: numbers of its skipped files and folders.
+    :param aside: its folders that are not served.
     """
 
     states: tuple[tuple[int, ...], ...]
     above: Rules | None
     visited: int
     files: Walked
-    folders: list[tuple[str, str, Rules | None]]
+    folders: Waiting
+    skipped: Counter[str]
+    aside: Waiting
 
     def is_current(self, folder: str, above: Rules | None, most: int) -> bool:
         """Return whether a walk certainly finds the same again.
@@ -65,8 +71,9 @@ class _Walk:
     """A walk; see :func:`walk_folders`.
 
     :param most: maximum entries to visit.
-    :param counted: whether skipped files are counted: ignored folders are walked for it.
-    :param waiting: folders to enter with their paths, and the rules above them.
+    :param counted: whether the files of folders that are not served are counted as well.
+    :param waiting: folders to enter.
+    :param aside: folders that are not served.
     :param visited: number of visited entries.
     """
 
@@ -76,12 +83,15 @@ class _Walk:
     most: int
     counted: bool
     skipped: Counter[str]
-    waiting: list[tuple[str, str, Rules | None]]
+    waiting: Waiting
+    aside: Waiting
     visited: int = 0
 
     def run(self, start: str, known: Known, entered: set[str]) -> Iterator[Walked]:
         """Yield the files of each folder."""
-        while self.waiting:
+        while self.waiting or (self.counted and self.aside):
+            if not self.waiting:
+                self.waiting, self.aside = self.aside, []
             CALL.get().check()
             folder, below, above = self.waiting.pop()
             if folder in entered or (located := self.roots.locate(folder)) is None:
@@ -93,6 +103,8 @@ class _Walk:
                 if walked and walked.is_current(folder, above, self.most - self.visited):
                     self.visited += walked.visited
                     self.waiting += walked.folders
+                    self.aside += walked.aside
+                    self.skipped.update(walked.skipped)
                     yield walked.files
                 else:
                     walked = yield from self._read(*located, folder, below, above)
@@ -105,11 +117,14 @@ class _Walk:
         """Yield the files of a folder, and return what it holds; ``None`` if that may change unnoticed."""
         states, before = settled_states(folder, f"{folder}/{RULES_FILE}"), self.visited
         entries, rules = self._listed(folder, root, above)
+        known, aside = self.skipped.copy(), len(self.aside)
         files: Walked = []
-        folders: list[tuple[str, str, Rules | None]] = []
+        folders: Waiting = []
         for number, entry in enumerate(entries):
             if not is_walked(entry.name, folder) and number < self.most:
                 self.skipped.update(kinds_of_unusable(entry.name))
+                if is_hidden(entry.name) and entry.is_dir(follow_symlinks=False):
+                    self._skip(entry, below + entry.name, self._label(entry, rules) or f"in {entry.name}")
                 continue
             self.visited += 1
             if self.visited > self.most or number >= self.most:
@@ -133,7 +148,10 @@ class _Walk:
                 self.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
         self.waiting += folders
         yield files
-        return WalkedFolder(states, above, self.visited - before, files, folders) if states else None
+        if not states:
+            return None
+        skipped, visited = self.skipped - known, self.visited - before
+        return WalkedFolder(states, above, visited, files, folders, skipped, self.aside[aside:])
 
     def _end(self, rules: Rules | None) -> None:
         """End at the limit of entries.
@@ -142,6 +160,7 @@ class _Walk:
         :raises DocumentTooLargeError: these entries are served.
         """
         self.waiting.clear()
+        self.aside.clear()
         if rules is None or rules.folder:
             raise too_many(f"{self.most:,} entries")
         # Of ignored files, there are more than were counted.
@@ -167,10 +186,9 @@ class _Walk:
         return rules.label_of(entry.path, entry.is_dir(follow_symlinks=False))
 
     def _skip(self, entry: os.DirEntry[str], path: str, label: str) -> None:
-        """Count an ignored file, or the files of an ignored folder later."""
+        """Count a file that is not served, or the files of such a folder later."""
         if entry.is_dir(follow_symlinks=False):
-            if self.counted:
-                self.waiting.insert(0, (entry.path, f"{path}/", everything(label)))
+            self.aside.append((entry.path, f"{path}/", everything(label)))
         elif has_suffix(entry.name, self.suffixes):
             self.skipped[label] += 1
 
@@ -179,6 +197,8 @@ class _Walk:
         real = real_path(entry.path)
         located = None if real is None else self.roots.locate(real)
         if real is None or located is None or located[1].startswith(ADDRESSES):
+            if located is None and has_suffix(entry.name, self.suffixes):
+                self.skipped["links out of the roots"] += 1
             return []
         if os.path.isdir(real):
             if self._may_enter(path):
@@ -207,6 +227,7 @@ def walk_folders(
     known: Known | None = None,
     skipped: Counter[str] | None = None,
     entered: set[str] | None = None,
+    aside: Waiting | None = None,
 ) -> Iterator[Walked]:
     """Yield the files of each folder below a real folder, with their paths below that, in no order.
 
@@ -217,15 +238,25 @@ def walk_folders(
     :param pattern: pattern of the path below the folder; ``None`` matches all.
     :param max_entries: maximum directory entries to visit, by default from the limits.
     :param known: folders of an earlier equal walk; the files of unchanged ones are the same objects.
-    :param skipped: receives the numbers of skipped files and folders; ignored folders are walked for it.
+    :param skipped: receives the numbers of skipped files and folders.
     :param entered: folders that are not entered; the entered ones are added.
+    :param aside: receives the folders that are not served; without it, ``skipped`` counts their files.
     :raises DocumentTooLargeError: more entries than the limits allow.
     :raises DocumentTimeoutError: the deadline of the call has passed.
     """
     most = roots.limits.max_entries if max_entries is None else max_entries
-    counted, waiting = skipped is not None, [(start, "", roots.rules_above(start))]
-    walk = _Walk(roots, pattern, suffixes, most, counted, Counter() if skipped is None else skipped, waiting)
+    counted, waiting = skipped is not None and aside is None, [(start, "", roots.rules_above(start))]
+    noted = Counter[str]() if skipped is None else skipped
+    walk = _Walk(roots, pattern, suffixes, most, counted, noted, waiting, [] if aside is None else aside)
     return walk.run(start, {} if known is None else known, set() if entered is None else entered)
+
+
+def count_aside(roots: Roots, suffixes: tuple[str, ...], aside: Waiting) -> Counter[str]:
+    """Return the numbers of files in folders that are not served, from a short walk."""
+    skipped, entered = Counter[str](), {root.path for root in roots}
+    for _ in _Walk(roots, None, suffixes, _MOST_ASIDE, True, skipped, list(aside), []).run("", {}, entered):
+        pass
+    return skipped
 
 
 def walk(*arguments: Any, **named: Any) -> Iterator[tuple[str, DocumentFile]]:

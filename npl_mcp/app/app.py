@@ -234,7 +234,7 @@ class App(Files):
             remarks = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
             indexed = IndexedSet(locations, self.indexed_document(locations[0], state).collection, remarks)
         files = self.documents.names(indexed.locations)
-        name = self._name_of(ref, files) if several else files[0]
+        name, is_all = self._name_of(ref, files) if several else files[0], self._searches_all(ref, selectors)
         clock = Deadline(name, until)
         aliases = self.documents.aliases(ref, indexed.locations)
         if named:
@@ -249,7 +249,8 @@ class App(Files):
             count_with=lambda: self.counter,
             files=files,
             aliases=aliases,
-            complete=several and not indexed.missing and self._searches_all(ref, selectors),
+            complete=several and not indexed.missing and is_all,
+            not_served=self.library.not_served if is_all else str,
             digests=self.may_edit(ref, indexed.locations),
             clock=clock,
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from annotated_types import Interval
 
-from npl_index.answer.forms import in_brackets, partial_note
+from npl_index.answer.forms import in_brackets, not_served_note, partial_note
 from npl_index.answer.marks import change_marks, in_mark
 from npl_index.answer.values import Written
 from npl_index.errors import MissingRequestError
@@ -57,6 +57,8 @@ class Hits:
     :param limit: maximum number of hits in a page.
     :param offset: number of hits before the page.
     :param absent: words and quoted phrases that no section has, the rarest first.
+    :param not_served: numbers of documents below the roots that are not served, with the reasons, if nothing is
+        found.
     :param near: similar words of sections, by absent word.
     :param capped: kinds that may have more hits, because only the best were counted.
     :param missing_files: number of files that are not indexed yet; a later call has them.
@@ -70,6 +72,7 @@ class Hits:
     limit: int
     offset: int
     absent: tuple[str, ...] | None = None
+    not_served: str | None = None
     near: Mapping[str, tuple[str, ...]] | None = None
     capped: tuple[str, ...] | None = None
     missing_files: int | None = None
@@ -137,6 +140,8 @@ async def search(
     )
     wanted = wanted or ["document"] * bool(filter)
 
+    is_all = ref == DocumentRef() and "document" in (wanted or visible_kinds(app))
+
     async def hits_now() -> Hits:
         only = None if ref == DocumentRef() else ref
         every = await find(app, text, visible_kinds(app), wanted, only, conditions)
@@ -150,6 +155,7 @@ async def search(
             limit=page.limit,
             offset=page.offset,
             absent=tuple(absent) or None,
+            not_served=(not items and is_all and app.library.not_served()) or None,
             near={word: near for word, near in absent.items() if near} or None,
             capped=tuple(kind for kind in every.counts if kind in every.capped) or None,
             missing_files=every.missing or None,
@@ -195,6 +201,8 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
         yield f"{hits.total - shown}{'+' * bool(hits.capped)} more: offset={shown}"
     elif not hits.items:
         yield "nothing found"
+    if hits.not_served:
+        yield not_served_note(hits.not_served)
     if hits.missing_files:
         yield partial_note(hits.missing_files)
     yield from (in_mark(f"not searched: {' '.join(part.split())}") for part in hits.not_searched or ())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import partial_note
+from npl_index.answer.forms import not_served_note, partial_note
 from npl_index.answer.marks import change_marks
 from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, Shown, fitted, outline
 from npl_index.answer.outline_text import OutlineText
@@ -48,6 +48,7 @@ class IndexReply:
     :param version: version of the document, if it has one.
     :param status: status of a retired document by its front matter.
     :param unreadable: files of a set that were left out, with the reasons.
+    :param not_served: numbers of documents below the roots that are not served, with the reasons.
     :param title: title in the document's front matter.
     :param warnings: lines with doubtful fences, after which sections may be wrong.
     :param partial: true if the call did not wait until all files were indexed.
@@ -67,6 +68,7 @@ class IndexReply:
     token_counter: str
     version: str | None
     unreadable: tuple[str, ...] | None
+    not_served: str | None = None
     status: str | None = None
     title: str | None = None
     warnings: tuple[str, ...] | None = None
@@ -117,6 +119,7 @@ def section_index(
         token_counter=outlined.counter.name,
         version=document.version if document else None,
         unreadable=gathered.unreadable or None,
+        not_served=gathered.not_served() or None,
         status=document.status if document else None,
         title=(document.heading if document else None) or None,
         warnings=outlined.warnings or None,
@@ -262,6 +265,8 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
         result += [f"{what}: {' '.join(text.split())}" for text in texts[:_MAX_FILES]]
         if len(texts) > _MAX_FILES:
             result.append(f"{what}: {len(texts) - _MAX_FILES} more")
+    if reply.not_served is not None:
+        result.append(not_served_note(reply.not_served))
     if reply.digest is not None:
         result.append(f"digest: {reply.digest}")
     if not reply.total_sections:

@@ -442,7 +442,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     }
     expected = {"a.qmd", "b.Rmd", "f.md/g.mdc", "h.txt/i.md", ".github/j.md"}
     assert served == expected
-    counts = "4 names that look like addresses, 2 .rst, 1 .txt, 1 folders below 32 levels, 1 unusable names"
+    counts = "4 names that look like addresses; 2 .rst; 1 .txt; 1 folders below 32 levels; 1 unusable names"
     assert skipped_text(skipped) == counts
     assert {file.path.removeprefix("docs/") for file in library.find(DocumentRef("docs"))} == expected
 

@@ -155,5 +155,5 @@ def test_ignored_files_are_counted_within_a_bound(tree: Path) -> None:
         walked = walk(files.roots, str(tree), None, (".md",), most, skipped=skipped)
         assert sorted(path for path, _ in walked) == ["a.md", "docs/b.md"]
         ((label, number),) = skipped.items()
-        assert label.endswith("ignored by .gitignore; --no-gitignore")
+        assert label.endswith("ignored by .gitignore")
         assert number == expected or label.startswith("or more")

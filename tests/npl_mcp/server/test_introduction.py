@@ -41,8 +41,12 @@ def test_what_is_not_served_is_counted(settings: Settings, tmp_path: Path, progr
     """The instructions and two commands count each file once, even if a root lies in another."""
     (root,) = settings.roots
     names = ("a.rst", "b.rst", "c.ipynb", "build/x.md", "build/in/y.md", "plants/local.md", "old.md")
+    names += ("plants/sub/p.md", ".drafts/d.md", ".drafts/.in/e.txt", ".git/f.md")
     fill(root, {**dict.fromkeys(names, "# T\n"), ".gitignore": "build/\nlocal.md\n"})
-    told = "2 .rst, 1 .ipynb, 1 left out by --exclude, 3 ignored by .gitignore; --no-gitignore"
+    fill(root, {"plants/.gitignore": "sub\n"})
+    (root / "link.md").symlink_to(tmp_path / "nowhere.md")
+    told = "3 ignored by .gitignore; 2 .rst; 1 .ipynb; 1 ignored by plants/.gitignore; 1 in .drafts; "
+    told += "7 reasons in all"
     roots = (root, root / "plants")
     instructions = met(settings, roots=roots, exclude=("old.md",))[0]
     assert instructions.count(f"Not served: {told}.") == instructions.count("3 documents of") == 1
@@ -50,7 +54,7 @@ def test_what_is_not_served_is_counted(settings: Settings, tmp_path: Path, progr
     for words in (["index", *flags, str(root)], ["doctor", "--root", str(root), *flags]):
         assert program("npl-mcp", *words).out.count(f"not served: {told}") == 1
     every = met(settings, no_gitignore=True)[0]
-    assert "7 documents of" in every
+    assert "8 documents of" in every
     assert "gitignore" not in every
 
 
