@@ -227,7 +227,7 @@ class Markdown(Form):
             yield in_mark(" ".join(remark.split()))
         absent = f"no section has: {', '.join(map(in_mark, answer.absent))}" if answer.absent else ""
         if absent or answer.advice:
-            unserved = answer.not_served and not_served_note(answer.not_served)
+            unserved = f"not served: {in_mark(answer.not_served)}" if answer.not_served else ""
             yield ". ".join(filter(None, (absent, unserved, answer.advice)))
         if answer.weak:
             yield f"weak: best has {', '.join(map(in_mark, self.covered))}"
@@ -250,11 +250,6 @@ def in_brackets(*texts: str | None) -> str:
 def partial_note(missing: int) -> str:
     """Return the remark on an answer from a part of a set."""
     return f"partial: {missing:,} file{'s' if missing > 1 else ''} not indexed yet, ask again"
-
-
-def not_served_note(reasons: str) -> str:
-    """Return the remark on documents that are not served."""
-    return in_mark(f"not served: {reasons}")
 
 
 def _ranked(hit: RankedSection) -> str:

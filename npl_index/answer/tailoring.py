@@ -118,7 +118,9 @@ def answer(
         file=documents.file,
         mark=tag if documents.several and tag else None,
         absent=verdict.absent or None,
-        not_served=unserved if unserved and ledger.named(unserved) <= ledger.budget // ADVICE_DIVISOR else None,
+        not_served=unserved
+        if unserved and ledger.named(unserved) <= ledger.budget // ADVICE_DIVISOR
+        else None,
         advice=ADVICE if has_advice else findings.advice,
         weak=True if verdict.state == "weak" else None,
         excluded_tokens=findings.excluded_tokens,

@@ -117,8 +117,8 @@ class Tailored:
     :param file: the document's path below its root; for several documents, their name in the request.
     :param mark: nonce in file markers, present only if a document contains marker-like lines.
     :param absent: words of the question that no section contains.
-    :param not_served: numbers of documents below the roots that are not served, with the reasons, if a word is
-        absent.
+    :param not_served: numbers of documents below the roots that are not served, with the reasons, if a word
+        is absent.
     :param advice: advice for the next call, if no section answers the question or selectors match too much.
     :param weak: true if no section covers enough of the question; the content is a short passage of the best
         one.

@@ -181,12 +181,9 @@ class Library:
             return has_magic(ref.item or "") or (ref == DocumentRef() and bool(self.searched))
         clean = os.path.normpath(ref.file)
         is_pattern = has_magic(clean) or len(alternatives(clean)) > 1
-        is_file = clean.lower().endswith(MARKDOWN_SUFFIXES)
-        if is_file and not is_pattern:
-            return False
         # A text with wildcards may be the name of a file.
         there = next(self._existing(self._spellings(clean), ref.file), None)
-        return is_pattern if there is None else not is_file and os.path.isdir(there)
+        return is_pattern if there is None else os.path.isdir(there)
 
     def _find_file(self, text: str) -> tuple[DocumentFile, ...]:
         """Return the files of a path, or else of a pattern, or else the item of any kind with this name."""
@@ -221,7 +218,7 @@ class Library:
         :param problems: list to which the errors of unusable paths are added.
         """
         for path in self._existing(self._spellings(clean), text):
-            if path.lower().endswith(MARKDOWN_SUFFIXES) or not os.path.isdir(path):
+            if not os.path.isdir(path):
                 try:
                     return (self.roots.regular(path, text, MARKDOWN_SUFFIXES),)
                 except (errors.DocumentNotFoundError, errors.UnreadableDocumentError) as problem:
@@ -263,10 +260,10 @@ class Library:
         """
         clean = os.path.normpath(name)
         path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
-        try:
-            return self._files_at(path, name, []) or self._find_named(clean) or self._find_ending(name)
-        except errors.NPLError:
-            return ()
+        with suppress(errors.NPLError):
+            if found := self._files_at(path, name, []) or self._find_named(clean) or self._find_ending(name):
+                return found
+        return self.find_called(plain) if (plain := plain_name(name)) != name else ()
 
     def _find_ending(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""

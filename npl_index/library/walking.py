@@ -22,7 +22,14 @@ from npl_index.library.catalog import Root
 from npl_index.library.fingerprints import entry_state, settled_states
 from npl_index.library.ignoring import RULES_FILE, Rules, everything
 from npl_index.library.patterns import PathPattern, fits
-from npl_index.library.references import ADDRESSES, OTHER_TEXTS, has_suffix, is_hidden, is_walked, kinds_of_unusable
+from npl_index.library.references import (
+    ADDRESSES,
+    OTHER_TEXTS,
+    has_suffix,
+    is_hidden,
+    is_walked,
+    kinds_of_unusable,
+)
 from npl_index.library.roots import DocumentFile, Roots, real_path, too_many
 
 _SAMPLE = 1_000

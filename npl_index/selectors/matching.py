@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -10,12 +11,16 @@ from operator import itemgetter
 
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
+from npl_index.markdown.links import slugs
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
 from npl_index.selectors.names import KnownNames, Names, Place, names_of
 from npl_index.selectors.predicates import Conditions
+
+_PART = re.compile(r"@?(?:npl://file/)?(.+?)(?:#(.+)|:([0-9]{1,9})(?::[0-9]+)?)?")
+"""A document's name as other programs write places: perhaps with an anchor or a line."""
 
 
 class Scope:
@@ -86,10 +91,18 @@ class Scope:
         conditions = step.conditions
         unnamed = self._unnamed(step, context, conditions.traits)
         if unnamed is None:
-            named = self.named(self.pool(step, context), step.name)
+            named = self.named(self.pool(step, context), step.name) or self._parts_of_pages(step, context)
         else:
             named, conditions = unnamed, replace(conditions, traits=())
         return [place for place in named if self.fulfils(place, conditions)]
+
+    def _parts_of_pages(self, step: Step, context: Sequence[Place]) -> list[Place]:
+        """Return the sections with the anchor or the line after a document's name, or else the document."""
+        part = _PART.fullmatch(step.name or "") if step.combinator == "start" else None
+        if part is None:
+            return []
+        pages = [place for place in self.called([(tree, 0) for tree, _ in context], part[1]) if not place[1]]
+        return [(tree, _section_at(self.trees[tree], part[2], int(part[3] or 0) - 1)) for tree, _ in pages]
 
     def _unnamed(
         self, step: Step, context: Sequence[Place], traits: Sequence[str] = ()
@@ -232,3 +245,13 @@ class Scope:
         """Return the versions that apply to sections, each once."""
         versions = (self.hierarchy(tree).version(index) for tree, index in places)
         return list(dict.fromkeys(filter(None, versions)))
+
+
+def _section_at(tree: SectionTree, anchor: str | None, line: int) -> int:
+    """Return the section with an anchor, or with a line from 0; 0 without one."""
+    headings = [section for section in tree.sections if section.level]
+    if anchor is not None:
+        anchors = zip(slugs(headings), headings, strict=True)
+        return next((section.index for slug, section in anchors if slug == anchor.lower()), 0)
+    owns = (section.index for section in tree.sections if section.own.start <= line < section.own.stop)
+    return next(owns, 0)

@@ -21,7 +21,7 @@ from npl_index.deadline import Deadline
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.index.scope import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
-from npl_index.library.references import document_name
+from npl_index.library.references import document_name, page_and_part
 from npl_index.library.roots import real_path
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
@@ -309,7 +309,7 @@ class App(Files):
         for selector in selectors:
             documents = self._document_of(selector)
             for document in documents:
-                named.setdefault(document, []).append(selector.document or "")
+                named.setdefault(document, []).append(page_and_part(selector.document or "")[0])
             complete = complete and bool(documents)
         return named, complete
 

@@ -13,7 +13,7 @@ from typing import Literal
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.library.files import below_root
-from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends
+from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends, plain_name
 from npl_index.library.roots import as_named, outside, refuse_questions
 from npl_index.markdown.sections import SectionTree, digest_of, section_digest
 from npl_index.selectors.grammar import Selector, compile_selector
@@ -171,7 +171,7 @@ class Target:
 
         Links to folders are followed, as in reading, while they stay below the root.
         """
-        clean = os.path.normpath(DocumentRef(file=file).file or "")
+        clean = os.path.normpath(plain_name(DocumentRef(file=file).file or ""))
         refuse_removed(clean)
         _check_scheme(clean.partition(":")[0], file)
         refuse_questions(clean, file)

@@ -20,7 +20,7 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, Library, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed, state_of
-from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, page_and_part
 from npl_index.library.roots import refuse_questions
 from npl_mcp.app.schemes import refuse_removed
 from npl_mcp.stores.artifact.artifacts import require_revision
@@ -119,7 +119,7 @@ class Sources:
         document.
         """
         if len(documents) == 1 and ref.file is not None:
-            return [(ref.file, *documents[0].aliases)]
+            return [(page_and_part(ref.file)[0], *documents[0].aliases)]
         return LazySequence(len(documents), lambda at: documents[at].aliases)
 
     def listed(self, documents: Sequence[DocumentFile]) -> Listed:

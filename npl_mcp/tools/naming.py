@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
-from npl_index.library.references import document_name
+from npl_index.library.references import document_name, page_and_part
+from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App
 from npl_mcp.app.schemes import SCHEMES, domain_of_document
 from npl_mcp.stores.chat import feed, rooms
@@ -79,3 +80,9 @@ def question_in(app: App, context: str | None) -> str | None:
         tree = app.gather(DocumentRef(file=name)).collection.documents[0].tree
         return f"{tree.sections[0].title}\n{tree.text(tree.sections[0].whole)}"[:QUESTION]
     return context
+
+
+def part_of(file: str | None) -> list[str]:
+    """Return the selector of a section whose anchor or line a caller wrote after the name of one file."""
+    has_part = file is not None and "," not in file and page_and_part(file)[1]
+    return [qualified(file, "")] if file and has_part else []

@@ -35,7 +35,7 @@ from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
-from npl_mcp.tools.naming import question_in
+from npl_mcp.tools.naming import part_of, question_in
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 
 MAX_READ = 5_000
@@ -277,7 +277,7 @@ async def npl_load_tailored(
     :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef(file, resource_type, item)
-    context, named = question_in(app, context), [*(selectors or ()), *(sections or ())]
+    context, named = question_in(app, context), [*(selectors or ()), *(sections or ())] or part_of(file)
     budgets = token_budget, 0 if sections else app.settings.token_budget
     request = TailorRequest.parse(
         context,
@@ -376,7 +376,8 @@ def npl_update_section(
     :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
-    edited = update_section(app, file, operation, selector or "", content or "", expect)
+    wanted = selector or "".join(part_of(file))
+    edited = update_section(app, file, operation, wanted, content or "", expect)
     if app.read_sections is not None:
         app.read_sections.record_own_edit(app, edited.file, edited.selector)
     return edited

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from annotated_types import Interval
 
-from npl_index.answer.forms import in_brackets, not_served_note, partial_note
+from npl_index.answer.forms import in_brackets, partial_note
 from npl_index.answer.marks import change_marks, in_mark
 from npl_index.answer.values import Written
 from npl_index.errors import MissingRequestError
@@ -57,8 +57,8 @@ class Hits:
     :param limit: maximum number of hits in a page.
     :param offset: number of hits before the page.
     :param absent: words and quoted phrases that no section has, the rarest first.
-    :param not_served: numbers of documents below the roots that are not served, with the reasons, if nothing is
-        found.
+    :param not_served: numbers of documents below the roots that are not served, with the reasons, if nothing
+        is found.
     :param near: similar words of sections, by absent word.
     :param capped: kinds that may have more hits, because only the best were counted.
     :param missing_files: number of files that are not indexed yet; a later call has them.
@@ -202,7 +202,7 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     elif not hits.items:
         yield "nothing found"
     if hits.not_served:
-        yield not_served_note(hits.not_served)
+        yield in_mark(f"not served: {hits.not_served}")
     if hits.missing_files:
         yield partial_note(hits.missing_files)
     yield from (in_mark(f"not searched: {' '.join(part.split())}") for part in hits.not_searched or ())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.forms import not_served_note, partial_note
+from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
 from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, Shown, fitted, outline
 from npl_index.answer.outline_text import OutlineText
@@ -266,7 +266,7 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
         if len(texts) > _MAX_FILES:
             result.append(f"{what}: {len(texts) - _MAX_FILES} more")
     if reply.not_served is not None:
-        result.append(not_served_note(reply.not_served))
+        result.append(f"not served: {reply.not_served}")
     if reply.digest is not None:
         result.append(f"digest: {reply.digest}")
     if not reply.total_sections:

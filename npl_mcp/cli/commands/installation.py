@@ -9,6 +9,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import astuple
 from operator import attrgetter
 from pathlib import Path
@@ -128,6 +129,9 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
     except DocumentTooLargeError:
         bound = " or more"
     others = f"; not served: {skipped_text(skipped)}" if skipped else ""
+    with suppress(OSError):
+        lines = (folder / ".git/info/exclude").read_text(errors="replace").splitlines()
+        others += "; .git/info/exclude is not obeyed" if any(line[:1] not in "#" for line in lines) else ""
     if count or bound:
         return Finding(name, OK, f"{folder}: {count:,}{bound} Markdown files{others}")
     given = "name another with --root" if settings.roots else "name a folder with --root"

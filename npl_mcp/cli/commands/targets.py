@@ -14,6 +14,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from npl_index.library.references import page_and_part, plain_name
 from npl_mcp.cli.terminal.arguments import argument, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
@@ -66,7 +67,8 @@ def refuse_paths(given: Namespace) -> None:
         # Later in a question, /api/users is a route.
         is_first = word == given.words[0] and word.startswith(os.sep) and word.count(os.sep) > 1
         if os.sep in word and " " not in word and (is_named or is_first):
-            given.parser.error(f"{word} is a path, not a word of the question; write --file {word}")
+            hint = f'write --file {word}, or quote the whole question, "where is {word}"'
+            given.parser.error(f"{word} is a path, not a word of the question; {hint}")
 
 
 @contextmanager
@@ -84,7 +86,7 @@ def reaching(
             given.parser.error(f"--root {root} is not a folder")
     for file in files:
         above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
-        if above and not os.path.exists(file):
+        if above and not os.path.exists(plain_name(file)):
             given.parser.error(f"{file} does not exist")
     reached = [_reached(file) for file in files]
     roots = [root for _, root in reached if root]
@@ -94,6 +96,10 @@ def reaching(
 
 def _reached(file: str) -> tuple[str, str | None]:
     """Return the tools' name of a file, and the root that it needs if it is outside the working directory."""
+    page, part = page_and_part(file)
+    if part and not os.path.exists(file):
+        name, root = _reached(page)
+        return name + part, root
     pattern = _PATTERN.search(file)
     fixed = file if pattern is None or os.path.exists(file) else file[: pattern.start()].rpartition(os.sep)[0]
     rest = file[len(fixed) :]

@@ -445,6 +445,8 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     counts = "4 names that look like addresses; 2 .rst; 1 .txt; 1 folders below 32 levels; 1 unusable names"
     assert skipped_text(skipped) == counts
     assert {file.path.removeprefix("docs/") for file in library.find(DocumentRef("docs"))} == expected
+    assert [file.path for file in library.find(DocumentRef("docs/f.md"))] == ["docs/f.md/g.mdc"]
+    assert library.is_set(DocumentRef("docs/f.md"))
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_what_is_not_served_is_counted(settings: Settings, tmp_path: Path, progr
     names = ("a.rst", "b.rst", "c.ipynb", "build/x.md", "build/in/y.md", "plants/local.md", "old.md")
     names += ("plants/sub/p.md", ".drafts/d.md", ".drafts/.in/e.txt", ".git/f.md")
     fill(root, {**dict.fromkeys(names, "# T\n"), ".gitignore": "build/\nlocal.md\n"})
-    fill(root, {"plants/.gitignore": "sub\n"})
+    fill(root, {"plants/.gitignore": "sub\n", ".git/info/exclude": "# Rules\nx\n"})
     (root / "link.md").symlink_to(tmp_path / "nowhere.md")
     told = "3 ignored by .gitignore; 2 .rst; 1 .ipynb; 1 ignored by plants/.gitignore; 1 in .drafts; "
     told += "7 reasons in all"
@@ -53,6 +53,7 @@ def test_what_is_not_served_is_counted(settings: Settings, tmp_path: Path, progr
     flags = ["--data-dir", str(tmp_path / "indexed"), "--exclude", "old.md"]
     for words in (["index", *flags, str(root)], ["doctor", "--root", str(root), *flags]):
         assert program("npl-mcp", *words).out.count(f"not served: {told}") == 1
+    assert ".git/info/exclude is not obeyed" in program("npl-mcp", "doctor", "--root", str(root), *flags).out
     every = met(settings, no_gitignore=True)[0]
     assert "8 documents of" in every
     assert "gitignore" not in every

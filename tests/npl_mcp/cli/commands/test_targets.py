@@ -65,7 +65,10 @@ def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
         (("library", "../shelves/docs"), 2, "../shelves/docs is a path, not a word of the question"),
         (("library", "docs/guide/build.md"), 2, "write --file docs/guide/build.md"),
         (("library", "/v1/shelves"), 0, ""),
-        (("/nowhere/docs",), 2, "write --file /nowhere/docs"),
+        (("/nowhere/docs",), 2, "write --file /nowhere/docs, or quote the whole question"),
+        (("library /v1/shelves",), 0, ""),
+        (("card", "--file", "../shelf/manual.md#index-cards"), 0, ""),
+        (("card", "--file", "../shelf/none.md:3"), 2, "../shelf/none.md:3 does not exist"),
     ],
 )
 def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, message: str) -> None:
