@@ -6,39 +6,58 @@ import re
 
 from npl_index.markdown.prose import without_code
 
-_VALUE = r"""\s*=\s*(?:"[^"]*"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|[^\s"'<>=`{]+)"""
-_TAG = re.compile(rf"<(/?)([A-Za-z][\w.:-]*)((?:\s+[\w@:.-]+(?:{_VALUE})?)*)\s*(/?)>")
-_VALUE_IN_TAG = re.compile(r"<[A-Za-z][^<>`=]*=")
-_KEPT = re.compile(rf"\s(?:href|src|alt|title){_VALUE}")
-_EMPTY = re.compile(r"<([A-Za-z][\w.:-]*)></\1>")
+LAYOUT = frozenset(
+    """a abbr b br center col colgroup dd div dl dt em figure font hr i img li ol p picture small span strong
+    sub sup table tbody td tfoot th thead tr u ul""".split()  # noqa: SIM905
+)
+"""Elements of HTML that only lay out their text. Other names in angle brackets may be placeholders, labels or
+elements of a prompt.
+"""
+
+_VALUE = r"""\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'<>=`{]+)"""
+_NAMES = "|".join(sorted(LAYOUT))
+_TAG = re.compile(rf"<(/?)({_NAMES})((?:\s+[\w@:.-]+(?:{_VALUE})?)*)\s*(/?)>", re.IGNORECASE)
+_KEPT = re.compile(rf"\s(?:href|src|alt|title|label){_VALUE}")
+_EMPTY = re.compile(rf"<({_NAMES})></\1>", re.IGNORECASE)
 _DATA = re.compile(r"(data:[\w/+.-]+;base64,)[A-Za-z0-9+/=]{32,}")
-_IMPORT = re.compile(r"import\s[^\n]*?['\"][^'\"\n]+['\"];?\s*")
-_BARE = re.compile(r"[\s>*+-]*(?:</?[A-Za-z][\w.:-]*/?>\s*)+")
-_SIGNS = ("<", ";base64,", "import ")
+_BARE = re.compile(rf"[\s>]*(?:</?(?:{_NAMES})\s*/?>\s*)*", re.IGNORECASE)
+_MODULE = re.compile(r"^(?:import|export)\s", re.MULTILINE)
+_HIDDEN = re.compile(r"\x00([0-9]+)\x00")
 
 
-def cleaned(text: str) -> str:
-    """Return a passage without lines of only tags or imports, attributes but ``href``, ``src``,
-    ``alt`` and ``title``, empty elements, and data in Base64.
+def cleaned(text: str, *, is_mdx: bool = False) -> str:
+    """Return a passage without data in Base64, without what only lays out its text, and without imports.
+
+    Elements of :data:`LAYOUT` lose their attributes but ``href``, ``src``, ``alt``, ``title`` and ``label``,
+    and disappear if they are empty or alone on a line.
+
+    :param is_mdx: whether paragraphs that begin with ``import`` or ``export`` are modules, not text.
     """
-    if not any(sign in text for sign in _SIGNS):
+    if not (_TAG.search(text) or _DATA.search(text) or (is_mdx and _MODULE.search(text))):
         return text
-    # Code stays, but most texts need no look at what is code.
-    value = _VALUE_IN_TAG.search(text)
-    if (value is None or "`" not in text[value.end() :]) and _without_markup(text) == text:
-        return text
+    shown: list[str] = []
+    is_module = is_gap = False
+    for line, prose in zip(text.split("\n"), without_code(text).split("\n"), strict=True):
+        begins = is_mdx and _MODULE.match(prose) is not None and not "".join(shown[-1:])
+        is_module = bool(line) and (is_module or begins)
+        bare = _without_markup(line, prose) if prose.strip() else line
+        if is_module or ("<" in prose and _BARE.fullmatch(bare)):
+            is_gap = True
+        elif line or not is_gap or "".join(shown[-1:]):
+            shown.append(bare)
+            is_gap = False
+    return "\n".join(shown)
+
+
+def _without_markup(line: str, prose: str) -> str:
+    """Return a line without markup outside of code.
+
+    :param prose: the line with blanks for its code.
+    """
     codes: list[str] = []
-    source = "\n".join(
-        line if line == prose else _hidden(line, prose, codes)
-        for line, prose in zip(text.split("\n"), without_code(text).split("\n"), strict=True)
-    )
-    return re.sub("\x00(\\d+)\x00", lambda code: codes[int(code[1])], _without_markup(source))
-
-
-def _without_markup(text: str) -> str:
-    bare = _EMPTY.sub("", _TAG.sub(_without_attributes, _DATA.sub(r"\1…", text)))
-    lines = (line for line in bare.split("\n") if not (_IMPORT.fullmatch(line) or _BARE.fullmatch(line)))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+    hidden = line if line == prose else _hidden(line, prose, codes)
+    bare = _EMPTY.sub("", _TAG.sub(_without_attributes, _DATA.sub(r"\1…", hidden)))
+    return _HIDDEN.sub(lambda code: codes[int(code[1])], bare)
 
 
 def _hidden(line: str, prose: str, codes: list[str]) -> str:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet, SectionPart, Size
 from npl_index.answer.finding import Occurrence, best_start, find_all, safe_start
-from npl_index.answer.frames import Stretch
+from npl_index.answer.frames import Stretch, leads_in, table_head
 from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.sections import SectionTree, Span
 
@@ -60,17 +60,12 @@ _BEGINS = re.compile(
 )
 _GAP = re.compile(r"(?<!:)[\s,;。，、]+")
 
+_ASIDE = re.compile(r"[ \t>]*(?:\[(?!\^)[^\]\n]+\]:|\{\{[<%].*[>%]\}\}\s*\Z|\{%.*%\}\s*\Z)")
 _BLANK = re.compile(r"\s*\Z")
 _HOLDER = re.compile(r"^([ \t]*)(?:!!!|\?\?\?\+?|===|\[\^[^\]\n]+\]:)[ \t]+(?=\S)", re.MULTILINE)
 """The first line of an admonition, tab or footnote, which is parsed as an item."""
 
 _CODE = frozenset({"fence", "code_block", "html_block"})
-_LEADS_IN = re.compile(r"[ \t>]*(?:(?:!!!|\?\?\?\+?|===)[ \t]|:{3,}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
-_LEADING = (":", "：", "{", "[", "(")
-_CLOSERS = "*_`\"'”’)] "
-_LAST_LINE = 512
-"""Maximum length of a block's last line."""
-
 _END = (
     r"(?:(?:(?<!\b\w)(?<!\b[0-9]{2})(?<!\b[0-9]{3})(?<!\b(?:vs|cf|ca|Dr|Mr|St|No))(?<!\b(?:Mrs|Fig))\."
     r"|(?<=[^\s!?…])[!?…]+)[\"'”’»)\]*_`]*%s(?![a-zß-ÿа-яα-ω])|[。！？][”’」』）]*%s)"
@@ -167,12 +162,16 @@ class _Cutter:
             heading = find_all(documents, document, starts[self._heading.start], starts[self._heading.stop])
             above = {match.term for match in heading}
             below = find_all(documents, document, begin, end)
-            matches = [match for match in below if match.term not in above]
+            matches = [match for match in below if match.term not in above and not self._is_aside(match.at)]
             return sorted((*matches, *self._definitions(matches)))
 
         documents, document, starts = self._documents, self._part.document, self._tree.line_starts
         begin, end = max(starts[self.body], self.begin), self.end
         return documents.once(("matches", document, begin, end), find)
+
+    def _is_aside(self, at: int) -> bool:
+        """Return whether an offset is in a link definition or a shortcode, which no reader sees as text."""
+        return _ASIDE.match(self._tree.line(bisect_right(self._tree.line_starts, at) - 1)) is not None
 
     def _definitions(self, matches: Sequence[Occurrence]) -> Iterator[Occurrence]:
         """Yield occurrences that begin a bullet, row, definition or paragraph as those of further terms.
@@ -180,13 +179,13 @@ class _Cutter:
         A block that begins with a name says what it is; others mention it.
         """
         tree, starts, terms = self._tree, self._tree.line_starts, len(self._documents.wanted)
-        fences = self._documents.fences(self._part.place)
+        pairs = self._documents.pairs(self._part.place)
         defining: dict[int, list[Occurrence]] = {}
         for match in matches:
             line = bisect_right(starts, match.at) - 1
             begins = _BEGINS.fullmatch(tree.source, starts[line], match.at)
             is_first = begins and (begins[1] or line == self.body or not tree.line(line - 1).strip())
-            if is_first and all(fence.sign[0] == ":" for fence in fences.around(line)):
+            if is_first and not any(pair.is_code for pair in pairs.around(line)):
                 defining.setdefault(match.term, []).append(match)
         for same in defining.values():
             for match in same:
@@ -211,7 +210,7 @@ class _Cutter:
                 break
             begin, end = (blocks.bounds[bound] for bound in run)
             last = blocks.bounds[run[1] - 1]
-            if not blocks.matches[run[1] - 1] and _leads_in(tree.source, last, end):
+            if not blocks.matches[run[1] - 1] and leads_in(tree.source, last, end):
                 if last == begin or (self.contained and last < self.contained[1]):
                     break
                 end = last
@@ -231,8 +230,8 @@ class _Cutter:
         at = best_start(matches, width, begin, end)
         if self.contained:
             at = max(begin, min(at, self.contained[0]), self.contained[1] - width)
-        own, fences = tree.sections[part.section].own, self._documents.fences(part.place)
-        line = safe_start(tree, own, bisect_right(starts, at) - 1, fences)
+        own, pairs = tree.sections[part.section].own, self._documents.pairs(part.place)
+        line = safe_start(tree, own, bisect_right(starts, at) - 1, pairs)
         reached = at + width + _MARGIN
         stop = bisect_left(starts, reached)
         return Stretch(line, min(part.lines.stop, max(stop, line + 1)), at, reached)
@@ -253,10 +252,12 @@ class _Cutter:
         glued: set[int] = set()
         code: list[tuple[int, int]] = []
         introduced, clock = 0, self._documents.clock
+        own = tree.sections[part.section].own
+        is_row = "|" in tree.line(base) and base > own.start and bool(table_head(tree, own, base))
         tokens = read_blocks(source, npl=tree.dialect == "npl", complete=True, deadline=clock).tokens
         for token, lines in ((token, token.map) for token in tokens if token.map):
             begin, end = base + lines[0], base + lines[1]
-            if source.startswith("|") and not ends:  # rows of a table whose head is out of reach
+            if is_row and not ends:  # the head of the table is out of reach
                 ends.update(range(base + 1, end))
             ends.add(end)
             if token.type in _CODE:
@@ -287,7 +288,7 @@ class _Cutter:
         for number in range(len(counts) - 2, -1, -1):
             begin, end = at[number : number + 2]
             together = sum(counts[number : number + 2])
-            if fits(together) and (end in bounds.glued or _leads_in(self._tree.source, begin, end)):
+            if fits(together) and (end in bounds.glued or leads_in(self._tree.source, begin, end)):
                 counts[number : number + 2] = [together]
                 del at[number + 1]
         inside: list[list[Occurrence]] = [[] for _ in at]
@@ -316,7 +317,7 @@ class _Cutter:
             for begin, end in pairwise(at):
                 finer.append(begin)
                 has_term = is_led or bisect_left(places, begin) < bisect_left(places, end)
-                is_led = has_term and _leads_in(source, begin, end)
+                is_led = has_term and leads_in(source, begin, end)
                 goes_on = has_term and bounds.is_open and end == at[-1]
                 is_wanted = has_term or (not matches and step < len(_BREAKS[True]))
                 if is_wanted and (goes_on or not fits(begin, end)):
@@ -395,12 +396,6 @@ def _breaks(source: str, bounds: _Bounds, reach: Stretch, begin: int, end: int, 
         gaps = ((at, _GAP.search(source, at, min(at + size, end))) for at in range(begin, end, size))
         cuts = [gap.end() if gap else at for at, gap in gaps]
     return [at for at in cuts if first < at < last]
-
-
-def _leads_in(source: str, begin: int, end: int) -> bool:
-    """Return whether a block's last line introduces the next block."""
-    line = source[max(begin, end - _LAST_LINE) : end].rstrip().rpartition("\n")[2]
-    return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
 
 
 def rest_of(part: SectionPart, piece: SectionPart) -> Iterator[SectionPart]:

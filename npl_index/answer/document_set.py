@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from npl_index.answer.cleaning import cleaned
-from npl_index.answer.frames import Fences, framed
+from npl_index.answer.frames import Pairs, framed
 from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
@@ -96,7 +96,8 @@ class SectionPart:
         text = self._under_heading()
         if self.chosen:
             return text
-        return cleaned(text) + (self._definitions(text) if self.is_whole else "")
+        is_mdx = self._documents.path(self.document).endswith(".mdx")
+        return cleaned(text, is_mdx=is_mdx) + (self._definitions(text) if self.is_whole else "")
 
     def _definitions(self, text: str) -> str:
         """Return the definitions that a text uses and that stand elsewhere, below a blank line."""
@@ -110,7 +111,7 @@ class SectionPart:
     def _under_heading(self) -> str:
         """Return the lines with the heading above them and the frame of a block."""
         section = self.tree.sections[self.section]
-        text = unindented(framed(self.tree, section.own, self.lines, self._documents.fences(self.place)))
+        text = unindented(framed(self.tree, section.own, self.lines, self._documents.pairs(self.place)))
         heading = section.heading_lines
         is_above = heading.start < heading.stop <= self.lines.start
         return f"{trimmed_text(self.tree, heading)}\n{text}" if is_above and text else text
@@ -295,9 +296,9 @@ class DocumentSet:
         """Return a section's own text."""
         return trimmed_text(self.tree(place[0]), self.section(place).own)
 
-    def fences(self, place: Place) -> Fences:
-        """Return the fences of a section's own text."""
-        return self.once(("fences", place), lambda: Fences(self.tree(place[0]), self.section(place).own))
+    def pairs(self, place: Place) -> Pairs:
+        """Return the paired marks of a section's own text."""
+        return self.once(("pairs", place), lambda: Pairs(self.tree(place[0]), self.section(place).own))
 
     def heading(self, place: Place) -> tuple[str, int]:
         """Return the heading of a section, and its tokens with a blank line after it."""

@@ -11,7 +11,7 @@ from math import log2
 from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet, SectionPart
-from npl_index.answer.frames import MAX_LINES_BACK, Fences
+from npl_index.answer.frames import MAX_LINES_BACK, Pairs
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.ranking.analysis import Word, locate
@@ -108,12 +108,12 @@ def best_start(matches: Sequence[Occurrence], width: int, begin: int, end: int) 
     return best_at
 
 
-def safe_start(tree: SectionTree, own: Span, line: int, fences: Fences) -> int:
+def safe_start(tree: SectionTree, own: Span, line: int, pairs: Pairs) -> int:
     """Return the nearest line at or before a given one where parsing can start, or one far before it.
 
     :param own: lines of the section's own text.
     """
-    line = next((fence.line for fence in fences.around(line) if fence.sign[0] != ":"), line)
+    line = next((pair.opening.start for pair in pairs.around(line) if pair.is_code), line)
     last = max(own.start, line - MAX_LINES_BACK)
     for at in range(line, last, -1):
         text = tree.line(at)

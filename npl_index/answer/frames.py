@@ -1,37 +1,62 @@
 """The frame of some lines: the lines above and below that keep their meaning.
 
-These are the head of a table, the opening and closing lines of a fence, the first line of an item or
-of an admonition, the term of a definition. The frame depends only on the lines, so that their selector gives
-the same text again.
+These are the opening and closing lines of every pair around them (fence, container, element, shortcode,
+comment), the head of a table, the first line of an item, of an admonition or of an alert, the term of a
+definition. The frame depends only on the lines, so that their selector gives the same text again.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from npl_index.answer.cleaning import LAYOUT
+from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree, Span
 
 MAX_LINES_BACK = 2_000
 """Maximum lines to search backwards for the start of a block."""
 
-_FENCE = re.compile(
-    r"^(?:[ \t>]|[-+*:~](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))*(`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(.*)$", re.MULTILINE
+MAX_OPENING = 240
+"""Maximum characters of an opening line that is shown above later lines, except that of a fence."""
+
+_MARKER = r"(?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)"
+_MARK = re.compile(
+    rf"^(?P<margin>(?:[ \t>]|{_MARKER}(?=[ \t]))*)(?:"
+    r"(?P<run>`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(?P<info>.*)$"
+    r"|(?P<opening><[A-Za-z][\w.:-]*(?=[\s/>])|\{\{[<%][ \t]*[\w-]+|\{%-?[ \t]*(?!end)[\w-]+)"
+    r"(?:[^<>\n]|\n(?!\n))*?(?P<is_empty>/)?[>}]"
+    r"|(?P<comment><!--|\{/\*))"
+    r"|(?P<closing></[A-Za-z][\w.:-]*|\{\{[<%][ \t]*/[ \t]*[\w-]+|\{%-?[ \t]*(?:/[ \t]*|end)[\w-]+)"
+    r"[^<>\n}]*[>}]\}{0,2}"
+    r"|(?P<commented>-->|\*/\})",
+    re.MULTILINE,
 )
-_MARGIN = re.compile(
-    r"((?:[ \t]*>)*)([ \t]*)"
-    r"(?:((?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?"
-)
+_NAME = re.compile(r"(?:/[ \t]*|\bend)?([A-Za-z][\w.:-]*|[\w-]+)\Z")
+_LABEL = "<summary"
+"""The key of an element that labels the rest of the element around it."""
+
+_COMMENTS = {"<!--": "-->", "{/*": "*/}"}
+_MAX_DEPTH = 100
+"""Maximum open pairs: an opening mark without a closing one may be a placeholder."""
+
+_MARGIN = re.compile(rf"((?:[ \t]*>)*)([ \t]*)(?:({_MARKER}[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?")
 """Quote markers, indentation, and the marker of an item or the start of an admonition."""
+
+_ALERT = re.compile(r"[ \t>]*>[ \t]*(?:\[![\w-]+\]|(\*\*|__)[^*_\n]+\1[ \t]*$)")
+"""The first line of a quote that says what the quote is."""
 
 _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
-MAX_PARENT = 240
-"""Maximum characters of the first line of an item that is shown above its later lines."""
+_LEADS_IN = re.compile(r"[ \t>]*(?:(?:!!!|\?\?\?\+?|===)[ \t]|:{3,}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
+_LEADING = (":", "：", "{", "[", "(")
+_CLOSERS = "*_`\"'”’)] "
+_LAST_LINE = 512
+"""Maximum length of a block's last line."""
 
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _CODE = 4
@@ -50,21 +75,38 @@ class Stretch(Span):
     end: int
 
 
-class Opening(NamedTuple):
-    """The opening line of a fence.
+@dataclass(slots=True, eq=False)
+class Pair:
+    """A block between two marks.
 
-    :param sign: its closing mark, without indentation.
+    :param key: what its closing mark must have; a fence's or container's own mark.
+    :param opening: lines of its opening mark.
+    :param margin: indentation and quote markers of that line.
+    :param outer: the pair around it, if any.
+    :ivar stop: line of its closing mark; -1 without one.
+    :ivar end: the closing mark, without the margin.
     """
 
-    line: int
-    sign: str
+    key: str
+    opening: Span
+    margin: str
+    outer: Pair | None
+    stop: int = -1
+    end: str = ""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is a fence of code."""
+        return self.key[0] in "`~"
 
 
-def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
+def framed(tree: SectionTree, own: Span, lines: Span, pairs: Pairs) -> str:
     """Return some lines of a section in their frame, without surrounding blank lines.
 
     :param own: lines of the section's own text.
     """
+    if lines == own:
+        return tree.text(own).lstrip("\n")
     first, inside = lines.start, False
     if isinstance(lines, Stretch):
         inside = lines.begin > tree.line_starts[first]
@@ -73,22 +115,28 @@ def framed(tree: SectionTree, own: Span, lines: Span, fences: Fences) -> str:
         text = tree.text(lines).lstrip("\n")
     while first + 1 < lines.stop and not tree.line(first).strip():
         first += 1
-    framing = [*(fence.line for fence in fences.around(first)), *table_head(tree, own, first)]
-    holders = _holders(tree, own, min([first, *framing]))
-    parents = (line for line in holders if len(tree.line(line)) <= MAX_PARENT)
-    above = "".join(f"{tree.line(line)}\n" for line in (*parents, *framing))
-    above += "".join(f"{_margin(tree, fence)}…\n" for fence in fences.cut_at(first, inside))
-    if inside and not framing:
+    around = pairs.around(first)
+    head = table_head(tree, own, first)
+    block = min((first, *head, *(pair.opening.start for pair in around if pair.is_code)))
+    labels = (*_holders(tree, own, block), *_alert(tree, own, first))
+    above = {line for line in labels if len(tree.line(line)) <= MAX_OPENING}
+    above.update(head, *(range(pair.opening.start, min(pair.opening.stop, first)) for pair in around))
+    shown = "".join(f"{tree.line(line)}\n" for line in sorted(above))
+    shown += "".join(f"{pair.margin}…\n" for pair in pairs.cut_at(first, inside))
+    if inside and block == first:
         text = _matched(tree.line(first))[0] + text
     ends = isinstance(lines, Stretch) and lines.end < tree.line_starts[lines.stop]
-    below = [f"{_margin(tree, fence)}…\n" for fence in fences.cut_at(lines.stop, ends, is_end=True)]
-    below += [f"{_margin(tree, fence)}{fence.sign}\n" for fence in reversed(fences.around(lines.stop))]
-    return f"{above}{text}{''.join(below)}" if text else ""
+    below = [f"{pair.margin}…\n" for pair in pairs.cut_at(lines.stop, ends, is_end=True)]
+    below += [f"{pair.margin}{pair.end}\n" for pair in reversed(pairs.around(lines.stop)) if pair.end]
+    if lines.stop < own.stop and leads_in(text, 0, len(text)):
+        below.insert(0, "…\n")
+    return f"{shown}{text}{''.join(below)}" if text else ""
 
 
-def _margin(tree: SectionTree, opening: Opening) -> str:
-    """Return the indentation and the quote markers of a fence."""
-    return _NOT_QUOTE.sub(" ", tree.line(opening.line).partition(opening.sign)[0])
+def leads_in(source: str, begin: int, end: int) -> bool:
+    """Return whether a block's last line introduces the next block."""
+    line = source[max(begin, end - _LAST_LINE) : end].rstrip().rpartition("\n")[2]
+    return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
 
 
 def _matched(text: str) -> re.Match[str]:
@@ -116,6 +164,15 @@ def _holders(tree: SectionTree, own: Span, line: int) -> list[int]:
     return holders[::-1]
 
 
+def _alert(tree: SectionTree, own: Span, line: int) -> list[int]:
+    """Return the first line of the quote around a line, if it says what the quote is."""
+    first, last = line, max(own.start, line - MAX_LINES_BACK)
+    while first > last and tree.line(first - 1).lstrip().startswith(">"):
+        first -= 1
+    is_quoted = first < line and tree.line(line).lstrip().startswith(">")
+    return [first] if is_quoted and _ALERT.match(tree.line(first)) else []
+
+
 def _defines(margin: re.Match[str]) -> bool:
     return (margin[3] or "-")[0] in ":~"
 
@@ -125,55 +182,127 @@ def _width(margin: re.Match[str]) -> int:
     return len(margin[2].expandtabs(4)) + _defines(margin)
 
 
-class Fences:
-    """The fences and containers of a section, whose text is read only once.
+class Pairs:
+    """The paired marks of a section, whose text is read only once.
 
     :param own: lines of the section's own text.
     """
 
     def __init__(self, tree: SectionTree, own: Span) -> None:
         self._tree, self._own = tree, own
-        self._openings: dict[int, list[Opening]] = {own.start: []}
 
-    def around(self, line: int) -> list[Opening]:
-        """Return the fences and containers around a line, outermost first."""
-        if line not in self._openings:
-            first = max((earlier for earlier in self._openings if earlier < line), default=line)
-            self._openings[line] = self._openings_at(first, line) if first < line else []
-        return self._openings[line]
+    def around(self, line: int) -> list[Pair]:
+        """Return the pairs around a line, outermost first; their closing lines are inside."""
+        pairs, around = self._pairs, []
+        pair = pairs[at] if (at := bisect_right(self._lines, line - 1) - 1) >= 0 else None
+        while pair:
+            if line <= pair.stop:
+                around.append(pair)
+            pair = pair.outer
+        return around[::-1]
 
-    def cut_at(self, line: int, is_within: bool, *, is_end: bool = False) -> list[Opening]:
+    def cut_at(self, line: int, is_within: bool, *, is_end: bool = False) -> list[Pair]:
         """Return the fence of code that a cut before a line divides, if any.
 
         :param is_within: whether the cut is within a line.
         :param is_end: whether the text before the line is shown, not the text after it.
         """
         *_, last = [None, *self.around(line)]
-        if last is None or last.sign[0] == ":":
+        if last is None or not last.is_code:
             return []
         shown = self._tree.line(line).strip(" \t>") if line < self._own.stop else ""
-        is_whole = shown.startswith(last.sign) if is_end else line == last.line + 1
+        is_whole = shown.startswith(last.end) if is_end else line == last.opening.stop
         return [] if is_whole and not is_within else [last]
 
-    def _openings_at(self, first: int, line: int) -> list[Opening]:
-        tree, stack = self._tree, list(self._openings[first])
-        begin = tree.line_starts[first]
-        text = tree.source[begin : tree.line_starts[line]]
-        if "```" not in text and "~~~" not in text and ":::" not in text:
-            return stack
-        nests = tree.dialect == "npl"
-        for marker in _FENCE.finditer(text):
-            run, is_bare = marker[1], not marker[2].strip()
-            top = stack[-1].sign if stack else ":"
-            opens = run[0] != ":" or not is_bare if top[0] == ":" else nests and run.startswith(top)
-            if run.startswith(top) and is_bare and stack:
-                stack.pop()
-            elif opens:
-                at = bisect_right(tree.line_starts, begin + marker.start()) - 1
-                margin = text[marker.start() : marker.start(1)].expandtabs(4)
-                if len(margin) < _CODE or not margin.isspace() or _holders(tree, self._own, at):
-                    stack.append(Opening(at, run))
-        return stack
+    @cached_property
+    def _lines(self) -> list[int]:
+        return [pair.opening.start for pair in self._pairs]
+
+    @cached_property
+    def _pairs(self) -> list[Pair]:
+        """The pairs by their opening lines."""
+        return _Reader(self._tree, self._own).pairs
+
+
+class _Reader:
+    """Reads the pairs of a section in linear time.
+
+    :ivar pairs: all pairs by their opening lines, also those without a closing mark.
+    """
+
+    def __init__(self, tree: SectionTree, own: Span) -> None:
+        self._tree, self.pairs = tree, list[Pair]()
+        self._stack: list[Pair] = []
+        self._depths: dict[str, list[int]] = defaultdict(list)  # of the open pairs, by key
+        self._own = own
+        for mark in _MARK.finditer(tree.source, tree.line_starts[own.start], tree.line_starts[own.stop]):
+            self._read(mark, self._stack[-1] if self._stack else None)
+        for pair in self._stack:
+            if pair.end:
+                pair.stop = own.stop
+
+    def _read(self, mark: re.Match[str], inner: Pair | None) -> None:
+        if inner and inner.is_code:
+            if mark["run"] and mark["run"].startswith(inner.end):
+                if not mark["info"].strip():
+                    self._close(inner.key, mark)
+                elif self._tree.dialect == "npl":
+                    self._open(mark["run"], mark, mark["run"])
+        elif inner and inner.key in _COMMENTS:
+            if mark[0] == _COMMENTS[inner.key]:
+                self._close(inner.key, mark)
+        elif mark["run"]:
+            self._read_run(mark, mark["run"])
+        elif mark["closing"]:
+            self._close(_key(mark["closing"]), mark)
+        elif mark["comment"]:
+            self._open(mark["comment"], mark)
+        elif mark["opening"] and not mark["is_empty"] and len(self._stack) < _MAX_DEPTH:
+            key = _key(mark["opening"])
+            if key[1:].lower() not in LAYOUT:
+                self._open(key, mark)
+
+    def _read_run(self, mark: re.Match[str], run: str) -> None:
+        if run[0] == ":":
+            if mark["info"].strip():
+                self._open(":", mark, run)
+            else:
+                self._close(":", mark)
+            return
+        margin = mark["margin"].expandtabs(4)
+        is_indented = len(margin) >= _CODE and margin.isspace()
+        if not is_indented or _holders(self._tree, self._own, self._line(mark.start())):
+            self._open(run, mark, run)
+
+    def _open(self, key: str, mark: re.Match[str], end: str = "") -> None:
+        opening = Span(self._line(mark.end("margin")), self._line(mark.end() - 1) + 1)
+        if opening.stop - opening.start > 1 and mark.end() - mark.start() > MAX_OPENING:
+            return
+        margin = _NOT_QUOTE.sub(" ", mark["margin"])
+        self._depths[key].append(len(self._stack))
+        self._stack.append(Pair(key, opening, margin, self._stack[-1] if self._stack else None, end=end))
+        self.pairs.append(self._stack[-1])
+
+    def _close(self, key: str, mark: re.Match[str]) -> None:
+        depths, stack = self._depths[key], self._stack
+        while depths and (depths[-1] >= len(stack) or stack[depths[-1]].key != key):
+            depths.pop()
+        if key == _LABEL or not depths or not (mark["run"] or ":").startswith(stack[depths[-1]].end or ":"):
+            return
+        closed, *inner = stack[depths[-1] :]
+        del stack[depths.pop() :]
+        closed.end = closed.end or mark[0].lstrip()
+        for pair in (closed, *(pair for pair in inner if pair.end or pair.key == _LABEL)):
+            pair.stop = self._line(mark.end() - 1)
+
+    def _line(self, at: int) -> int:
+        return bisect_right(self._tree.line_starts, at) - 1
+
+
+def _key(mark: str) -> str:
+    """Return the kind and the name of an opening or closing mark, which a pair has in common."""
+    name = _NAME.search(mark)
+    return f"{mark[:2] if mark[0] == '{' else '<'}{name[1] if name else ''}"
 
 
 def table_head(tree: SectionTree, own: Span, line: int) -> range:

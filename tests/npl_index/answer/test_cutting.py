@@ -275,3 +275,11 @@ def test_the_beginning_is_left_out_where_it_is_not_asked_for() -> None:
     assert cut(wanting(on, "siphon"), part, 8, or_beginning=False) is None
     assert cut(wanting(on, "siphon"), part, 8)
     assert cut(wanting(on, "greenfly"), part, 8, or_beginning=False)
+
+
+@pytest.mark.parametrize("aside", ["[Siphon valve]: ../siphon-valve.png", '{{< siphon "valve" >}}'])
+def test_a_window_shows_text_and_no_aside(aside: str) -> None:
+    """A link definition or a shortcode with more of the question's words draws no window."""
+    lines = words(KINDS["paragraphs"], 60)
+    on = document_set({"x.md": f"# T\n\n{lines}The siphon is open.\n\n{lines}{aside}\n\n{lines}"})
+    assert "is open" in kept(on, 60, "siphon valve")

@@ -1,8 +1,7 @@
-"""Passages: definitions of names, code whole or visibly cut, parents of items, no needless markup."""
+"""Passages: definitions of names, code whole or visibly cut, parents of items."""
 
 import pytest
 
-from npl_index.answer.cleaning import cleaned
 from npl_index.answer.cutting import WHOLE
 from npl_index.answer.forms import Json
 from npl_index.answer.request import TailorRequest
@@ -85,27 +84,6 @@ def test_a_section_that_is_asked_for_comes() -> None:
     assert WHOLE / 2 < tokens <= WHOLE
     assert pointers
     assert read("## Long [lines=1-900]", "## Long [depth=1]")[1] == 0
-
-
-TABS = '<Tabs groupId="os">\n<TabItem value="a" label="Mac">\n\nUse `<a id="x">`.\n\n</TabItem>\n</Tabs>\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        (TABS, '\nUse `<a id="x">`.\n\n'),
-        ("import Tabs from '@theme/Tabs';\n\nText.\n", "\nText.\n"),
-        ('| <a id="o" href="#o" title="o">opt</a> |\n', '| <a href="#o" title="o">opt</a> |\n'),
-        ('<td class="x" align="left">7</td>\n', "<td>7</td>\n"),
-        ('Look <a name="here"></a>here, 2 < 3 > 1.\n', "Look here, 2 < 3 > 1.\n"),
-        (f"![x](data:image/png;base64,{'iVBOR' * 20}) A lamp.\n", "![x](data:image/png;base64,…) A lamp.\n"),
-        ('```html\n<td class="x">\n```\n', '```html\n<td class="x">\n```\n'),
-        ('Code:\n\n    <td class="x">\n\nEnd.\n', 'Code:\n\n    <td class="x">\n\nEnd.\n'),
-        ('<Card on={() => {go({a: 1})}} title="T">\n', '<Card title="T">\n'),
-    ],
-)
-def test_markup_that_says_nothing_is_not_sent(text: str, shown: str) -> None:
-    assert cleaned(text) == shown
 
 
 def test_a_section_that_answers_as_well_follows_the_first() -> None:
