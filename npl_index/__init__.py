@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from npl_index.answer.outline import OutlineNode as OutlineNode
+    from npl_index.outline.nodes import OutlineNode as OutlineNode
     from npl_index.answer.values import Tailored as Tailored
     from npl_index.api import load_tailored as load_tailored, section_index as section_index
     from npl_index.errors import NPLError as NPLError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "NPLError": "errors",
-    "OutlineNode": "answer.outline",
+    "OutlineNode": "outline.nodes",
     "Tailored": "answer.values",
     "TokenCounter": "tokens.counting",
     "TraitFilter": "markdown.traits",

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form
-from npl_index.answer.outline import OutlineNode, outline
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored
@@ -24,6 +23,7 @@ from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import Library
 from npl_index.library.references import DocumentRef, document_name
 from npl_index.markdown.traits import TraitFilter
+from npl_index.outline.nodes import OutlineNode, outline
 from npl_index.ranking.indexing import IndexedDocument, KnownCollection, index_document
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter

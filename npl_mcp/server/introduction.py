@@ -10,12 +10,12 @@ from string import ascii_letters
 
 from cachetools.func import ttl_cache
 
-from npl_index.answer.overview import heading_words, headings_at, in_quotes
 from npl_index.errors import DocumentTooLargeError
 from npl_index.library.files import Folder
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import DocumentFile, skipped_text
 from npl_index.library.walking import walk
+from npl_index.outline.overview import heading_words, headings_at, in_quotes
 from npl_mcp.app.app import VIEWS, App
 
 FIRST = (

@@ -15,7 +15,6 @@ from annotated_types import Ge
 from npl_index.answer.auditing import Audit, audit
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import in_mark, mark, tag_for
-from npl_index.answer.overview import overview
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import write
@@ -24,6 +23,7 @@ from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import CONDITIONS
+from npl_index.outline.overview import overview
 from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER

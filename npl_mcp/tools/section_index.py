@@ -9,13 +9,14 @@ from functools import partial
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
-from npl_index.answer.outline import FolderNode, Folders, Node, OutlineNode, Sections, Shown, fitted, outline
-from npl_index.answer.outline_text import OutlineText
 from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import digest_of
 from npl_index.markdown.traits import NO_TRAITS
+from npl_index.outline.folding import Folders, Sections, Shown, fitted
+from npl_index.outline.nodes import FolderNode, Node, OutlineNode, outline
+from npl_index.outline.text import OutlineText
 from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified

@@ -20,8 +20,9 @@ from posixpath import basename, commonprefix
 
 from npl_index.answer.document_set import ORDINAL
 from npl_index.answer.forms import in_brackets
-from npl_index.answer.outline import FolderNode, Node, OutlineNode, Shown, folded_below
 from npl_index.cached import cached_property
+from npl_index.outline.folding import Shown, folded_below
+from npl_index.outline.nodes import FolderNode, Node, OutlineNode
 from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import fold_document, heading_label, label
 
