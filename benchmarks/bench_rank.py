@@ -1,4 +1,4 @@
-"""The cost of a query: keywords, ranking and cut, in one file and in a thousand.
+"""The cost of a query: keywords, ranking and choice, in one file and in a thousand.
 
 Usage: ``python benchmarks/bench_rank.py``. Figures are processor time per query, the best of several rounds.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from common import CONTEXTS, corpus_texts, long_file
 from timing import best_ms, document
 
+from npl_index.answer.steps import related
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
 from npl_index.ranking.scoring import Query, rank
 
@@ -20,7 +20,7 @@ def ask(collection: Collection) -> None:
     """Ask every context."""
     for context in CONTEXTS:
         query = Query(extract_keywords(context))
-        cut(rank(collection, query), generous=True)
+        list(related(rank(collection, query)))
 
 
 def query_topics(collection: Collection) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from npl_index.answer.steps import related
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.cut import cut
 from npl_index.ranking.scoring import Query, rank
 from npl_mcp.config.settings import corpus_folder
 from tests.npl_index.conftest import document_set
@@ -35,7 +35,7 @@ def answers() -> list[tuple[int, int]]:
             for document in [collection.documents[hit.document]]
         ]
         wanted = (label["file"], label["heading"])
-        kept = cut(ranking)
+        kept = [hit for hit, is_answer in related(ranking) if is_answer]
         outcomes.append((places.index(wanted) + 1 if wanted in places else 0, len(kept)))
     return outcomes
 

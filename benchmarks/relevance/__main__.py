@@ -40,9 +40,9 @@ from typing import Any
 from benchmarks.relevance.indexed import indexed_collection
 from benchmarks.relevance.packing import measure_tasks, pack
 from benchmarks.relevance.plain import PlainSearch
+from npl_index.answer.steps import related
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import IndexedDocument, index_document
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.signals import SIGNALS, Signal
@@ -211,13 +211,14 @@ class Tally:
         self.first += any(right[:1])
         self.first_three += any(right[:3])
         self.fts5 += reciprocal_rank([number in union for number in scope.plain.rank(question.text)])
-        kept = {hit[:2] for hit in cut(ranking)}
+        about = list(related(ranking))
+        kept = {hit[:2] for hit, is_answer in about if is_answer}
         precision = len(kept & union) / len(kept) if kept else 0.0
         recall = sum(bool(numbers & kept) for numbers in wanted) / len(wanted)
         self.precision += precision
         self.recall += recall
         self.f1 += 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        packed = pack(collection, cut(ranking, generous=True), BUDGET)
+        packed = pack(collection, [hit for hit, _ in about], BUDGET)
         held = {hit[:2] for hit, _ in packed}
         self.in_budget += sum(bool(numbers & held) for numbers in wanted) / len(wanted)
         if sum(one.document.fingerprint.size for one in collection.documents) > LARGE_FILE:

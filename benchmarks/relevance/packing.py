@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.relevance.indexed import indexed_collection
+from npl_index.answer.steps import related
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.cut import cut
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.ranking.scoring import Hit, Query, rank
 from npl_index.ranking.signals import Signal
@@ -49,7 +49,7 @@ def measure_tasks(
     rows = json.loads(tasks.read_text(encoding="utf-8"))
     for task in rows:
         query = Query(extract_keywords(task["q"]))
-        hits = cut(rank(collection, query, signals=signals), generous=True)
+        hits = [hit for hit, _ in related(rank(collection, query, signals=signals))]
         wanted = set(task["gold"])
         for budget in BUDGETS:
             packed = pack(collection, hits, budget)

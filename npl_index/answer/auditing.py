@@ -13,8 +13,9 @@ from itertools import islice
 from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form
-from npl_index.answer.packing import Findings, Packing
+from npl_index.answer.plan import Plan
 from npl_index.answer.request import TailorRequest
+from npl_index.answer.steps import Findings
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import answer, find
 from npl_index.choices import Weights
@@ -140,7 +141,7 @@ def audit(
     with documents.collection.reading():
         findings = find(request, documents, weights)
         answered = answer(request, findings, form, companions)
-        view = _View(findings, answered.packed)
+        view = _View(findings, answered.plan)
         return Audit(
             text=answered.text,
             tokens=documents.counter.count(answered.text),
@@ -161,16 +162,15 @@ def audit(
 class _View:
     """The documents with the states of their sections in an answer."""
 
-    def __init__(self, findings: Findings, packed: Packing) -> None:
+    def __init__(self, findings: Findings, plan: Plan) -> None:
         self._documents, self._words = findings.documents, findings.ranking.coverage.words
         self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(findings.ranking.hits, 1)}
-        parts = (part for unit in findings.units for part in unit.parts)
-        self._chosen = dict.fromkeys(part.place for part in parts if part.chosen)
+        self._chosen = dict.fromkeys(place for unit in findings.selected for place in unit.places)
         self._pieces: dict[Place, list[SectionPart]] = {}
         self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(findings.excluded, KNOWN)
-        for unit in (*packed.dropped, *packed.rests):
+        for unit in plan.left_out:
             self.states |= dict.fromkeys(unit.places, NO_ROOM)
-        for unit in packed.kept:
+        for unit in plan.kept:
             for part in unit.parts:
                 self.states[part.place] = CUT if unit.cut else TAKEN
                 self._pieces.setdefault(part.place, []).append(part)

@@ -266,11 +266,18 @@ class DocumentSet:
         standing = self.behind.get(part.document) or self.status(part.document)
         notes = [standing] if standing else []
         if part.place in self.noted and not part.chosen:
-            copies = self.once(("copies", part.place), lambda: self.collection.copies(*part.place))
-            for word, places in zip(("also", "similar"), copies, strict=True):
+            for word, places in zip(("also", "similar"), self.copies(part.place), strict=True):
                 if files := len({document for document, _ in places}):
                     notes.append(f"{word} in {files} file{'s' * (files > 1)}, {self.selector(places[0])}")
         return "; ".join(notes) or None
+
+    def copies(self, place: Place) -> tuple[Sequence[Place], Sequence[Place]]:
+        """Return the sections of other documents with the text of a section, and those with a similar one."""
+        return self.once(("copies", place), lambda: self.collection.copies(*place))
+
+    def original(self, place: Place) -> Place:
+        """Return the first section with the text of a section."""
+        return min((place, *self.copies(place)[0]))
 
     def status(self, document: int) -> str:
         """Return the status of a document by its front matter; empty unless it is retired."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from npl_index.answer.document_set import AnswerUnit, SectionPart
 from npl_index.answer.forms import Form
-from npl_index.answer.units import pointer
 from npl_index.answer.values import Pointer, Suggestion, Tailored
+
+SENTENCE_DIVISOR = 5
+"""Divisor of the budget for the limit of a sentence."""
 
 MAX_TOKENS = 10**9
 """More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
@@ -42,31 +44,31 @@ class Ledger:
         """Return the cost of a remark, a keyword or a suggestion."""
         return self._cost(self._counted.named, part)
 
-    def piece(self, part: SectionPart) -> int:
+    def short(self, sentence: str) -> str | None:
+        """Return a sentence if it is short beside the budget."""
+        return sentence if sentence and self.named(sentence) <= self.budget // SENTENCE_DIVISOR else None
+
+    def text(self, part: SectionPart) -> int:
         """Return the cost of a part's text."""
         return self._counted.text(part)
 
-    def text(self, unit: AnswerUnit) -> int:
-        """Return the cost of a unit's text."""
-        return sum(map(self._counted.text, unit.parts))
+    def price(self, units: Sequence[AnswerUnit]) -> int:
+        """Return the cost of texts with their descriptions, and those of their documents if these are new."""
+        new = {unit.document for unit in units} - self._entered
+        texts = sum(self.text(part) for unit in units for part in unit.parts)
+        return (
+            texts
+            + sum(self._cost(self._counted.row, unit) for unit in units)
+            + sum(map(self._counted.entry, new))
+        )
 
-    def row(self, unit: AnswerUnit) -> int:
-        """Return the cost of a unit's description, with that of its document if it is the first of it."""
-        entry = 0 if unit.document in self._entered else self._counted.entry(unit.document)
-        return entry + self._cost(self._counted.row, unit)
+    def enter(self, units: Iterable[AnswerUnit]) -> None:
+        """Note that the descriptions of some texts' documents are paid."""
+        self._entered |= {unit.document for unit in units}
 
     def pointer(self, pointer: Pointer) -> int:
         """Return the cost of a pointer."""
         return self._cost(self._counted.pointer, pointer)
-
-    def trace(self, unit: AnswerUnit) -> int:
-        """Return the cost of naming a unit."""
-        return self.pointer(pointer(self._documents, unit))
-
-    def keep(self, unit: AnswerUnit) -> None:
-        """Pay for a unit's description and text."""
-        self.left -= self.row(unit) + self.text(unit)
-        self._entered.add(unit.document)
 
     def pay(self, cost: int) -> bool:
         """Pay, if enough tokens remain."""

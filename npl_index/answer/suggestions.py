@@ -10,7 +10,8 @@ from itertools import chain, islice, permutations
 from cachetools import LRUCache
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.answer.packing import Findings
+from npl_index.answer.plan import Plan
+from npl_index.answer.steps import Findings
 from npl_index.answer.values import Suggestion
 from npl_index.ranking.indexing import Collection
 from npl_index.selectors.names import Place
@@ -70,15 +71,16 @@ def _key(collection: Collection, place: Place) -> _Key:
     return indexed.document.fingerprint.path, place[1], indexed.steps[place[1]]
 
 
-def further_parts(findings: Findings, companions: Companions) -> Iterator[str | Suggestion]:
-    """Yield keywords, best first, then suggestions; they depend on the wanted sections, not on the budget.
+def further_parts(findings: Findings, plan: Plan, companions: Companions) -> Iterator[str | Suggestion]:
+    """Yield keywords, best first, then suggestions, which are neither in the answer nor named by it.
 
     :param companions: sections that earlier calls requested together.
     """
     yield from findings.ranking.query.keywords.words[:MAX_KEYWORDS]
     documents = findings.documents
-    wanted = [place for unit in findings.units for place in unit.places]
-    taken = {*wanted, *findings.excluded, *(place for unit in findings.only_named for place in unit.places)}
+    wanted = [place for unit in (*findings.selected, *findings.answers) for place in unit.places]
+    taken = {*wanted, *findings.excluded}
+    taken.update(place for unit in (*findings.named, *plan.kept) for place in unit.places)
     taken |= {above for place in taken for above in documents.ancestors(place)}
     ideas = chain(_loaded_together(documents, wanted, companions), _adding_words(findings, wanted, taken))
     others = islice(_new(ideas, taken), MAX_SUGGESTIONS)

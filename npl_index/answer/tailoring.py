@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 
-from npl_index.answer.cutting import PIECE, WHOLE
 from npl_index.answer.document_set import AnswerUnit, DocumentSet
 from npl_index.answer.forms import Form, partial_note
-from npl_index.answer.ledger import Ledger
-from npl_index.answer.packing import (
-    BEST,
-    MAX_CHOSEN_NAMED,
-    MORE_POINTERS,
-    POINTERS,
-    Findings,
-    Packing,
-    remarks,
-)
+from npl_index.answer.ledger import MAX_TOKENS, Ledger
+from npl_index.answer.plan import Plan
 from npl_index.answer.request import TailorRequest
+from npl_index.answer.steps import (
+    BEST,
+    LIMITS,
+    Findings,
+    Step,
+    default_steps,
+    further_steps,
+    reading_steps,
+    related,
+)
 from npl_index.answer.suggestions import Companions, further_parts
-from npl_index.answer.units import Excluded, choose, content_of, row, selected_lines
+from npl_index.answer.units import Excluded, content_of, ranked_units, row, selected_lines, selected_units
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import SectionNotFoundError
 from npl_index.ranking.analysis import extract_keywords
-from npl_index.ranking.cut import best_of_each_subject, cut
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
 from npl_index.ranking.topics import OTHER_FORM
 from npl_index.ranking.verdict import Verdict, judge
@@ -39,27 +40,26 @@ ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl:
 
 FLOOD = "{:,} sections of {:,} tokens match: send the selector of one, a longer selector, or token_budget."
 
-ADVICE_DIVISOR = 5
-"""Divisor of the budget for the limit of the advice."""
-
 MAX_OPEN = 6_000
-MAX_LISTED = 1_000
-"""Maximum tokens of sections without a budget whose selectors match several each, and of the list of these
-sections instead."""
+MAX_LISTED, MAX_LISTED_NAMES = 1_000, 64
+"""Maximum tokens of sections without a budget whose selectors match several each; of the list of these
+sections instead, and its names."""
 
-MAX_WEAK_PASSAGE = 120
-MAX_WEAK_WHOLE = 250
-"""Maximum tokens of a text without enough evidence: of a piece, and of a section that is not cut."""
+REMARK_DIVISOR = 3
+"""Divisor of the budget for the limit of remarks."""
+
+MAX_FILES = 3
+"""Maximum files in remarks; the section index names all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered(Written[Tailored]):
     """An answer with its parts.
 
-    :param packed: its packed parts.
+    :param plan: its parts.
     """
 
-    packed: Packing
+    plan: Plan
 
 
 def write(
@@ -88,7 +88,7 @@ def write(
 def answer(
     request: TailorRequest, findings: Findings, form: Form, companions: Companions, tag: str = ""
 ) -> Answered:
-    """Pack and write the findings of a request.
+    """Plan and write the answer to a request.
 
     :param form: form of the text, which the budget limits.
     :param tag: nonce of marks, see :func:`~npl_index.answer.marks.tag_for`.
@@ -97,14 +97,7 @@ def answer(
     form = form.on(documents, tag, verdict.held)
     form.is_list = request.is_open and _is_long(findings, form)
     ledger = Ledger(form, MAX_LISTED if form.is_list else request.token_budget)
-    if form.is_list:
-        matches = findings.units
-        flood = FLOOD.format(len(matches), sum(unit.tokens for unit in matches))
-        listed = matches[:MAX_CHOSEN_NAMED]
-        findings = replace(findings, units=(), only_named=listed, pointers=MAX_CHOSEN_NAMED, advice=flood)
-    not_found, unreadable = remarks(findings, ledger)
-    has_advice = verdict.state == "absent" and ledger.named(ADVICE) <= ledger.budget // ADVICE_DIVISOR
-    unserved = documents.not_served() if verdict.absent else ""
+    not_found, unreadable = _remarks(findings, ledger)
     frame = Tailored(
         changed=documents.changed,
         content="",
@@ -118,10 +111,8 @@ def answer(
         file=documents.file,
         mark=tag if documents.several and tag else None,
         absent=verdict.absent or None,
-        not_served=unserved
-        if unserved and ledger.named(unserved) <= ledger.budget // ADVICE_DIVISOR
-        else None,
-        advice=ADVICE if has_advice else findings.advice,
+        not_served=ledger.short(documents.not_served() if verdict.absent else ""),
+        advice=_advice(findings, ledger),
         weak=True if verdict.state == "weak" else None,
         excluded_tokens=findings.excluded_tokens,
         not_found=not_found or None,
@@ -129,26 +120,82 @@ def answer(
         partial=True if documents.missing else None,
         missing_files=documents.missing or None,
     )
-    further = () if form.for_models else further_parts(findings, companions)
-    packed = Packing(findings, ledger, frame, further).pack()
+    ledger.reserve_frame(frame)
+    plan = _plan(request, findings, ledger)
+    if form.for_models and findings.verdict.state != "absent":  # a line would look like an answer
+        plan.add_lines()
+    elif not form.for_models:
+        plan.add(further_parts(findings, plan, companions))
     marked = documents.several or form.for_models
-    if marked and not tag and documents.tag(packed.kept):
+    if marked and not tag and documents.tag(plan.kept):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
-        return answer(request, findings, form, companions, documents.tag(findings.units))
-    content, total = content_of(documents, packed.kept, form.mark)
+        wanted = *findings.selected, *findings.answers, *findings.further
+        return answer(request, findings, form, companions, documents.tag(wanted))
+    content, total = content_of(documents, plan.kept, form.mark)
     value = replace(
         frame,
         content=content,
-        sections=tuple(row(documents, unit, lean=form.lean) for unit in packed.kept),
-        truncated=packed.truncated or form.is_list,
-        request_more=tuple(pointer.selector for pointer in packed.pointers),
-        notes={pointer.selector: note for pointer in packed.pointers if (note := form.note(pointer))} or None,
-        suggestions=tuple(part for part in packed.further if isinstance(part, Suggestion)),
-        keywords_extracted=tuple(part for part in packed.further if isinstance(part, str)),
+        sections=tuple(row(documents, unit, lean=form.lean) for unit in plan.kept),
+        truncated=bool(plan.left_out),
+        request_more=tuple(pointer.selector for pointer in plan.pointers),
+        notes={pointer.selector: note for pointer in plan.pointers if (note := form.note(pointer))} or None,
+        suggestions=tuple(part for part in plan.further if isinstance(part, Suggestion)),
+        keywords_extracted=tuple(part for part in plan.further if isinstance(part, str)),
         total_tokens=total,
         ranking=_explained(documents, findings.ranking) if request.explain else None,
     )
-    return Answered(value, form.write(value, packed.kept, packed.pointers), packed)
+    return Answered(value, form.write(value, plan.kept, plan.pointers), plan)
+
+
+def _plan(request: TailorRequest, findings: Findings, ledger: Ledger) -> Plan:
+    """Return the plan of an answer within its budget."""
+    plan, answers, wanted = Plan(findings.documents, ledger), findings.answers, [*findings.answers]
+    if ledger.form.is_list:
+        names = (Step(unit, 0) for unit in findings.selected[:MAX_LISTED_NAMES])
+        plan.follow(names, findings.selected)
+    elif request.reading:
+        reading = list(reading_steps(findings))
+        plan.follow(reading, [step.unit for step in reading])
+    elif not findings.selected or plan.select(findings.selected):
+        beyond: Iterable[Step] = ()
+        if findings.verdict.state == "held" and request.token_budget is None:
+            beyond = (Step(unit, MAX_TOKENS) for unit in answers)
+        elif findings.verdict.state == "held" and ledger.budget > DEFAULT_BUDGET:
+            beyond = further_steps(findings)
+            wanted += findings.further
+        plan.follow(chain(default_steps(findings), beyond), wanted)
+    return plan
+
+
+def _is_long(findings: Findings, form: Form) -> bool:
+    """Return whether selectors that match several sections each bring too many tokens for no budget."""
+    broad = (unit for unit in findings.selected if not findings.broad.isdisjoint(unit.places))
+    costs = (form.documents.counter.count(form.row(unit)) + sum(map(form.text, unit.parts)) for unit in broad)
+    return any(total > MAX_OPEN for total in accumulate(costs))
+
+
+def _advice(findings: Findings, ledger: Ledger) -> str | None:
+    """Return the advice for the next call, if selectors match too much or nothing answers the question."""
+    if ledger.form.is_list:
+        return FLOOD.format(len(findings.selected), sum(unit.tokens for unit in findings.selected))
+    return ledger.short(ADVICE) if findings.verdict.state == "absent" else None
+
+
+def _remarks(findings: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the remarks on failed selectors and on omitted files: the first of each, and a count."""
+    room, result = ledger.budget // REMARK_DIVISOR, list[tuple[str, ...]]()
+    unreadable = findings.documents.unreadable
+    for texts, most, what, state in (
+        (findings.failures, len(findings.failures), "selector", "found nothing"),
+        (unreadable, MAX_FILES, "file", "left out"),
+    ):
+        totals = list(accumulate(map(ledger.named, texts[:most]), initial=0))
+        shown = bisect_right(totals, room) - 1
+        room -= totals[shown]
+        others, more = len(texts) - shown, " more" if shown else ""
+        count = (f"{others:,}{more} {what}{'' if others == 1 else 's'} {state}",) if others else ()
+        result.append((*texts[:shown], *count))
+    return result[0], result[1]
 
 
 def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Findings:
@@ -156,57 +203,52 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
 
     :raises SectionNotFoundError: no selector matches.
     """
-    selections, failures = _selected(documents, "selectors", request.selectors)
+    matches, failures = _selected(documents, "selectors", request.selectors)
     exclusions, exclusion_failures = _selected(documents, "exclude", request.exclude)
-    excluded = selected_lines(documents, (match for match, _ in exclusions))
     query = Query(extract_keywords(request.context), request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
-    documents = documents.ranked_by(ranking)
-    # With selectors, only their sections are returned; the context chooses what to show of them.
-    ranked, is_limited = not request.selectors, request.token_budget is not None
-    verdict = _verdict(ranking) if ranked else Verdict((), (), "held")
-    hits = _useful_hits(documents, ranking, verdict, request.token_budget) if ranked else []
-    # Of several matches of one selector, those that fit the question come first.
-    ranks = {hit.place: rank for rank, hit in enumerate(ranking.hits)}
-    selections.sort(key=lambda found: (request.selectors.index(found[1]), _rank(found[0], ranks)))
-    selected = [match for match, _ in selections]
-    matches_of = Counter(selector for _, selector in selections)
-    broad = [match for match, selector in selections if matches_of[selector] > 1]
-    units, excluded_tokens = choose(documents, selected, hits, request.depth, excluded)
-    exact = [match for match, selector in selections if request.depth is not None or not _is_plain(selector)]
-    only_named = _others(documents, ranking.hits if ranked else (), units, excluded)
-    weak_limits, limits = (MAX_WEAK_WHOLE, MAX_WEAK_PASSAGE, MORE_POINTERS), (WHOLE, PIECE, POINTERS)
-    whole, piece, pointers = limits if verdict.state == "held" else weak_limits
+    documents, verdict = documents.ranked_by(ranking), _verdict(ranking)
+    excluded = selected_lines(documents, chain.from_iterable(exclusions.values()))
+    exact = [
+        match
+        for selector, found in matches.items()
+        for match in found
+        if request.depth is not None or not _is_plain(selector)
+    ]
+    broad = [match for found in matches.values() if len(found) > 1 for match in found]
+    wanted = [match for each in matches.items() for match in _best_first(*each, ranking)]
+    selected, omitted = selected_units(documents, wanted, request.depth, excluded)
+    # Without a budget selectors bring their sections alone; with one others follow that answer the question.
+    hits = ranking.hits
+    if request.selectors:
+        hits = [] if request.token_budget is None or verdict.state != "held" else hits
+        verdict = Verdict((), (), "held")
+    taken = {place for unit in selected for place in unit.places}
+    about = list(related(ranking)) if hits and verdict.state != "absent" else []
+    chosen = [hit for hit, is_answer in about if is_answer and hit.place not in taken]
+    answers, omitted_answers = ranked_units(
+        documents, chosen[: 1 if verdict.state == "weak" else None], excluded
+    )
+    taken.update(place for unit in answers for place in unit.places)
+    further, omitted_further = ranked_units(
+        documents, _by_document((hit for hit, _ in about), taken), excluded
+    )
+    named = _named(documents, hits, [*selected, *answers], further, excluded)
     return Findings(
         documents=documents,
-        units=units,
-        only_named=tuple(islice(only_named, pointers)),
-        best=frozenset(hit.place for hit in ranking.hits[:BEST]) - excluded.keys(),
-        whole=whole if ranked and is_limited else None,
-        piece=piece,
-        reading=request.reading,
-        exact=frozenset(selected_lines(documents, exact, request.depth)),
-        broad=frozenset(selected_lines(documents, broad, request.depth)),
-        pointers=pointers,
         ranking=ranking,
         verdict=verdict,
+        selected=selected,
+        exact=frozenset(selected_lines(documents, exact, request.depth)),
+        broad=frozenset(selected_lines(documents, broad, request.depth)),
+        answers=answers,
+        further=further,
+        named=tuple(islice(named, LIMITS[verdict.state].names)),
         excluded=excluded,
-        excluded_tokens=excluded_tokens if request.exclude else None,
+        excluded_tokens=omitted + omitted_answers + omitted_further if request.exclude else None,
         failures=(*failures, *exclusion_failures),
-        used=[(match.tree, match.head) for match, _ in (*selections, *exclusions)] if selections else (),
+        used=[(match.tree, match.head) for match in chain(wanted, *exclusions.values())] if matches else (),
     )
-
-
-def _rank(match: Selected, ranks: Mapping[Place, int]) -> int:
-    """Return the rank of the best section of a match."""
-    return min(ranks.get((match.tree, section), len(ranks)) for section in match.sections)
-
-
-def _is_long(findings: Findings, form: Form) -> bool:
-    """Return whether selectors that match several sections each bring too many tokens for no budget."""
-    broad = (unit for unit in findings.units if not findings.broad.isdisjoint(unit.places))
-    costs = (form.documents.counter.count(form.row(unit)) + sum(map(form.text, unit.parts)) for unit in broad)
-    return any(total > MAX_OPEN for total in accumulate(costs))
 
 
 def _verdict(ranking: Ranking) -> Verdict:
@@ -216,49 +258,55 @@ def _verdict(ranking: Ranking) -> Verdict:
     return judge(ranking.coverage) if ranking.coverage.words or is_named else Verdict((), (), "absent")
 
 
-def _useful_hits(documents: DocumentSet, ranking: Ranking, verdict: Verdict, budget: int | None) -> list[Hit]:
-    """Return the hits whose text answers a question, best first; more for a budget above the default."""
-    if verdict.state == "absent":
-        return []
-    if budget is None:
-        hits = cut(ranking)
-    else:
-        hits = best_of_each_subject(ranking, documents.collection)[: 1 if verdict.state == "weak" else None]
-        if budget > DEFAULT_BUDGET:
-            hits += [hit for hit in cut(ranking, generous=True) if hit not in hits]
-    # Sections that stand behind others are only named.
-    return [hit for hit in hits if hit.document not in ranking.behind] or hits
+def _by_document(hits: Iterable[Hit], taken: Collection[Place]) -> list[Hit]:
+    """Return further hits, of which the first are of many documents: the best of each, then the second.
+
+    :param taken: sections that the answer already has.
+    """
+    better = Counter(document for document, _ in taken)
+
+    def turn(hit: Hit) -> int:
+        better[hit.document] += 1
+        return better[hit.document]
+
+    return sorted((hit for hit in hits if hit.place not in taken), key=turn)
 
 
-def _others(
-    documents: DocumentSet, hits: Sequence[Hit], units: Sequence[AnswerUnit], excluded: Excluded
+def _named(
+    documents: DocumentSet,
+    hits: Sequence[Hit],
+    shown: Sequence[AnswerUnit],
+    further: Sequence[AnswerUnit],
+    excluded: Excluded,
 ) -> Iterator[AnswerUnit]:
-    """Yield the best hits that are neither wanted nor excluded, for pointers.
+    """Yield the texts of the best hits outside an answer, each text once.
 
     A bare heading counts as the sections below it.
     """
-    taken = {place for unit in units for place in unit.places} | excluded.keys()
-    for number, hit in enumerate(hits[: MORE_POINTERS + len(taken)]):
-        family, has_text = [hit.place], hit.size > 0
-        if not has_text:
-            below = documents.tree(hit.document).subtree(hit.section) if number < BEST else range(0)
+    known = {unit.parts[0].place: unit for unit in reversed(further)}
+    taken = {documents.original(place) for unit in shown for place in unit.places}
+    taken |= {place for unit in shown for place in unit.places} | excluded.keys()
+    for number, hit in enumerate(hits):
+        family, texts = [hit.place], [hit.place]
+        if not hit.size:
+            below = documents.tree(hit.document).subtree(hit.section) if number < BEST else ()
             family = [(hit.document, section) for section in below]
             sizes = documents.collection.sections(hit.document).sizes
-            has_text = bool(sizes[below.start : below.stop].any())
-        if has_text and taken.isdisjoint(family):
-            yield AnswerUnit(tuple(map(documents.part, family)), hit.score.total)
+            texts = [place for place in family if sizes[place[1]]]
+        if texts and taken.isdisjoint([*family, documents.original(texts[0])]):
+            taken.update([*family, documents.original(texts[0])])
+            yield known.get(hit.place) or AnswerUnit(tuple(map(documents.part, family)), hit.score.total)
 
 
 def _selected(
     documents: DocumentSet, parameter: str, selectors: Sequence[Selector]
-) -> tuple[list[tuple[Selected, Selector]], tuple[str, ...]]:
-    """Evaluate all selectors; failures are returned unless all fail."""
-    selected: list[tuple[Selected, Selector]] = []
+) -> tuple[dict[Selector, tuple[Selected, ...]], tuple[str, ...]]:
+    """Return the matches of selectors, and reasons for those without; all without a match are an error."""
+    selected: dict[Selector, tuple[Selected, ...]] = {}
     failures: list[SectionNotFoundError] = []
     for selector in selectors:
-        scope = documents.once("scope", documents.scope)
         try:
-            selected += ((match, selector) for match in select_in(scope, selector))
+            selected[selector] = select_in(documents.once("scope", documents.scope), selector)
         except SectionNotFoundError as error:
             message = error.message if parameter == "selectors" else f"{parameter}: {error.message}"
             failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))
@@ -267,6 +315,17 @@ def _selected(
         hint = partial_note(documents.missing)
         raise SectionNotFoundError(failures[0].message, hint=hint) if documents.missing else failures[0]
     return selected, tuple(map(str, failures))
+
+
+def _best_first(selector: Selector, matches: Sequence[Selected], ranking: Ranking) -> Sequence[Selected]:
+    """Return the matches of a selector; if it may mean several sections, those for the question first."""
+    if len(matches) < 2 or not _is_plain(selector):
+        return matches
+    rank = {hit.place: number for number, hit in enumerate(ranking.hits)}
+    ranks = [
+        min(rank.get((match.tree, section), len(rank)) for section in match.sections) for match in matches
+    ]
+    return [match for _, match in sorted(zip(ranks, matches, strict=True), key=lambda pair: pair[0])]
 
 
 def _is_plain(selector: Selector) -> bool:

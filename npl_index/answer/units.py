@@ -22,35 +22,41 @@ Excluded = Mapping[Place, Sequence[Span]]
 """Excluded lines, by section."""
 
 
-def choose(
-    documents: DocumentSet,
-    selections: Sequence[Selected],
-    hits: Sequence[Hit],
-    depth: int | None,
-    excluded: Excluded,
+def selected_units(
+    documents: DocumentSet, selections: Sequence[Selected], depth: int | None, excluded: Excluded
 ) -> tuple[list[AnswerUnit], int]:
-    """Return the wanted units, most important first: matches of selectors, then hits.
+    """Return the units of selectors' matches in their order, and the tokens of excluded lines.
 
     :param depth: included levels below a selected section; ``None`` for all.
-    :param excluded: lines to omit.
-    :returns: the units, and the tokens of the omitted lines.
     """
     chosen = selected_lines(documents, selections, depth)
-    selected = [
+    parts = [
         documents.part(place, chosen=True, lines=lines) for place, spans in chosen.items() for lines in spans
     ]
-    scores = {hit.place: hit.score.total for hit in hits if hit.place not in chosen}
-    parts: list[SectionPart] = []
+    parts, omitted = _without_excluded(parts, excluded)
+    return list(families(documents, [part for part in parts if part.size.last])), omitted
+
+
+def ranked_units(
+    documents: DocumentSet, hits: Iterable[Hit], excluded: Excluded
+) -> tuple[list[AnswerUnit], int]:
+    """Return the units of hits in their order, and the tokens of excluded lines."""
+    scores = {hit.place: hit.score.total for hit in hits}
+    parts, omitted = _without_excluded(map(documents.part, scores), excluded)
+    return [AnswerUnit((part,), scores[part.place]) for part in parts], omitted
+
+
+def _without_excluded(parts: Iterable[SectionPart], excluded: Excluded) -> tuple[list[SectionPart], int]:
+    """Return the parts without the excluded lines, and the tokens of these."""
+    kept: list[SectionPart] = []
     omitted = 0
-    for part in (*selected, *map(documents.part, scores)):
+    for part in parts:
+        rests = [part]
         if part.place in excluded:
             rests = [rest for rest in _without(part, excluded[part.place]) if rest.size.last]
             omitted += max(0, part.size.last - sum(rest.size.last for rest in rests))
-            parts += rests
-        elif (part.section and not part.chosen) or part.size.last:
-            parts.append(part)  # a ranked section has at least a heading, and most are never counted
-    ranked = (AnswerUnit((part,), scores[part.place]) for part in parts if not part.chosen)
-    return [*families(documents, [part for part in parts if part.chosen]), *ranked], omitted
+        kept += rests
+    return kept, omitted
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:

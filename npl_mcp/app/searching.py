@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
-from npl_index.answer.packing import MORE_POINTERS
+from npl_index.answer.steps import LIMITS
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
@@ -280,7 +280,7 @@ def _section_hits(
     ]
     if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
         # If a word is absent everywhere, sections with one or two of the others match by chance.
-        few = kept[:MORE_POINTERS]
+        few = kept[: LIMITS["absent"].names]
         kept = [pair for pair in few if spelt.search(pair[1].text)] or ([] if absent or unheld else few)
     elif len(sections) >= limit:
         result.capped.append(kind)

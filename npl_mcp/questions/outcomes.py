@@ -170,7 +170,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
         written = answer(request, finding, form, Companions())
         selected, wrong = _right(documents, question)
         right = selected_lines(documents, selected)
-        shown = [part for unit in written.packed.kept for part in unit.parts]
+        shown = [part for unit in written.plan.kept for part in unit.parts]
         ranked = [(hit.document, hit.section) for hit in finding.ranking.hits]
         rank = next((number for number, place in enumerate(ranked, 1) if place in right), None)
         if question.answers:

@@ -297,7 +297,7 @@ async def npl_load_tailored(
         wanted = replace(request, exclude=app.possible(request.exclude, documents))
         written = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
         if app.read_sections is not None:
-            read = read_sections_of(written.packed.documents, written.packed.kept)
+            read = read_sections_of(written.plan.documents, written.plan.kept)
             app.when_delivered(partial(app.read_sections.remember, read))
         return written
 

@@ -124,7 +124,7 @@ SUBJECTS = [
         ("Pruning", "Secateurs"),
     ),
     ({"context": "turn the compost heap; pheromone traps for codling moths"}, ("Compost", "Pests")),
-    ({"context": "soil moist straw or spade", "file": "beds.md, tools.md"}, ("Mulch", "Spade")),
+    ({"context": "soil moist straw, rinse the spade", "file": "beds.md, tools.md"}, ("Mulch", "Spade")),
 ]
 
 

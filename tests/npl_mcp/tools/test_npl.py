@@ -387,18 +387,6 @@ def test_anchors_of_headings_cost_nothing(call: Call, docs: Path, anchor: str) -
         assert [row["title"] for row in again["sections"]] == ["Library Mode"]
 
 
-def test_a_reason_names_words_of_the_task_that_are_new(call: Call) -> None:
-    """A word that the answer has is not a reason to read on."""
-    data = call.do(
-        "npl_load_tailored",
-        context="sharpen shears, turn the heap every month, green and brown material",
-        file="guide.md",
-    )
-    words = {word for row in data["suggestions"] for word in row["reason"].removeprefix("adds ").split(", ")}
-    assert all(row["reason"].startswith("adds ") for row in data["suggestions"])
-    assert not any(word in data["content"].casefold() for word in words)
-
-
 def test_a_heading_that_one_file_has_needs_no_name_of_it(call: Call) -> None:
     """A unique heading of the root suffices; where two files have it, a heading above it comes first."""
     for context, title in (("sow beans in May", "Sowing"), ("cut above an outward bud", "Pruning")):

@@ -1,0 +1,185 @@
+"""The steps of an answer, in one sequence that no budget changes.
+
+A step replaces what the answer has of a text: nothing, its name, a window of it, or all of it. For a question
+these are the name of the best text; a few lines of it; the names of the next; its text; further answers. Here
+the default answer ends. Further texts about the question follow, and then whatever is left of all texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from npl_index.answer.cutting import PIECE, WHOLE
+from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.ledger import MAX_TOKENS
+from npl_index.answer.units import Excluded, split
+from npl_index.choices import DEFAULT_BUDGET
+from npl_index.ranking.arrays import np
+from npl_index.ranking.scoring import Hit, Ranking
+from npl_index.ranking.verdict import Verdict
+from npl_index.selectors.names import Place
+
+BEST = 3
+"""Number of the best hits: an answer has at least their names."""
+
+AS_GOOD, EQUAL = 0.91, 0.95
+"""Share of the best score for another answer, and for one that may exceed the room of whole texts."""
+
+SUBJECT, RELATED, FURTHER = 0.33, 0.4, 0.6
+"""Share of the question that makes another subject; share of the best score for its answer, and for a further
+text if the answers cover the question."""
+
+LEAD = 60
+"""Tokens of the best text before the names of other texts."""
+
+MAX_READ = 1_500
+"""Maximum tokens of selected texts for a question without a budget; of one text ``WHOLE``."""
+
+
+class Limits(NamedTuple):
+    """Limits of an answer by its verdict.
+
+    :param whole: tokens of a text that is not cut, and of all texts.
+    :param piece: tokens of a piece of a longer text.
+    :param names: names of further texts, one less beside the rest of a piece.
+    """
+
+    whole: int
+    piece: int
+    names: int
+
+
+LIMITS = {
+    "held": Limits(WHOLE, PIECE, BEST),
+    "weak": Limits(250, 120, BEST + 1),
+    "absent": Limits(0, 0, BEST + 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings for a request, without regard to its budget.
+
+    :param documents: the documents, with the terms of the request.
+    :param ranking: ranked sections.
+    :param verdict: verdict on the question.
+    :param selected: texts of selectors, most important first.
+    :param exact: sections whose selected text is always complete.
+    :param broad: sections of selectors that match several.
+    :param answers: texts that answer the question, best first.
+    :param further: further texts about the question, best first.
+    :param named: texts to name, best first.
+    :param excluded: excluded lines.
+    :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
+    :param failures: reasons for selectors without a match.
+    :param used: sections of selectors, which the caller certainly uses.
+    """
+
+    documents: DocumentSet
+    ranking: Ranking
+    verdict: Verdict
+    selected: Sequence[AnswerUnit]
+    exact: frozenset[Place]
+    broad: frozenset[Place]
+    answers: Sequence[AnswerUnit]
+    further: Sequence[AnswerUnit]
+    named: Sequence[AnswerUnit]
+    excluded: Excluded
+    excluded_tokens: int | None
+    failures: tuple[str, ...]
+    used: Sequence[Place]
+
+
+class Step(NamedTuple):
+    """What an answer has of a text from now on.
+
+    :param unit: the text.
+    :param most: maximum tokens of it; 0 for its name.
+    :param in_part: whether a part of these comes if there is no room for all.
+    """
+
+    unit: AnswerUnit
+    most: int
+    in_part: bool = True
+
+
+def related(ranking: Ranking) -> Iterator[tuple[Hit, bool]]:
+    """Yield the hits whose text is about the question, best first, and whether each answers it.
+
+    Answers are the best hit, hits nearly as good, and the best hit of each further subject of the question.
+    """
+    coverage, best = ranking.coverage, 0.0
+    weights = coverage.weights / (coverage.weights.sum() or 1.0)
+    covered = np.zeros(len(weights))
+    for hit, shares in zip(ranking.hits, coverage.shares.T, strict=False):
+        if not hit.size:
+            continue
+        best = best or hit.score.total
+        is_other = weights @ (shares - covered).clip(0) >= SUBJECT
+        is_answer = hit.score.total >= best * (RELATED if is_other else AS_GOOD)
+        if is_answer:
+            covered = np.maximum(covered, shares)
+        if is_answer or hit.score.total >= best * max(RELATED, FURTHER * (weights @ covered)):
+            yield hit, is_answer
+
+
+def default_steps(findings: Findings) -> Iterator[Step]:
+    """Yield the steps of an answer to a question up to the default size."""
+    limits, answers = LIMITS[findings.verdict.state], findings.answers
+    texts, names = list(_texts(answers, limits)), limits.names
+    if texts:
+        best, most, *_ = texts[0]
+        names -= most < best.tokens
+        yield Step(best, 0)
+        yield Step(best, min(LEAD, most))
+    others = dict.fromkeys((*answers[1:], *findings.named))
+    yield from (Step(unit, 0) for unit in list(others)[:names])
+    yield from texts
+
+
+def _texts(answers: Sequence[AnswerUnit], limits: Limits) -> Iterator[Step]:
+    """Yield the steps of the best text, and of the next as far as they fit whole beside it."""
+    used = 0
+    for unit in answers:
+        room = DEFAULT_BUDGET if used and unit.score >= EQUAL * answers[0].score else limits.whole
+        is_whole = unit.tokens <= room - used
+        if used and not is_whole:
+            break
+        yield Step(unit, unit.tokens if is_whole else limits.piece, in_part=not used)
+        used += unit.tokens if is_whole else limits.piece
+
+
+def further_steps(findings: Findings) -> Iterator[Step]:
+    """Yield the steps beyond the default size."""
+    answers, further = findings.answers, findings.further
+    for unit in (*answers[1:], *further):
+        yield Step(unit, unit.tokens if unit.tokens <= WHOLE else PIECE)
+    yield from (Step(unit, MAX_TOKENS) for unit in (*answers, *further))
+
+
+def reading_steps(findings: Findings) -> Iterator[Step]:
+    """Yield the steps of selected texts for a question without a budget: whole, or what fits the question."""
+    documents, left = findings.documents, MAX_READ
+    rank = {hit.place: number for number, hit in enumerate(findings.ranking.hits)}
+
+    def best(unit: AnswerUnit) -> int:
+        return min(rank.get(place, len(rank)) for place in unit.places)
+
+    for selected in findings.selected:
+        room, waiting = min(WHOLE, left), [selected]
+        left -= room
+        while waiting:
+            unit = waiting.pop(0)
+            if findings.exact.issuperset(unit.places):
+                yield Step(unit, MAX_TOKENS)
+            elif unit.tokens > room and len(unit.parts) > 1:
+                own, *below = split(documents, unit)
+                waiting = [own, *sorted(below, key=best), *waiting]
+            elif unit.tokens <= room or room >= PIECE:
+                yield Step(unit, room)
+                room -= min(unit.tokens, room)
+            else:
+                yield Step(unit, 0)
+        left += room
