@@ -160,11 +160,14 @@ class Plan:
             return
         room = min(most, self._ledger.left + self._price(before))
         windows = self._windows(unit, room, SHORT_REST if LEAD < most < unit.tokens else 0)
-        least = before.text.parts[0].lines if before.text else None
+        least, smallest = before.text.parts[0].lines if before.text else None, None
         for piece, *rests in windows:
             lines = piece.parts[0].lines
             if not least or (lines.start <= least.start and least.stop <= lines.stop):
                 yield Shown(piece, tuple(pointer(self.documents, rest) for rest in rests))
+                smallest = piece
+        if smallest and not least:  # the names of two rests may cost more than the text
+            yield Shown(smallest, (pointer(self.documents, unit._replace(cut=True)),))
 
     def _windows(self, unit: AnswerUnit, most: int, short: int = 0) -> Iterator[list[AnswerUnit]]:
         """Yield the windows of a text, largest first, each with the rests before and after it, longest first.
