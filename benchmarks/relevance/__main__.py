@@ -1,7 +1,7 @@
 """How well the ranking finds the sections that people labelled as the answer.
 
 Usage: ``python -m benchmarks.relevance [FILE]... [--set FOLDER]... [--sets FOLDER] [--npl FOLDER] [--json
-FILE] [--without SIGNAL]...``
+FILE] [--without FEATURE]... [--fit SET...]``
 
 A *set* is a folder with ``corpus/*.md`` and ``queries*.jsonl``; each line of the latter holds ``query`` and
 ``relevant``, a list of ``{"file": …, "line": …}`` (line of the heading, from 1; the section counts with all
@@ -22,7 +22,8 @@ of the first three are right, the mean reciprocal rank of SQLite FTS5 (headings 
 stemmer, words joined by OR), precision, recall and F1 of what is returned without a budget,
 and what a budget of 3,000 tokens holds: the recall, and the median of tokens where the file has more than
 12 kB. Of tasks the share of the needed files that 1,000, 2,000 and 8,000 tokens touch, and the share of the
-tokens that come from these files. ``--without`` drops a signal of the ranking by its name.
+tokens that come from these files. ``--without`` drops a feature of the ranking by its name.
+``--fit`` learns the weights of the features from sets (:mod:`benchmarks.relevance.fit`).
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from benchmarks.relevance.plain import PlainSearch
 from npl_index.answer.steps import related
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.features import FEATURE_WEIGHTS, Feature
 from npl_index.ranking.indexing import IndexedDocument, index_document
 from npl_index.ranking.scoring import Query, rank
-from npl_index.ranking.signals import SIGNALS, Signal
 from npl_index.selectors.names import Place
 
 HERE = Path(__file__).parent
@@ -194,14 +195,14 @@ class Tally:
     tokens: list[int] = field(default_factory=list)
 
     def add(
-        self, scope: Scope, question: Question, labels: Sequence[Label], signals: Sequence[Signal]
+        self, scope: Scope, question: Question, labels: Sequence[Label], features: Sequence[Feature]
     ) -> None:
         """Ask a question and count."""
         collection = scope.collection
         wanted = [scope.places(label) for label in labels]
         union = set().union(*wanted)
         query = Query(extract_keywords(question.text))
-        ranking = rank(collection, query, signals=signals)
+        ranking = rank(collection, query, features=features)
         hits = ranking.hits
         right = [hit[:2] in union for hit in hits]
         labelled = set().union(*(scope.places(label, exact=True) for label in labels))
@@ -239,31 +240,49 @@ def reciprocal_rank(right: Sequence[bool]) -> float:
     return 1 / (right.index(True) + 1) if any(right) else 0.0
 
 
-def measure(
-    files: dict[str, IndexedDocument], questions: Sequence[Question], signals: Sequence[Signal]
-) -> dict[str, dict[str, float]]:
-    """Ask every question in every scope."""
-    tallies = {"file": Tally(), "folder": Tally(), "joined": Tally()}
-    folder, joined = (Scope(files, joined=joined) for joined in (False, True))
+def asked_in(
+    files: dict[str, IndexedDocument], questions: Sequence[Question], *, joined: bool = True
+) -> Iterator[tuple[str, Scope, Question, Sequence[Label]]]:
+    """Yield every question in every scope, with its labels there.
+
+    :param joined: also in all files as one.
+    """
+    scopes = {"folder": Scope(files, joined=False)} if len(files) > 1 else {}
+    if joined and scopes:
+        scopes["joined"] = Scope(files, joined=True)
     for question in questions:
         for name in dict.fromkeys(label.file for label in question.labels):
             if sum(section.level > 0 for section in files[name].tree.sections) >= FEWEST_HEADINGS:
                 here = [label for label in question.labels if label.file == name]
                 if any(label.line or label.heading for label in here):
-                    tallies["file"].add(Scope({name: files[name]}, joined=False), question, here, signals)
-        if len(files) > 1:
-            tallies["folder"].add(folder, question, question.labels, signals)
-            tallies["joined"].add(joined, question, question.labels, signals)
+                    yield "file", Scope({name: files[name]}, joined=False), question, here
+        for name, scope in scopes.items():
+            yield name, scope, question, question.labels
+
+
+def measure(
+    files: dict[str, IndexedDocument], questions: Sequence[Question], features: Sequence[Feature]
+) -> dict[str, dict[str, float]]:
+    """Ask every question in every scope."""
+    tallies = {"file": Tally(), "folder": Tally(), "joined": Tally()}
+    for name, scope, question, labels in asked_in(files, questions):
+        tallies[name].add(scope, question, labels, features)
     return {name: tally.row() for name, tally in tallies.items() if tally.questions}
+
+
+def family_of(names: Iterable[str]) -> dict[str, str]:
+    """Return the family of each set."""
+    kinds = {name: name.rpartition("_")[2] for name in names}
+    sizes = Counter(kinds.values())
+    return {name: kind if sizes[kind] > 2 else name for name, kind in kinds.items()}
 
 
 def families(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
     """Return for each way of asking the mean reciprocal ranks over families of questions."""
-    kinds = Counter(name.rpartition("_")[2] for name in results)
+    families = family_of(results)
     ranks: dict[str, dict[str, list[tuple[float, ...]]]] = {}
     for name, rows in results.items():
-        kind = name.rpartition("_")[2]
-        family = kind if kinds[kind] > 2 else name
+        family = families[name]
         for scope, row in rows.items():
             if "exact" in row:
                 figures = tuple(row[name] for name in COMPARED)
@@ -284,17 +303,22 @@ def families(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[
     }
 
 
+def files_of(folder: Path) -> tuple[str, Path, list[Path]]:
+    """Return the name of a set, the folder of its documents, and the files with its questions."""
+    return folder.name, folder / "corpus", sorted(folder.glob("queries*.jsonl"))
+
+
 def measured(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
     """Ask what the command line names."""
-    signals = [one for one in SIGNALS if one.name not in given.without]
+    features = [one for one in FEATURE_WEIGHTS if one.name not in given.without]
     for file in given.labelled:
         for folder, questions in read_labelled(file).items():
-            yield f"{file.stem} {folder}", measure(read_documents(folder), questions, signals)
+            yield f"{file.stem} {folder}", measure(read_documents(folder), questions, features)
     folders = [
         *given.set,
         *(sorted(path.parent for path in given.sets.glob("*/corpus")) if given.sets else ()),
     ]
-    sets = [(path.name, path / "corpus", sorted(path.glob("queries*.jsonl"))) for path in folders]
+    sets = list(map(files_of, folders))
     if given.npl:
         sets.append(("npl", given.npl, [HERE / "npl_queries.jsonl"]))
     if not sets and not given.labelled:
@@ -302,9 +326,9 @@ def measured(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, dict[st
     for name, corpus, files in sets:
         documents, tasks = read_documents(corpus), corpus.parent / "tasks.json"
         if files:
-            yield name, measure(documents, read_questions(files), signals)
+            yield name, measure(documents, read_questions(files), features)
         else:
-            yield name, measure_tasks(documents, tasks, signals)
+            yield name, measure_tasks(documents, tasks, features)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -317,10 +341,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", type=Path, help="folder of such folders")
     parser.add_argument("--npl", type=Path, help="folder of NPL prompts")
     parser.add_argument(
-        "--without", action="append", default=[], choices=[one.name for one in SIGNALS], help="drop a signal"
+        "--without",
+        action="append",
+        default=[],
+        choices=[one.name for one in FEATURE_WEIGHTS],
+        help="drop a feature",
+    )
+    parser.add_argument(
+        "--fit", nargs="+", metavar="SET", type=Path, help="learn the weights of the features"
     )
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     given = parser.parse_args(arguments)
+    if given.fit:
+        from benchmarks.relevance.fit import fit  # which needs this module
+
+        print(*fit(list(map(files_of, given.fit))), sep="\n")
+        return 0
     results = {}
     for name, rows in measured(given):
         results[name] = rows

@@ -10,9 +10,9 @@ from statistics import fmean
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.answer.steps import related
 from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.features import Feature
 from npl_index.ranking.indexing import Collection, IndexedDocument
 from npl_index.ranking.scoring import Hit, Query, rank
-from npl_index.ranking.signals import Signal
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import trimmed_text
 
@@ -36,7 +36,7 @@ def pack(collection: Collection, hits: Sequence[Hit], budget: int) -> list[tuple
 
 
 def measure_tasks(
-    files: dict[str, IndexedDocument], tasks: Path, signals: Sequence[Signal]
+    files: dict[str, IndexedDocument], tasks: Path, features: Sequence[Feature]
 ) -> dict[str, dict[str, float]]:
     """Ask for several documents each time.
 
@@ -49,7 +49,7 @@ def measure_tasks(
     rows = json.loads(tasks.read_text(encoding="utf-8"))
     for task in rows:
         query = Query(extract_keywords(task["q"]))
-        hits = [hit for hit, _ in related(rank(collection, query, signals=signals))]
+        hits = [hit for hit, _ in related(rank(collection, query, features=features))]
         wanted = set(task["gold"])
         for budget in BUDGETS:
             packed = pack(collection, hits, budget)

@@ -340,7 +340,7 @@ def _explained(documents: DocumentSet, ranking: Ranking) -> tuple[RankedSection,
             title=documents.section(hit.place).title,
             start_line=documents.section(hit.place).own.start + 1,
             **hit.score.rounded(),
-            signals=ranking.signals_of(number),
+            signals=ranking.gains_of(number),
             file=documents.path(hit.document) if documents.several else None,
         )
         for number, hit in enumerate(ranking.hits)

@@ -85,7 +85,7 @@ class RankedSection:
     :param name: part of the score for heading and heading path, 0 to 1.
     :param content: share of the question's weight in the section, 0 to 1.
     :param topic: part of the score for topics, 0 to 1.
-    :param signals: parts of the score by the signal of the ranking; the order follows their sum.
+    :param signals: parts of the score by the feature of the ranking; the order follows their sum.
     :param file: its document, in a request for several.
     """
 

@@ -17,9 +17,8 @@ from npl_index.cached import cached_property
 from npl_index.index.database import DamagedIndexError
 from npl_index.index.scope import ScopeReader
 from npl_index.index.writing import AMONG, DAMAGED_FILES, DAMAGED_TOTALS, TEXTS, unsealed, verified
-from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.postings import Counts, Sections, counts_in, summed
-from npl_index.ranking.signals import top_positions
 from npl_index.ranking.vocabulary import LAST, Vocabulary, parts_of
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.names import LEVEL, Place, bits_of
@@ -38,9 +37,6 @@ MAX_POSTINGS = 50_000
 :data:`MIN_TERMS`. More postings improve one question in 400 with 23,000 files."""
 
 MIN_TERMS = 4
-
-NAMED_SHARE = 1.5
-"""Additional worth of a term in headings or path, compared with one anywhere in a document."""
 
 _MAX_PARTS = 64
 _PART = 32
@@ -67,9 +63,7 @@ def candidates(
         if number < MIN_TERMS or postings + pages <= MAX_POSTINGS:
             postings += pages
             anywhere = reader.matching(quoted(term))
-            rarity = log(1 + len(worth) / max(1, len(anywhere)))
-            worth[anywhere] += rarity
-            worth[reader.matching(f"name : {quoted(term)}")] += NAMED_SHARE * rarity
+            worth[anywhere] += log(1 + len(worth) / max(1, len(anywhere)))
     if among is not None:
         worth *= among
     best: list[int] = top_positions(worth, MAX_CANDIDATES).tolist()

@@ -179,6 +179,11 @@ class IndexedCollection(Collection):
         """The absolute path of each document."""
         return [state.path for state in self.states]
 
+    def relative_paths(self) -> Sequence[str]:
+        """Return the path of each document below its root, or behind the label of one of several roots."""
+        several = len({file.root.path for file in self.files}) > 1
+        return [f"/{file.root.label}/{file.path}" if several else f"/{file.path}" for file in self.files]
+
     @property
     def documents(self) -> Sequence[ParsedDocument]:  # type: ignore[override]
         """The documents, each restored at its use."""

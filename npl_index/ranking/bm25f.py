@@ -35,7 +35,7 @@ average, because the file's own body is empty::
     >>> [round(2.07 * mass / (mass + K1), 2) for mass in masses]
     [1.0, 0.66]
     >>> kettle = Concept(2.07, ((1, 1.0),))
-    >>> match(passages, [kettle], Weights()).scores.round(2).tolist()
+    >>> (2.07 * match(passages, [kettle]).scores).round(2).tolist()
     [0.0, 1.0, 0.66]
 """
 
@@ -45,18 +45,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from npl_index.choices import Weights
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.postings import Postings, begin_runs, distinct
+from npl_index.ranking.postings import Postings, distinct
 from npl_index.ranking.standing import Standing
 from npl_index.ranking.vocabulary import Variants, Vocabulary
 from npl_index.ranking.wordlists import commonness
 
 K1 = 1.6
 """Saturation: a mass of ``K1`` gives half of a term's maximum."""
-
-NAME_ON_PAGE = 1.5
-"""Weight for a page of a word in a heading or the file's name, compared with one in the text."""
 
 FIELD_WEIGHTS = (4.0, 0.5, 1.0)
 """Weight of an occurrence in heading, path and body."""
@@ -70,12 +66,6 @@ these do not count."""
 BACKGROUND = 12.0
 """Assumed sections of ordinary prose in every collection. In a file of ten sections, chance decides which
 word occurs in a single one; the frequencies of English words say more."""
-
-OTHER_PAGES = 40
-"""Assumed pages without any term in every collection: a word on both of two pages is not yet common."""
-
-COMMON = 0.2
-"""Minimum sections of a term, as a share of the pages, for which its pages are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +155,6 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     return values[different.searchsorted(asked)]
 
 
-def page_factor(vocabulary: Vocabulary, rows: Sequence[int]) -> NDArray[Any]:
-    """Return the factors of idf for the pages of terms: ``1 - (n / (N + B))**2``.
-
-    ``n`` of ``N`` pages have the term, and ``B`` is :data:`OTHER_PAGES`. A word on nearly every page
-    distinguishes no page, even if few sections of each repeat it.
-    """
-    counts, pages = vocabulary.counts(np.array(rows, np.intp)), vocabulary.pages + OTHER_PAGES
-    return np.where(counts.any > COMMON * pages, 1 - (counts.pages / pages) ** 2, 1.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Concept:
     """A term of the query with its weight (in the query, times idf) and its variants."""
@@ -184,31 +164,29 @@ class Concept:
 
 
 class Matches(NamedTuple):
-    """Scores of the fields for a query; arrays have one number for each section.
+    """The question's words in sections; arrays have one number for each section, from 0 to 1.
 
-    :param scores: scores by BM25F.
-    :param headings: share of the heading that the query covers.
-    :param names: share of the query, by weight of its terms, in heading and path.
-    :param covered: share of the query in heading, path and body.
-    :param pages: weight of the query's terms anywhere on the section's page; 0 if there is one page.
+    :param scores: scores by BM25F, as shares of the question's highest possible score.
+    :param bodies: the parts of these scores that come from the body.
+    :param headings: share of the heading, by idf, that the question covers.
+    :param names: share of the question, by weight of its terms, in heading and path.
+    :param covered: share of the question in heading, path and body.
     """
 
     scores: NDArray[Any]
+    bodies: NDArray[Any]
     headings: NDArray[Any]
     names: NDArray[Any]
     covered: NDArray[Any]
-    pages: NDArray[Any]
 
 
-def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> Matches:
-    """Score passages for a query.
+def match(passages: Passages, concepts: Sequence[Concept]) -> Matches:
+    """Find the words of a question in passages.
 
     The scores of the concepts are added in their order, so that a sum does not depend on other sections.
-
-    :param weights: weights of headings and paths (``name``) and of bodies (``content``).
     """
     size = passages.postings.size
-    scores, names, covered, headed = np.zeros((4, size))
+    scores, bodies, names, covered, headed = np.zeros((5, size))
     variants = [(row, at, share) for at, concept in enumerate(concepts) for row, share in concept.variants]
     rows, owners, parts = zip(*variants, strict=True) if variants else ((), (), ())
     runs, holders, name_masses, all_masses, headings = passages.weigh(rows)
@@ -219,45 +197,14 @@ def match(passages: Passages, concepts: Sequence[Concept], weights: Weights) -> 
     # before they saturate, like counts in several fields.
     cells, cell_of = np.unique(asking * size + holders, return_inverse=True)
     asked, sections = np.divmod(cells, size)
-    name_factor, body_factor = _field_factors(weights)
-    masses = body_factor * np.bincount(cell_of, all_masses * shares, len(cells))
-    if name_factor != body_factor:
-        masses += (name_factor - body_factor) * np.bincount(cell_of, name_masses * shares, len(cells))
-    named = np.zeros(len(cells), dtype=bool)
-    named[cell_of[name_masses > 0]] = True
+    masses = np.bincount(cell_of, all_masses * shares, len(cells))
+    in_names = np.bincount(cell_of, name_masses * shares, len(cells))
     best_shares = np.empty(len(cells))
     best_shares[cell_of[::-1]] = shares[::-1]  # in reverse: the term itself comes before its variants
-    cell_weights = np.array([concept.weight for concept in concepts])[asked]
-    np.add.at(scores, sections, cell_weights * (masses / (masses + K1)))
-    np.add.at(names, sections, cell_weights * named)
-    np.add.at(covered, sections, cell_weights * best_shares)
-    pages = _page_weights(passages, asked, sections, cell_weights * np.where(named, NAME_ON_PAGE, masses > 0))
-    whole = sum(concept.weight for concept in concepts) or 1.0
-    return Matches(scores, np.minimum(headed, 1), names / whole, covered / whole, pages)
-
-
-def _page_weights(
-    passages: Passages, asked: NDArray[Any], sections: NDArray[Any], worths: NDArray[Any]
-) -> NDArray[Any]:
-    """Return the weight of the query's concepts on each section's page; 0 if there is one page.
-
-    For each concept, a page has the highest worth of its sections.
-
-    :param asked: concepts, ascending; arrays have one number for each concept and section with it.
-    :param sections: these sections, ascending for each concept.
-    :param worths: worth of the concept in the section.
-    """
-    page_of = passages.postings.pages
-    on_pages = np.zeros(int(page_of[-1]) + 1)
-    if passages.vocabulary.pages > 1 and len(sections):
-        pages = page_of[sections]
-        begins = (begin_runs(pages) | begin_runs(asked)).nonzero()[0]
-        np.add.at(on_pages, pages[begins], np.maximum.reduceat(worths, begins))
-    return on_pages[page_of]
-
-
-def _field_factors(weights: Weights) -> tuple[float, float]:
-    """Return the factors of masses from heading and path, and from the body, compared with the default."""
-    default = Weights()
-    scale = (default.name + default.content) / ((weights.name + weights.content) or 1.0)
-    return scale * weights.name / default.name, scale * weights.content / default.content
+    weights = np.array([concept.weight for concept in concepts])
+    weights = (weights / (sum(weights.tolist()) or 1.0))[asked]
+    np.add.at(scores, sections, weights * (masses / (masses + K1)))
+    np.add.at(bodies, sections, weights * ((masses - in_names) / (masses + K1)))
+    np.add.at(names, sections, weights * (in_names > 0))
+    np.add.at(covered, sections, weights * best_shares)
+    return Matches(scores, bodies, np.minimum(headed, 1), names, covered)

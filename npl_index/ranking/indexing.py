@@ -425,10 +425,14 @@ class Collection(ABC):
         """Return the sections of other documents with the text of a section, and those with a similar one."""
         return (), ()
 
+    def relative_paths(self) -> Sequence[str]:
+        """Return the path of each document below its root, with a slash in front."""
+        return [f"/{parsed.document.path}" for parsed in self.documents]
+
     @cached_property
     def versions(self) -> Versions:
         """The versions of the documents."""
-        versions = _known_versions(tuple(self.paths))
+        versions = _known_versions(tuple(self.relative_paths()))
         alone = list(versions.alone)[:MAX_RENAMED]
         return versions.with_renamed(self.heading_names(alone)) if alone else versions
 

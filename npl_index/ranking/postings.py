@@ -16,15 +16,11 @@ from typing import Any, NamedTuple
 from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.selectors.names import BEGINS_PAGE, LEVEL, LISTS_LINKS, kind_of
+from npl_index.selectors.names import BEGINS_PAGE, LEVEL, kind_of
 
 FIELDS = 3
 _COLUMNS = FIELDS + 5
 _LOW = (1 << 32) - 1
-_TEXT_LINE = re.compile(r"^[ \t]*[^\s<]", re.MULTILINE)
-_LINK_ITEM = re.compile(
-    r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[^\]\n]*\]\((?![a-z]+:)[^()\n]*\)", re.MULTILINE
-)
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -131,21 +127,13 @@ def sections_of(
         blank = _BLANK.match(tree.source, begin, end)
         sizes.append(0 if blank else section.own_bytes.stop - section.own_bytes.start)
         begins = section.index == 0 or (several and section.level == 1)
-        links = LISTS_LINKS if not blank and _lists_links(tree.source[begin:end]) else 0
-        levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0) | links)
+        levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0))
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
     lengths = [list(map(len, section)) for section in fields]
     digests = [copy & _LOW for copy in copies]
     columns = [*zip(*lengths, strict=True), parents, sizes, levels, digests, further]
     numbers = np.frombuffer(b"".join(chain.from_iterable(fields)), np.uint32)
     return Sections(np.array(columns, np.uint32).T.copy(), row_of[numbers])
-
-
-def _lists_links(text: str) -> bool:
-    """Return whether a text is a list of links to other documents of its folder."""
-    links = _LINK_ITEM.findall(text)
-    share = 5 * sum(map(len, links))
-    return share > 2 * len(text) and 2 * len(links) > len(_TEXT_LINE.findall(text))
 
 
 def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
@@ -216,6 +204,33 @@ class PostingRuns(NamedTuple):
     in_body: NDArray[Any]
 
 
+class Positions(NamedTuple):
+    """Positions of some rows in text order.
+
+    :param numbers: number of the requested row at each position.
+    :param fields: field of each position: three for each section, heading, path and body.
+    :param places: the positions, ascending; neighbours in a field have consecutive ones.
+    """
+
+    numbers: NDArray[Any]
+    fields: NDArray[Any]
+    places: NDArray[Any]
+
+
+class _Lookup(NamedTuple):
+    """Postings and positions of some rows.
+
+    :param rows: the rows, ascending.
+    :param bounds: the start of each row's postings, and the end of the last ones.
+    :param columns: as in :class:`PostingRuns`, without the first.
+    """
+
+    rows: NDArray[Any]
+    bounds: NDArray[Any]
+    columns: tuple[NDArray[Any], ...]
+    positions: Positions
+
+
 class Postings:
     """The sections of some documents side by side, numbered consecutively.
 
@@ -234,12 +249,13 @@ class Postings:
         self.lengths = bodies - further
         self.parents = parents + self.firsts.repeat(self.counts)
         self.levels = self.kinds & LEVEL
-        self.lists_links = (self.kinds & LISTS_LINKS) > 0
         self._begins = (self.kinds & BEGINS_PAGE) > 0
         self._lengths = shape[:, :FIELDS].ravel().astype(np.int64)
         self._ends = self._lengths.cumsum()
         nothing = np.zeros(0, np.intp)
-        self._last_lookup = nothing, np.zeros(1, np.intp), (nothing,) * (FIELDS + 1)
+        self._last_lookup = _Lookup(
+            nothing, np.zeros(1, np.intp), (nothing,) * (FIELDS + 1), Positions(nothing, nothing, nothing)
+        )
 
     @cached_property
     def stop(self) -> int:
@@ -252,46 +268,50 @@ class Postings:
         return self._begins.cumsum() - 1
 
     @cached_property
-    def positions(self) -> NDArray[Any]:
-        """Relative position of each section on its page, from 0 (included) to 1 (excluded)."""
-        starts = self._begins.nonzero()[0]
-        sizes = np.diff(starts, append=self.size)
-        return (np.arange(self.size) - starts[self.pages]) / sizes[self.pages]
-
-    @cached_property
-    def children(self) -> NDArray[Any]:
-        """Number of children of each section."""
-        inside = np.flatnonzero(self.parents != np.arange(self.size))
-        return np.bincount(self.parents[inside], minlength=self.size)
+    def introduces(self) -> NDArray[Any]:
+        """1 for the sections before the subsections of a page, else 0."""
+        has_subsections = np.maximum.reduceat(self.levels, self._begins.nonzero()[0]) > 1
+        return 1.0 * ((self.levels <= 1) & has_subsections[self.pages])
 
     def find(self, rows: Sequence[int]) -> PostingRuns:
-        """Return the postings of some rows, row by row; rows may be repeated.
-
-        The last rows are kept, because one question looks up the same rows several times.
-        """
+        """Return the postings of some rows, row by row; rows may be repeated."""
         asked = np.array(rows, np.intp)
-        kept, bounds, columns = self._last_lookup
-        at = kept.searchsorted(asked)
-        if not len(kept) or (kept.take(at, mode="clip") != asked).any():
-            kept, bounds, columns = self._last_lookup = self._look_up(distinct(asked))
-            at = kept.searchsorted(asked)
+        at, (_, bounds, columns, _) = self._looked_up(asked)
         lengths = bounds[at + 1] - bounds[at]
         places = ranges(bounds[at], lengths)
         return PostingRuns(np.arange(len(asked)).repeat(lengths), *(column[places] for column in columns))
 
-    def _look_up(self, wanted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], tuple[NDArray[Any], ...]]:
-        """Return the postings of some rows.
+    def positions(self, rows: Sequence[int]) -> Positions:
+        """Return the positions of some different rows, in text order."""
+        at, (kept, _, _, (numbers, fields, places)) = self._looked_up(np.array(rows, np.intp))
+        number_of = np.full(len(kept), -1)
+        number_of[at] = np.arange(len(at))
+        asked = number_of[numbers]
+        return Positions(*(column[asked >= 0] for column in (asked, fields, places)))
+
+    def _looked_up(self, asked: NDArray[Any]) -> tuple[NDArray[Any], _Lookup]:
+        """Return the last lookup, or a new one if rows are missing, and the position of each row in it.
+
+        One question looks up the same rows several times.
+        """
+        lookup = self._last_lookup
+        at = lookup.rows.searchsorted(asked)
+        if not len(lookup.rows) or (lookup.rows.take(at, mode="clip") != asked).any():
+            lookup = self._last_lookup = self._look_up(distinct(asked))
+            at = lookup.rows.searchsorted(asked)
+        return at, lookup
+
+    def _look_up(self, wanted: NDArray[Any]) -> _Lookup:
+        """Look up some rows.
 
         :param wanted: the rows, ascending.
-        :returns: the rows; the start of each row's postings, and the end of the last ones; their columns
-            as in :class:`PostingRuns`, without the first.
         """
         marks = np.zeros(max(self.stop, int(wanted.max(initial=0)) + 1), np.int32)
         marks[wanted] = np.arange(1, len(wanted) + 1)
         places = (marks > 0).take(self.rows).nonzero()[0]  # one byte per word, of possibly millions
-        numbers = marks[self.rows[places]]
+        numbers = marks[self.rows[places]].astype(np.int64) - 1
         owners = self._ends.searchsorted(places, side="right")
-        cells = (numbers.astype(np.int64) - 1) * len(self._ends) + owners
+        cells = numbers * len(self._ends) + owners
         cells.sort()
         begins = begin_runs(cells).nonzero()[0]
         times = np.diff(begins, append=len(cells))
@@ -300,7 +320,8 @@ class Postings:
         in_fields = np.zeros((FIELDS, int(first.sum())), np.intp)
         in_fields[fields, first.cumsum() - 1] = times
         runs, sections = np.divmod(postings[first], self.size)
-        return wanted, runs.searchsorted(np.arange(len(wanted) + 1)), (sections, *in_fields)
+        bounds = runs.searchsorted(np.arange(len(wanted) + 1))
+        return _Lookup(wanted, bounds, (sections, *in_fields), Positions(numbers, owners, places))
 
     def terms(
         self, numbers: NDArray[Any], field: int, limit: int | None = None

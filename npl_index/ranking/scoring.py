@@ -1,13 +1,12 @@
 r"""Ranking of sections by relevance.
 
-The order follows a rank value: BM25F over heading, path and body (:mod:`~npl_index.ranking.bm25f`), and the
-gains by the signals (:mod:`~npl_index.ranking.signals`), stage by stage. The values are scaled to the weights
-of name and content before the gains by topics are added. All of this depends only on the question, the
-section, its document and counts over the collection, so that an edit elsewhere changes only the counts.
+The order follows a rank value: the sum of features, each times its weight
+(:mod:`~npl_index.ranking.features`). They depend only on the question, the section, its document and counts
+over the collection, so that an edit elsewhere changes only the counts.
 
 The reported score keeps that order and lies between 0 and 1. The score of the best hit is the weighted sum of
 its parts, ``name``, ``content`` and ``topic``; the score of another hit is proportional to its rank value.
-The parts are reported unchanged.
+The parts are reported unchanged. The user's weights of the parts are those of their features, too.
 
 A worked example, with three sections on two pages (section 0 stands for the file and has no text)::
 
@@ -25,28 +24,29 @@ A worked example, with three sections on two pages (section 0 stands for the fil
 
 "green" and "tea" occur in one section each, "water" in two, so it weighs less::
 
-    >>> concepts = concepts_in(collection, query)
-    >>> [round(concept.weight, 2) for concept in concepts]
+    >>> [round(concept.weight, 2) for concept in concepts_in(collection, query)]
     [2.81, 2.81, 2.13]
 
-By their own words "Tea" leads with two of the three. "Water" has one in its heading, where it counts more
-than in the body of "Coffee", and "tea" in its path::
+"Tea" has two of the three words in its text and one in its heading. "Water" has one in its heading and one in
+its path. The text of "Coffee" has one::
 
-    >>> from npl_index.ranking.bm25f import match
-    >>> matches = match(collection.passages(["green", "tea", "water"]), concepts, DEFAULT_WEIGHTS)
-    >>> matches.scores.round(2).tolist()
-    [0.0, 2.9, 2.19, 0.82]
+    >>> table = find_candidates(collection, query, []).table
+    >>> for feature in FEATURE_WEIGHTS[:8]:
+    ...     print(feature.name, feature.weight, feature.of(table).round(2).tolist())
+    words 1.0 [0.0, 0.16, 0.0, 0.11]
+    covered 0.5 [0.0, 0.73, 0.64, 0.27]
+    pairs 0.25 [0.0, 0.06, 0.0, 0.0]
+    page 0.5 [0.0, 0.37, 0.37, 0.11]
+    begins -0.4 [0.0, 1.0, 0.0, 0.0]
+    names 1.0 [0.0, 0.21, 0.28, 0.0]
+    title 0.25 [0.0, 0.11, 0.4, 0.0]
+    heading 0.25 [0.0, 1.0, 1.0, 0.0]
 
-The gains add up to the score. A heading that the query covers completely adds a quarter of these values. The
-page of "Tea" and "Water" has all three words. "Water" is the part of "Tea" that the query is about, and gains
-a share of its parent's value; it loses a little for its place at the end of the page. "Tea" has the pair
-"green tea", and loses a little for its subsection::
+Each feature times its weight, scaled to the score, is a gain. The gains add up to the score::
 
     >>> ranking = rank(collection, query)
-    >>> ranking.signals_of(0)
-    {'words': 0.2444, 'heading': 0.0611, 'page': 0.1012, 'parent': 0.1822, 'covered': 0.0751, 'late': -0.0266}
-    >>> sorted(ranking.signals_of(1))
-    ['children', 'covered', 'heading', 'named', 'near', 'page', 'pairs', 'words']
+    >>> ranking.gains_of(0)
+    {'covered': 0.1784, 'page': 0.1048, 'names': 0.1582, 'title': 0.056, 'heading': 0.14}
 
 "Water" covers 64 % of the query with heading and path, and its text adds no word; without topics, its score
 is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
@@ -54,8 +54,8 @@ is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
     >>> for hit in ranking.hits:
     ...     print(hit.section, [round(part, 2) for part in hit.score])
     2 [0.64, 0.64, 0.64, 0.0]
-    1 [0.62, 0.36, 0.73, 0.0]
-    3 [0.16, 0.0, 0.27, 0.0]
+    1 [0.46, 0.36, 0.73, 0.0]
+    3 [0.17, 0.0, 0.27, 0.0]
 
 Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.verdict`)::
 
@@ -73,7 +73,6 @@ maximum gain::
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection as Collection_
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -82,14 +81,14 @@ from typing import Any, NamedTuple
 from npl_index.choices import Weights
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.analysis import Keywords, identifier_parts
-from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import Concept, Passages, idf, page_factor
+from npl_index.ranking.arrays import NDArray, np, top_positions
+from npl_index.ranking.bm25f import Concept, Passages, idf
+from npl_index.ranking.features import FEATURE_WEIGHTS, Feature, Table
 from npl_index.ranking.indexing import Collection
-from npl_index.ranking.signals import DEPTH, SIGNALS, Scored, Signal, top_positions
-from npl_index.ranking.standing import COSTS, reasons
+from npl_index.ranking.positions import best_windows
+from npl_index.ranking.standing import reasons
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover
-from npl_index.ranking.wordlists import RARE
 from npl_index.selectors.filters import ANY, SectionFilter
 from npl_index.selectors.names import LEVEL, Place
 
@@ -99,14 +98,13 @@ SCORE_CUTOFF = 0.1
 """Minimum share of the best total. A fixed total would not do: a section has little of a long task with many
 aspects."""
 
-LIMIT = DEPTH
-"""Maximum number of hits: the sections that are read word by word."""
+LIMIT = 80
+"""Maximum number of hits."""
+
+WINDOW = 12
+"""Terms of a window."""
 
 DEFAULT_WEIGHTS = Weights()
-
-PART_WEIGHT = 0.2
-"""Weight of a part of an identifier if the collection has the identifier: ``py_modules`` is not any module.
-"""
 
 TOPIC_WORD = 0.5
 """Weight in a query of a word from topics only, because topics are guesses."""
@@ -175,7 +173,7 @@ class Ranking(NamedTuple):
 
     :param query: the query.
     :param hits: matching sections, best first.
-    :param gains: by name of the signal, its part of each hit's score; the sums fall with the rank.
+    :param gains: by name of the feature, its part of each hit's score; the sums fall with the rank.
     :param coverage: coverage of the question by the hits.
     :param behind: documents that stand behind others, with the reasons.
     """
@@ -186,8 +184,8 @@ class Ranking(NamedTuple):
     coverage: Coverage
     behind: Mapping[int, str]
 
-    def signals_of(self, number: int) -> dict[str, float]:
-        """Return the gains of a hit by the signals that apply to it, to four places."""
+    def gains_of(self, number: int) -> dict[str, float]:
+        """Return the gains of a hit by its features, to four places."""
         gains = {name: round(gains[number], 4) for name, gains in self.gains.items()}
         return {name: gain for name, gain in gains.items() if gain}
 
@@ -199,55 +197,110 @@ def rank(
     weights: Weights = DEFAULT_WEIGHTS,
     score_cutoff: float = SCORE_CUTOFF,
     limit: int = LIMIT,
-    signals: Sequence[Signal] = SIGNALS,
+    features: Sequence[Feature] = FEATURE_WEIGHTS,
     among: SectionFilter = ANY,
 ) -> Ranking:
     """Rank the matching sections, best first; of equal ones, the first in document order.
 
     :param score_cutoff: minimum share of the best total.
     :param limit: maximum number of hits.
-    :param signals: signals that count.
+    :param features: features that count.
     :param among: conditions of hits; other sections count in the statistics.
     :raises InvalidRequestError: no document has a field that the conditions name.
     """
     topics = topic_terms(query.topics)
     weights = shares_of(weights, with_topics=bool(topics))
     with collection.reading():
-        concepts = concepts_in(collection, query)
-        fitting = topic_fit(collection, topics, query.topics)
-        fitting = dict(sorted(fitting.items(), key=lambda fit: (-fit[1][1], fit[0]))[:MAX_FITTING])
-        asked = dict.fromkeys(term for term, _ in query.keywords.weights)
-        # ``topic_fit`` finds the headings of topics.
-        named = headed_by(collection, list(asked), query.keywords.words)
-        asked |= dict.fromkeys(chain(*topics))
-        also = {document for document, _ in (*fitting, *named)}
-        also.update(document for terms in query.together for document in collection.holders(terms))
         documents = collection.meeting(among.fields) if among.fields else None
-        passages = collection.passages(list(asked), also, documents)
-        headed, fits, gains = np.zeros((3, passages.postings.size))
-        headed[[passages.number(*place) for place in named]] = 1
-        for place, fit in fitting.items():
-            number = passages.number(*place)
-            fits[number], gains[number] = fit
-        # A condition on front matter names the documents that are wanted.
-        reason_of = {} if among.fields else _behind(collection, query, passages)
-        costs = np.array([COSTS.get(reason_of.get(place, ""), 1.0) for place in passages.documents.tolist()])
-        behind = costs.repeat(passages.postings.counts)
-        allowed = 1.0 if among == ANY else _allowed(passages, among, documents)
-        scored = Scored(passages, concepts, weights, len(asked), headed, gains, behind, allowed)
-        scored.add_all(signals, _pairs(collection, query))
-        order = top_positions(scored.values, limit, scored.copies)
+        candidates = find_candidates(collection, query, topics, documents)
+        table, passages = candidates.table, candidates.table.passages
+        gains = _gains(table, features, weights, with_topics=bool(topics))
+        values = sum(gains.values(), np.zeros(passages.postings.size))
+        # What has a word of the question is a hit, whatever stands before it.
+        values = np.where(table.is_related, values.clip(_NEGLIGIBLE), 0)
+        if among != ANY:
+            values *= _allowed(passages, among, documents)
+        order = top_positions(values, limit, table.copies)
         if among.traits.min_word_count or among.traits.max_word_count is not None:
             ranked = zip(*passages.locate(order), strict=True)
             order = order[[_matches(collection, place, among.traits) for place in ranked]]
-        names = scored.matches.names[order]
-        coverage = cover(passages, query.keywords, query.topics, order, names + scored.near[order])
-        parts = np.array((names, coverage.question_share(), fits[order]))
-        hits = _hits(scored, order, parts, score_cutoff)
-        scale = hits[0].score.total / scored.values[order[0]] if hits else 1.0
-        of_signal = {name: (gain[order] * scale).tolist() for name, gain in scored.gains.items()}
+        # What stands behind others is not left out for it.
+        values, costs = values[order], gains.get("behind", np.zeros(len(values)))[order]
+        kept = values - costs >= score_cutoff * values[:1]
+        order, values = order[kept], values[kept]
+        names = table.matches.names[order]
+        near = best_windows(passages.postings, table.concepts, order, WINDOW) / table.weight
+        coverage = cover(passages, query.keywords, query.topics, order, names + near)
+        parts = np.array((names, coverage.question_share(), candidates.fits[order]))
+        hits = _hits(passages, order, values, parts, weights, score_cutoff)
+        scale = hits[0].score.total / values[0] if hits else 1.0
+        of_feature = {name: (gain[order] * scale).tolist() for name, gain in gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
-    return Ranking(query, hits, of_signal, coverage, reason_of)
+    return Ranking(query, hits, of_feature, coverage, candidates.behind)
+
+
+class Candidates(NamedTuple):
+    """Sections that may answer a question.
+
+    :param fits: fit of the best topic for each section, 0 to 1.
+    :param behind: documents that stand behind others, with the reasons.
+    """
+
+    table: Table
+    fits: NDArray[Any]
+    behind: Mapping[int, str]
+
+
+def find_candidates(
+    collection: Collection, query: Query, topics: list[list[str]], documents: NDArray[Any] | None = None
+) -> Candidates:
+    """Find the sections that may answer a question, with all that their features need.
+
+    :param topics: terms of the topics.
+    :param documents: whether each document meets the conditions on front matter; ``None`` without conditions.
+    """
+    concepts = concepts_in(collection, query)
+    fitting = topic_fit(collection, topics, query.topics)
+    fitting = dict(sorted(fitting.items(), key=lambda fit: (-fit[1][1], fit[0]))[:MAX_FITTING])
+    asked = dict.fromkeys(term for term, _ in query.keywords.weights)
+    # ``topic_fit`` finds the headings of topics.
+    named = headed_by(collection, list(asked), query.keywords.words)
+    asked |= dict.fromkeys(chain(*topics))
+    also = {document for document, _ in (*fitting, *named)}
+    also.update(document for terms in query.together for document in collection.holders(terms))
+    passages = collection.passages(list(asked), also, documents)
+    postings = passages.postings
+    headed, fits, gains = np.zeros((3, postings.size))
+    for place in named:
+        number = passages.number(*place)
+        headed[number] = 1
+        # A page whose title is the question answers with its first text.
+        last = int(postings.pages.searchsorted(postings.pages[number], side="right")) - 1
+        while not postings.sizes[number] and postings.levels[number] <= 1 and number < last:
+            number += 1
+            headed[number] = 1
+    for place, fit in fitting.items():
+        number = passages.number(*place)
+        fits[number], gains[number] = fit
+    # A condition on front matter names the documents that are wanted.
+    behind = {} if documents is not None else _behind(collection, query, passages)
+    is_behind = np.array([number in behind for number in passages.documents.tolist()], float)
+    stands_behind = is_behind.repeat(passages.postings.counts)
+    table = Table(passages, concepts, _pairs(collection, query), headed, gains, stands_behind)
+    return Candidates(table, fits, behind)
+
+
+def _gains(
+    table: Table, features: Sequence[Feature], weights: Weights, *, with_topics: bool
+) -> dict[str, NDArray[Any]]:
+    """Return the features times their weights, and times those of their factors compared with the default."""
+    default = shares_of(DEFAULT_WEIGHTS, with_topics=with_topics)
+    pairs = ((name, getattr(weights, name), getattr(default, name)) for name in ("name", "content", "topic"))
+    factors = {name: part / (usual or 1.0) for name, part, usual in pairs} | {"": 1.0}
+    return {
+        feature.name: feature.weight * factors[feature.factor] * feature.of(table) * table.is_related
+        for feature in features
+    }
 
 
 def _behind(collection: Collection, query: Query, passages: Passages) -> dict[int, str]:
@@ -279,27 +332,33 @@ def _matches(collection: Collection, place: Place, conditions: TraitFilter) -> b
     return conditions.matches(section.own_traits, section.level)
 
 
-def _hits(scored: Scored, order: NDArray[Any], parts: NDArray[Any], score_cutoff: float) -> list[Hit]:
-    """Return the sections whose totals reach the cutoff, which is also the minimum of a reported total.
+def _hits(
+    passages: Passages,
+    order: NDArray[Any],
+    values: NDArray[Any],
+    parts: NDArray[Any],
+    weights: Weights,
+    score_cutoff: float,
+) -> list[Hit]:
+    """Return sections with their scores; the cutoff is also the minimum of a reported total.
 
-    :param order: numbers of the sections, best first.
-    :param parts: name, content and topic of each of them.
+    :param order: numbers of the sections, best first; the other arrays have a column for each.
+    :param parts: name, content and topic.
     """
     if not len(order):
         return []
-    values, weights, passages = scored.values[order], scored.weights, scored.passages
     name, content, topic = parts[:, 0].tolist()
     top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
     totals = (values * (top / values[0])).clip(min(score_cutoff, SCORE_CUTOFF))
-    kept = int((values >= score_cutoff * values[0]).sum())
-    scores = map(Score._make, zip(totals[:kept].tolist(), *parts[:, :kept].tolist(), strict=True))
+    scores = map(Score._make, zip(totals.tolist(), *parts.tolist(), strict=True))
     return list(map(Hit, *passages.locate(order), scores, passages.postings.sizes[order].tolist()))
 
 
 def _pairs(collection: Collection, query: Query) -> list[tuple[int, int]]:
     """Return the rows of the query's neighbouring terms."""
     rows = (tuple(map(collection.vocabulary.row, pair)) for pair in query.keywords.pairs)
-    return [(first, second) for first, second in rows if first is not None and second is not None]
+    found = ((first, second) for first, second in rows if first is not None and second is not None)
+    return list(dict.fromkeys(found))
 
 
 def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
@@ -311,10 +370,10 @@ def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
     return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in factors))
 
 
-def _term_weights(collection: Collection, query: Query) -> tuple[dict[str, float], Collection_[str]]:
+def _term_weights(collection: Collection, query: Query) -> tuple[dict[str, float], set[str]]:
     """Return the weights of the terms of a query and its topics, and the identifiers that documents have.
 
-    Of an identifier that documents have, the whole takes most of the weight of its parts.
+    Such an identifier takes the weight of its parts: ``py_modules`` is not any module.
     """
     vocabulary, keywords = collection.vocabulary, query.keywords
     wanted = dict(keywords.weights)
@@ -323,17 +382,10 @@ def _term_weights(collection: Collection, query: Query) -> tuple[dict[str, float
     for term in chain.from_iterable(topic_terms(query.topics)):
         wanted.setdefault(term, TOPIC_WORD)
     vocabulary.learn((*wanted, *parts.values()))
-    rows = {whole: vocabulary.row(whole) for whole in parts.values()}
-    present = {whole: row for whole, row in rows.items() if row is not None}
-    # A question with rare identifiers is about these: all of them weigh alike.
-    holders = vocabulary.counts(np.array(list(present.values()))).any if present else np.zeros(1)
-    rare = holders.min() <= RARE * len(collection)
+    present = {whole for whole in parts.values() if vocabulary.row(whole) is not None}
     for part, whole in parts.items():
-        if whole in present:
-            taken = (1 - PART_WEIGHT) * wanted[part]
-            wanted[part] -= taken
-            if rare:
-                wanted[whole] += taken
+        if whole in present and part in wanted:
+            wanted[whole] += wanted.pop(part)
     return wanted, present
 
 
@@ -344,10 +396,7 @@ def concepts_in(collection: Collection, query: Query) -> list[Concept]:
     # A question about maxRetries is not about maxRetriesPerHost.
     variants_of = {term: vocabulary.variants(term)[: 1 if term in identifiers else None] for term in wanted}
     variant_rows = [row for variants in variants_of.values() for row, _ in variants]
-    rarities = idf(vocabulary, variant_rows)
-    if vocabulary.pages > 1:
-        rarities = rarities * page_factor(vocabulary, variant_rows)
-    rarity = dict(zip(variant_rows, rarities.tolist(), strict=True))
+    rarity = dict(zip(variant_rows, idf(vocabulary, variant_rows).tolist(), strict=True))
     concepts = []
     for term, variants in variants_of.items():
         if variants:

@@ -20,7 +20,7 @@ from unicodedata import normalize
 
 from npl_index.markdown.front_matter import field_values
 from npl_index.ranking.analysis import terms
-from npl_index.ranking.wordlists import RARE, commonness, data_lines
+from npl_index.ranking.wordlists import RARE, commonness, data_lines, stop_words
 
 SAMPLE = 6_000
 """Characters of a document by which its language is recognized."""
@@ -30,13 +30,6 @@ RETIRED = frozenset({"archived", "deprecated", "draft", "legacy", "obsolete", "r
 
 FIELDS = ("status", "stale_after", "deprecated", "draft", "archived")
 """Fields of front matter that give a status."""
-
-COSTS = {"": 0.0, "current": 1.7, "translation": 0.25}
-"""Relative costs of reasons to stand behind others; those of further reasons are 1.
-
-Where the question asks for a history, the page of the subject fits better than a changelog, which says little
-about each of many subjects. A translation fits as well as its page.
-"""
 
 # A plain word, the commonest, is no code, which is known sooner.
 _CODE = re.compile(
@@ -74,18 +67,13 @@ _LANGUAGE_OF_PATH = re.compile(
 )
 _ORIGINALS = ("", "/en", ".en", "/docs")
 _HISTORY_FOLDERS = frozenset({"changelog", "changelogs", "release-notes", "release_notes", "releases"})
-_ASKED_VERSION = re.compile(r"(?i)\bv(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b|\bversion (\d+)\b")
+_ASKED_VERSION = re.compile(r"(?i)\b(?:v|versions? )(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b")
 _ASKED_HISTORY = re.compile(
     r"(?i)\b(?:change ?logs?|release notes|what'?s new|what (?:has |was )?changed"
     r"|(?:when (?:was|were)|(?:which|what) (?:release|version))\b.{0,200}"
     r" (?:added|changed|deprecated|dropped|fixed|introduced|removed|renamed|replaced)"
     r"|when did\b.{0,200} (?:add|allow|change|deprecate|drop|fix|introduce|remove|rename|replace|support)"
     r"|(?:which|what) release\b.{0,20} (?:allowed|supported))\b"
-)
-_ASKED_CHANGE = re.compile(
-    r"(?i)\b(?:change ?logs?|releases?|released|versions?|breaking|deprecated|deprecation|introduced|since"
-    r"|history|what'?s new|when (?:was|were|did)|upgrad(?:e|ed|ing)|migrat(?:e|ed|ing|ion)|old|older|previous"
-    r"|previously|legacy|earlier|draft|(?:was|were|been|got|is|are) (?:removed|added|changed|renamed))\b"
 )
 
 
@@ -136,6 +124,7 @@ def language_of(text: str) -> str:
             return best if best == codes or points[best] else ""
     if len(words) <= _SHORT:  # a question may have few of these words, but other words of English
         points["en"] += sum(commonness(term) > RARE for term in terms(text)) / 2
+        points["en"] += sum(counts[word] for word in stop_words() if "en" not in _common().get(word, ()))
     (best, most), (_, second), *_ = sorted(points.items(), key=itemgetter(1), reverse=True)
     return best if most >= _MIN_WORDS and most >= 1.2 * second else ""
 
@@ -215,7 +204,10 @@ class Versions(NamedTuple):
 
 
 def versions_of(paths: Sequence[str]) -> Versions:
-    """Return the versions of documents by their absolute paths."""
+    """Return the versions of documents.
+
+    :param paths: their paths below their roots, with a slash in front.
+    """
     versioned = ((number, _version_in(path)) for number, path in enumerate(paths) if _VERSIONED.search(path))
     pages = {number: page for number, page in versioned if page is not None}
     names = {number: page.name for number, page in pages.items()}
@@ -326,27 +318,36 @@ def reasons(
     :param standings: the standing of each.
     :param versions: versions of all documents.
     """
-    language = language_of(question)
+    language = language_of(question) if versions.translations else ""
     if all(standing.language != language for standing in standings):
         language = ""  # no page stands before others
-    named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
-    asks_history = _ASKED_HISTORY.search(question) is not None
-    asks_change = asks_history or _ASKED_CHANGE.search(question) is not None
-    asked = named.intersection(versions.names.values())  # the others are of something else
+    asked = _asked_versions(question, frozenset(versions.names.values()))
+    asks_history = bool(versions.history) and _ASKED_HISTORY.search(question) is not None
     behind: dict[int, str] = {}
     for number, standing in zip(documents, standings, strict=True):
-        version = versions.names.get(number)
-        is_older = not asks_change and not asked and number in versions.older
-        if standing.status and not asks_change:
+        version, is_history = versions.names.get(number, ""), number in versions.history
+        if standing.status and not asks_history:
             behind[number] = standing.status
         elif language and standing.language and standing.language != language:
             behind[number] = f"language {standing.language}"
-        elif version is not None and (is_older or (asked and version not in asked)):
+        elif version not in asked if asked and version else number in versions.older and not asks_history:
             behind[number] = f"version {version}"
-        elif asks_history and versions.history and number not in versions.history:
-            behind[number] = "current"
-        elif not asks_change and not named and number in versions.history:
-            behind[number] = "history"
+        elif is_history is not asks_history and (asks_history or not asked):
+            behind[number] = "history" if is_history else "current"
         elif not language and standing.language and standing.language == versions.translations.get(number):
             behind[number] = "translation"
     return behind
+
+
+def _asked_versions(question: str, known: Collection[str]) -> Collection[str]:
+    """Return the known versions that a question names: the same, or else those with the same numbers."""
+    named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
+    return named.intersection(known) or {
+        name for name in known if name[:1].isdigit() and any(_is_within(name, version) for version in named)
+    }
+
+
+def _is_within(version: str, other: str) -> bool:
+    """Return whether the numbers of two versions are equal as far as both have them."""
+    pairs = zip(version.split("."), other.split("."), strict=False)
+    return all(one == another or "x" in (one, another) for one, another in pairs)

@@ -24,9 +24,6 @@ BEGINS_PAGE = (LEVEL + 1) << len(FLAGS)
 """Bit of a section's kind for the first section of a page. A page is a document, or in a document with
 several headings of level 1 the part below one of them."""
 
-LISTS_LINKS = BEGINS_PAGE << 1
-"""Bit of a section's kind for a list of links."""
-
 
 MIN_COPY = 8
 """Minimum words of a text that counts as a copy of an equal one: an answer has it once."""

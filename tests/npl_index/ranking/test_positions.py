@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.ranking import positions
 from npl_index.ranking.bm25f import Concept
-from npl_index.ranking.positions import QueryTerms, best_windows, pair_counts, read_positions
+from npl_index.ranking.positions import best_windows, pair_counts
 from npl_index.ranking.postings import Postings
 from tests.npl_index.ranking.counted import counted
 
@@ -38,7 +36,7 @@ def concepts_of(postings: Postings, words: Sequence[str]) -> list[Concept]:
 
 @given(bodies=TEXTS, width=st.integers(1, 6))
 def test_the_best_window(bodies: list[list[str]], width: int) -> None:
-    """The window has the greatest weight of different words among all of its width."""
+    """The window has the greatest weight of different words among all of its width, in any order."""
     postings = postings_of([[] for _ in bodies], bodies)
     wanted = ["ash", "oak", "elm"]
     weight = {word: 1.0 + place for place, word in enumerate(wanted)}
@@ -52,36 +50,29 @@ def test_the_best_window(bodies: list[list[str]], width: int) -> None:
         )
         for body in bodies
     ]
-    other = row_of(postings, "fir")  # stands in a pair only, and weighs nothing
-    for pairs in ([], [(other, row_of(postings, "ash"))]):
-        sought = QueryTerms.of(concepts_of(postings, wanted), pairs)
-        texts = read_positions(postings, np.arange(len(bodies)), sought)
-        assert best_windows(texts, width).tolist() == expected
+    sections = np.arange(len(bodies))[::-1]
+    for asked in ([], WORDS):  # a lookup of more words serves as well
+        postings.find([row_of(postings, word) for word in asked])
+        found = best_windows(postings, concepts_of(postings, wanted), sections, width)
+        assert found.tolist() == expected[::-1]
 
 
 @given(headings=TEXTS, bodies=TEXTS)
 def test_pairs_stand_side_by_side(headings: list[list[str]], bodies: list[list[str]]) -> None:
     """A pair counts as often as its words follow each other, in order, within a section."""
     size = min(len(headings), len(bodies))
-    headings, bodies = headings[:size], bodies[:size]
-    postings = postings_of(headings, bodies)
+    headings, bodies = [*headings[:size], []], [*bodies[:size], WORDS]
+    postings = postings_of(headings[:size], bodies[:size])
     pairs = [("ash", "oak"), ("oak", "ash"), ("elm", "elm"), ("fir", "holly")]
     rows = [(row_of(postings, first), row_of(postings, other)) for first, other in pairs]
-    for concepts in ([], concepts_of(postings, ["cedar", "oak"])):
-        texts = read_positions(postings, np.arange(size), QueryTerms.of(concepts, rows))
-        for counts, sections in zip(pair_counts(texts), (headings, bodies), strict=True):
-            expected = [[list(pairwise(section)).count(pair) for section in sections] for pair in pairs]
-            assert counts.tolist() == expected
-
-
-def test_reading_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of words read is bounded for any length, but the first section is always read."""
-    bodies = [["oak"] * 50, ["elm"] * 60, ["fir"] * 10]
-    postings = postings_of([[], [], []], bodies)
-    for most, expected in ((10, [0]), (60, [0]), (110, [0, 1]), (1_000, [0, 1, 2])):
-        monkeypatch.setattr(positions, "MAX_READ", most)
-        texts = read_positions(
-            postings, np.arange(3), QueryTerms.of(concepts_of(postings, ["oak", "elm", "fir"]))
+    for asked in ([], WORDS):
+        postings.find([row_of(postings, word) for word in asked])
+        expected = [
+            (number, at, list(pairwise(heading)).count(pair), list(pairwise(body)).count(pair))
+            for number, pair in enumerate(pairs)
+            for at, (heading, body) in enumerate(zip(headings, bodies, strict=True))
+            if pair in (*pairwise(heading), *pairwise(body))
+        ]
+        assert (
+            list(zip(*(column.tolist() for column in pair_counts(postings, rows)), strict=True)) == expected
         )
-        assert texts.numbers.tolist() == expected
-        assert len(texts.places) <= most

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
-from npl_index.choices import Weights
 from npl_index.ranking.bm25f import BACKGROUND, BODY_NORM, FIELD_WEIGHTS, K1, Concept, Passages, idf, match
 from npl_index.ranking.postings import Postings
 from npl_index.ranking.vocabulary import KnownVocabulary
@@ -38,8 +37,8 @@ def bodies_only(bodies: list[list[str]]) -> Fields:
 
 
 def scores(passages: Passages, row: int) -> list[float]:
-    concept = Concept(float(idf(passages.vocabulary, [row])[0]), ((row, 1.0),))
-    return [float(score) for score in match(passages, [concept], Weights()).scores]
+    rarity = float(idf(passages.vocabulary, [row])[0])
+    return [rarity * float(score) for score in match(passages, [Concept(rarity, ((row, 1.0),))]).scores]
 
 
 @given(texts)

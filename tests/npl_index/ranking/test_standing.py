@@ -1,11 +1,15 @@
 """Languages, versions and statuses put documents behind others."""
 
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
 
-from npl_index.ranking.standing import Standing, language_of, reasons, status_of, versions_of
+from benchmarks.relevance.indexed import indexed_collection
+from npl_index.library.documents import Fingerprint
+from npl_index.ranking.standing import Standing, language_of, reasons, status_in, status_of, versions_of
 from tests.conftest import cases
+from tests.npl_index.conftest import document
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
 
@@ -84,33 +88,61 @@ def test_statuses(fields: list[tuple[str, str]], status: str) -> None:
     assert status_of(fields, NOW) == status
 
 
-PATHS = ["/r/v1/a.md", "/r/v2/a.md", "/r/de/a.md", "/r/CHANGELOG.md", "/r/old.md"]
-STANDINGS = [Standing("en"), Standing("en"), Standing("de"), Standing("en"), Standing("en", "deprecated")]
+PATHS = ["/v1/a.md", "/v2/a.md", "/de/b.md", "/CHANGELOG.md", "/old.md", "/b.md"]
+STANDINGS = [
+    Standing("en"),
+    Standing("en"),
+    Standing("de"),
+    Standing("en"),
+    Standing("en", "deprecated"),
+    Standing("en"),
+]
+USUAL = {0: "version 1", 2: "language de", 3: "history", 4: "deprecated"}
+HISTORY = dict.fromkeys((0, 1, 4, 5), "current") | {2: "language de"}
 
 
 @pytest.mark.parametrize(
     ("question", "behind"),
     [
-        ("How do I delete a snapshot?", {0: "version 1", 2: "language de", 3: "history", 4: "deprecated"}),
-        ("Wie kann ich das löschen?", dict.fromkeys((0, 1, 3), "language en") | {4: "deprecated"}),
+        ("How do I delete a snapshot?", USUAL),
+        ("Wie kann ich das löschen?", dict.fromkeys((0, 1, 3, 5), "language en") | {4: "deprecated"}),
         ("How do I delete it in v1?", {1: "version 2", 2: "language de", 4: "deprecated"}),
-        ("How do I delete it with Python 3.12?", {0: "version 1", 2: "language de", 4: "deprecated"}),
-        ("When was the flag removed?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
-        ("When did the server drop it?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
-        ("Which release allowed more?", {0: "current", 1: "current", 2: "language de", 4: "current"}),
-        ("Which version of Python is supported?", {2: "language de"}),
-        ("Which version of Python is required?", {2: "language de"}),
-        (
-            "In which version was the flag added?",
-            {0: "current", 1: "current", 2: "language de", 4: "current"},
-        ),
-        ("How did old pages delete it?", {2: "language de"}),
-        ("Comment le supprimer dans les pages ?", {0: "version 1", 3: "history", 4: "deprecated"}),
-        ("snapshot", {0: "version 1", 3: "history", 4: "deprecated"}),
+        ("How do I delete it in version 1.4?", {1: "version 2", 2: "language de", 4: "deprecated"}),
+        ("How do I delete it with Python 3.12?", USUAL),
+        ("When was the flag removed?", HISTORY),
+        ("When did the server drop it?", HISTORY),
+        ("Which release allowed more?", HISTORY),
+        ("Which version of Python is supported?", USUAL),
+        ("In which version was the flag added?", HISTORY),
+        ("How did old pages delete it since the last release?", USUAL),
+        ("Comment le supprimer dans les pages ?", USUAL | {2: "translation"}),
+        ("snapshot", USUAL | {2: "translation"}),
     ],
 )
 def test_documents_behind_others(question: str, behind: dict[int, str]) -> None:
-    assert reasons(question, range(5), STANDINGS, versions_of(PATHS)) == behind
+    assert reasons(question, range(6), STANDINGS, versions_of(PATHS)) == behind
+
+
+@pytest.mark.parametrize(
+    ("question", "behind"),
+    [
+        ("pod limit in v1", {1}),
+        ("pod limit in 1.4", {1}),
+        ("pod limit in version 2.0.3", {0}),
+        ("pod limit with version 1.28 of it", {1}),
+        ("pod limit in v3", {0}),
+        ("pod limit", {0}),
+    ],
+)
+def test_a_version_is_named_by_any_of_its_numbers(question: str, behind: set[int]) -> None:
+    versions = versions_of(["/1.x/pods.md", "/2.x/pods.md"])
+    assert reasons(question, range(2), [Standing()] * 2, versions).keys() == behind
+
+
+def test_english_is_no_other_language() -> None:
+    """Its short words are common words of other languages, too."""
+    for question in ("How do I do hot module reloading?", "What is it to me in a pod?"):
+        assert language_of(question) == "en"
 
 
 def test_a_named_version_stands_before_the_current_pages() -> None:
@@ -137,3 +169,17 @@ def test_a_translation_stands_behind_its_page_if_the_question_tells_no_language(
     known = range(len(paths)), [Standing("de")] * len(paths), versions
     assert reasons("json.indentWidth", *known) == dict.fromkeys(behind, "translation")
     assert reasons("Wie kann ich das löschen?", *known) == {}
+
+
+def test_the_name_of_a_field_may_begin_with_a_capital() -> None:
+    assert status_in("---\nStatus: Deprecated\n---\n") == "deprecated"
+
+
+@pytest.mark.parametrize("root", ["releases", "v3", "2024.1", "main", "plain"])
+def test_the_path_of_a_root_says_nothing(root: str) -> None:
+    """Versions are folders below the root."""
+    names = ("v1/install.md", "v2/install.md", "notes.md")
+    files = [document(name, f"# Install\n\nOn {name}.\n") for name in names]
+    files = [replace(file, fingerprint=Fingerprint(f"/srv/{root}/{file.path}", 0, 9)) for file in files]
+    versions = indexed_collection(files).versions
+    assert (versions.older, versions.history) == ({0}, set())

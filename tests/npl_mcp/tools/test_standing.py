@@ -62,7 +62,7 @@ def test_texts_whose_difference_may_be_the_answer_both_come(
         page = f"# Run\n\n## Nightly\n\nOf the files on a node of the cluster,\n\n{text}\n"
         (settings.roots[0] / f"{name}.md").write_text(page)
     answer = folder("npl_load_tailored", context="nightly run keeps files of the cluster", token_budget=1000)
-    assert [row.get("note") for row in answer["data"]["sections"]] == [None, None]
+    assert [row.get("note") for row in answer["data"]["sections"]][:2] == [None, None]
 
 
 def test_a_text_without_an_article_is_similar(folder: Call, settings: Settings) -> None:

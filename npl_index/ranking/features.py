@@ -1,0 +1,151 @@
+"""The features of sections: a table with a row a section and a column a feature.
+
+A feature says in how far one thing speaks for a section as the answer to a question: a number from 0 to 1,
+for which other hits do not matter. The rank value of a section is the sum of its features, each times its
+weight. ``python -m benchmarks.relevance --fit`` learns the weights from labelled questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, match
+from npl_index.ranking.positions import concept_of_rows, pair_counts
+
+
+class Table:
+    """The sections that may answer a question, and the observations from which the features are made.
+
+    :param pairs: rows of the question's neighbouring terms.
+    :param headed: 1 for the sections whose heading is the question, else 0.
+    :param topics: gain of each section by the topics.
+    :param behind: 1 for the sections of documents that stand behind others, else 0.
+    """
+
+    def __init__(
+        self,
+        passages: Passages,
+        concepts: Sequence[Concept],
+        pairs: Sequence[tuple[int, int]],
+        headed: NDArray[Any],
+        topics: NDArray[Any],
+        behind: NDArray[Any],
+    ) -> None:
+        self.passages, self.concepts, self.pairs = passages, concepts, pairs
+        self.headed, self.topics, self.behind = headed, topics, behind
+        self.weight = sum(concept.weight for concept in concepts) or 1.0
+        # One lookup has all rows that later ones need.
+        passages.postings.find([*concept_of_rows(concepts), *chain(*pairs)])
+        self.matches = match(passages, concepts)
+
+    @property
+    def is_related(self) -> NDArray[Any]:
+        """Whether each section has anything of the question."""
+        related: NDArray[Any] = (self.matches.scores > 0) | (self.headed > 0) | (self.topics > 0)
+        if self.passages.vocabulary.pages == 1:  # the words of its title are a question about its beginning
+            related |= (self.matches.covered > 0) & (self.passages.postings.levels <= 1)
+        return related
+
+    @property
+    def copies(self) -> NDArray[Any] | None:
+        """Numbers of the sections' texts, in a search of several documents."""
+        return self.passages.postings.copies if len(self.passages.documents) > 1 else None
+
+
+def _page(table: Table) -> NDArray[Any]:
+    """Return the highest score of a section of the page.
+
+    Evidence from the whole document helps to choose among its passages (Callan, "Passage-level evidence in
+    document retrieval", SIGIR 1994).
+    """
+    pages = table.passages.postings.pages
+    best = np.zeros(int(pages[-1]) + 1)
+    np.maximum.at(best, pages, table.matches.scores)
+    return best[pages]
+
+
+def _title(table: Table) -> NDArray[Any]:
+    """Return the scores of titles by ``BM25Plus``, as shares of the highest possible score.
+
+    A title is a heading with its path and the words of the file's name. The model contains the titles with a
+    word of the question, so a word in few titles counts more, and a word of the file's name hardly counts.
+    Short titles have no advantage (``b``), nor do missing words (``delta``).
+    """
+    from rank_bm25 import BM25Plus  # slow to import, see arrays
+
+    concept_of = concept_of_rows(table.concepts)
+    numbers = np.array([number for number, _ in concept_of.values()], np.intp)
+    runs, sections, in_heading, in_path, _ = table.passages.postings.find(list(concept_of))
+    times = in_heading + in_path
+    titles: dict[int, list[int]] = {}
+    for section, word in zip(
+        sections.repeat(times).tolist(), numbers[runs].repeat(times).tolist(), strict=True
+    ):
+        titles.setdefault(section, []).append(word)
+    scores = np.zeros(table.passages.postings.size)
+    if titles:
+        model = BM25Plus(list(titles.values()), b=0, delta=0)
+        highest = (model.k1 + 1) * sum(model.idf.values())
+        scores[list(titles)] = model.get_scores(list(model.idf)) / highest
+    return scores
+
+
+def _pairs(table: Table) -> NDArray[Any]:
+    """Return the weights of words that are neighbours in the question and in the section.
+
+    A "definition list" is not just a definition and a list. A pair counts like a term: its mass is normalized
+    and saturated as in BM25F, and it weighs more if fewer of the passages have it (like the ordered pairs of
+    Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005).
+    """
+    passages = table.passages
+    numbers, sections, in_heading, in_body = pair_counts(passages.postings, table.pairs)
+    mass = in_body / passages.body_norms(sections) + FIELD_WEIGHTS[0] * in_heading
+    holders = np.bincount(numbers, minlength=1)[numbers]
+    rarity = np.log((passages.vocabulary.sections + 1) / holders)
+    weights = np.zeros(passages.postings.size)
+    np.add.at(weights, sections, rarity * mass / (mass + K1))
+    return np.minimum(weights / table.weight, 1)
+
+
+class Feature(NamedTuple):
+    """A feature of sections.
+
+    :param factor: the factor of the score that it belongs to, whose weight the user may change.
+    :param of: returns the feature of each section, 0 to 1.
+    """
+
+    name: str
+    weight: float
+    factor: Literal["name", "content", "topic", ""]
+    of: Callable[[Table], NDArray[Any]]
+
+
+FEATURE_WEIGHTS = (
+    # Its text has the question's words, often and in few others (BM25F).
+    Feature("words", 1.0, "content", attrgetter("matches.bodies")),
+    # It has much of the question in heading, path and text.
+    Feature("covered", 0.5, "content", attrgetter("matches.covered")),
+    # It has the question's words in the same order.
+    Feature("pairs", 0.25, "content", _pairs),
+    # Its page has a section with the question's words.
+    Feature("page", 0.5, "content", _page),
+    # It is the text of a page before its subsections, which introduces more than it explains.
+    Feature("begins", -0.4, "content", attrgetter("passages.postings.introduces")),
+    # Its heading, those above it and the name of its file have the question's words (BM25F).
+    Feature("names", 1.0, "name", lambda table: table.matches.scores - table.matches.bodies),
+    # These have more of the question's words than other titles (BM25Plus).
+    Feature("title", 0.25, "name", _title),
+    # Its heading has no other words than the question's.
+    Feature("heading", 0.25, "name", attrgetter("matches.headings")),
+    # Its heading is the question, or it is the first text below such a heading.
+    Feature("headed", 1.0, "name", attrgetter("headed")),
+    # Its heading is a topic.
+    Feature("topic", 1.5, "topic", attrgetter("topics")),
+    # It stands behind others: an older version, another language, a retired page.
+    Feature("behind", -0.5, "", attrgetter("behind")),
+)
+"""All features of the ranking."""
