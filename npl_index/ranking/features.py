@@ -128,13 +128,13 @@ FEATURE_WEIGHTS = (
     # Its text has the question's words, often and in few others (BM25F).
     Feature("words", 1.0, "content", attrgetter("matches.bodies")),
     # It has much of the question in heading, path and text.
-    Feature("covered", 0.5, "content", attrgetter("matches.covered")),
+    Feature("covered", 1.0, "content", attrgetter("matches.covered")),
     # It has the question's words in the same order.
-    Feature("pairs", 0.25, "content", _pairs),
+    Feature("pairs", 0.5, "content", _pairs),
     # Its page has a section with the question's words.
     Feature("page", 0.5, "content", _page),
     # It is the text of a page before its subsections, which introduces more than it explains.
-    Feature("begins", -0.4, "content", attrgetter("passages.postings.introduces")),
+    Feature("begins", -0.25, "content", attrgetter("passages.postings.introduces")),
     # Its heading, those above it and the name of its file have the question's words (BM25F).
     Feature("names", 1.0, "name", lambda table: table.matches.scores - table.matches.bodies),
     # These have more of the question's words than other titles (BM25Plus).
