@@ -463,7 +463,7 @@ class KnownCollection(Collection):
                 self._sections[number] = parsed.sections._replace(rows=rows[parsed.sections.rows])
         self.vocabulary = KnownVocabulary(terms, self._sections)
         titles = [(parsed.tree.name, parsed.tree.sections[0].name) for parsed in documents]
-        self.names = KnownNames(titles, [parsed.names for parsed in documents])
+        self.names: KnownNames = KnownNames(titles, [parsed.names for parsed in documents])
 
     @property
     def state(self) -> Hashable:
@@ -475,6 +475,10 @@ class KnownCollection(Collection):
         """All sections."""
         numbers = np.arange(len(self._sections))
         return Passages(numbers, Postings(self._sections), self.vocabulary, self._standings)
+
+    def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
+        """Return the sections of other documents with the text of a section, and those with a similar one."""
+        return self.names.copies((document, section))
 
     def _standings(self) -> list[Standing]:
         trees = [document.tree for document in self.documents]

@@ -167,6 +167,24 @@ class KnownNames:
         name = self._names[place[0]][place[1]]
         return name.level, name.fold
 
+    def copies(self, place: Place) -> tuple[list[Place], list[Place]]:
+        """Return the sections of other documents with the text of a section, and those with a similar one."""
+        own = self._names[place[0]][place[1]].copy
+        alike = self._alike.get(own >> SIMILAR, ()) if own else ()
+        others = [(other, copy) for other, copy in alike if other[0] != place[0]]
+        equal = [other for other, copy in others if copy == own]
+        return equal, [other for other, copy in others if copy != own]
+
+    @cached_property
+    def _alike(self) -> dict[int, list[tuple[Place, int]]]:
+        """The sections by what similar texts share."""
+        alike: dict[int, list[tuple[Place, int]]] = {}
+        for document, names in enumerate(self._names):
+            for section, name in enumerate(names):
+                if name.copy:
+                    alike.setdefault(name.copy >> SIMILAR, []).append(((document, section), name.copy))
+        return alike
+
     def called(self, fold: str, *, begins: bool = False) -> Iterator[Place]:
         """Return the sections whose name, visible or as written, has a folded form, or begins with it."""
         fits = str.startswith if begins else str.__eq__

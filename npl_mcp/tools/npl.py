@@ -262,8 +262,9 @@ async def npl_load_tailored(
     :param context: the question; ``todo:12`` or ``cr:KEY-1`` asks what that todo or change request says.
     :param token_budget: maximum tokens of the answer; 0 for no limit. The default, 700 or that of the server,
         applies to a context or topics. Selectors alone return whole sections; with a context, sections of up
-        to 600 tokens, and of longer ones the text for it. Without it, selectors that match several sections
-        each, of more than 6,000 tokens in all, return the list of these with their sizes.
+        to 600 tokens, and of longer ones the text for it; with a budget, other sections that answer follow.
+        Without one, selectors that match several sections each, of more than 6,000 tokens in all, return the
+        list of these with their sizes.
     :param sections: the same as ``selectors``, but whole without a budget.
     :param explain: add all hits with their scores.
     :param filter: conditions of ranked sections, as in ``npl_section_index``; those of selectors need not

@@ -35,7 +35,7 @@ def test_what_happens_between_answer_and_memory_is_a_change(
         (docs / "guide.md").unlink()
     else:
         (docs / "guide.md").write_text(text, encoding="utf-8")
-    reader.remember(read_sections_of(made.packed.documents, made.packed.kept))
+    reader.remember(read_sections_of(made.plan.documents, made.plan.kept))
     changes = reader.changes(app)
     assert [change.digest is not None for change in changes] == expected
     assert {change.selector for change in changes} <= {row.selector for row in made.value.sections}
