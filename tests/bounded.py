@@ -92,6 +92,11 @@ def _walk(folder: Path) -> object:
     return len(Library([root], Catalog(()), searched=[root], ignoring=Ignoring(True)).find(DocumentRef()))
 
 
+def _name(folder: Path) -> object:
+    roots = [Root(f"{folder}/{number}", str(number)) for number in range(20)]
+    return Library(roots, Catalog(())).find(DocumentRef((folder / INPUT).read_text()))
+
+
 def _pattern(folder: Path) -> object:
     return PathPattern.compile((folder / INPUT).read_text().split("/"), parameter="file")
 
@@ -116,6 +121,7 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "page": lambda folder: len(markdown((folder / INPUT).read_text())) // 1_000_000,
     "JSON": _argument,
     "worklog": lambda folder: read_object((folder / INPUT).read_bytes()),
+    "name": _name,
     "pattern": _pattern,
     "rules": _ignored,
     "walk": _walk,

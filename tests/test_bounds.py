@@ -113,6 +113,7 @@ CASES: Mapping[str, tuple[str, Sequence[tuple[Content, str]]]] = {
         ],
     ),
     "worklog": (INPUT, [("[" * 8_000_000, "{}"), (f'{{"a": {"9" * 8_000_000}}}', "{}")]),
+    "name": (INPUT, [("/".join("é" * 1_365), "there is no document"), ("@" * 4_000 + "x.md", "no document")]),
     "pattern": (INPUT, [("*a" * 1_000_000, "64 wildcards"), ("a/" * 1_000_000, "64 segments")]),
     "rules": (
         ".gitignore",

@@ -187,22 +187,20 @@ class Library:
 
     def _find_file(self, text: str) -> tuple[DocumentFile, ...]:
         """Return the files of a path, or else of a pattern, or else the item of any kind with this name."""
-        clean = os.path.normpath(text)
-        if clean.split(os.sep, 1)[0] == os.pardir:
-            raise outside(text)
         problems: list[errors.NPLError] = []
-        if files := self._files_at(clean, text, problems):
-            return files
-        paths = map(os.path.normpath, alternatives(clean))
-        first, *others = [
-            self._files_at(path, text, problems) or self._find_matches(path, text) for path in paths
-        ]
-        files = tuple(dict.fromkeys(chain(first, *others))) if others else first
-        if files := files or self._find_named(clean):
-            return files
-        if (plain := plain_name(text)) != text:
-            with suppress(errors.NPLError):
-                return self._find_file(plain)
+        for name in dict.fromkeys((text, plain_name(text))):
+            clean = os.path.normpath(name)
+            if clean.split(os.sep, 1)[0] == os.pardir:
+                raise outside(text)
+            if files := self._files_at(clean, text, problems):
+                return files
+            paths = map(os.path.normpath, alternatives(clean))
+            first, *others = [
+                self._files_at(path, text, problems) or self._find_matches(path, text) for path in paths
+            ]
+            files = tuple(dict.fromkeys(chain(first, *others))) if others else first
+            if files := files or self._find_named(clean):
+                return files
         raise problems[0] if problems else self._no_file(text)
 
     def holds(self, text: str) -> bool:
@@ -258,12 +256,15 @@ class Library:
         :param name: as :func:`npl_index.selectors.labels.label` returns it.
         :returns: several files if several paths have this end; an empty tuple without a match.
         """
-        clean = os.path.normpath(name)
-        path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
-        with suppress(errors.NPLError):
-            if found := self._files_at(path, name, []) or self._find_named(clean) or self._find_ending(name):
-                return found
-        return self.find_called(plain) if (plain := plain_name(name)) != name else ()
+        for spelled in dict.fromkeys((name, plain_name(name))):
+            clean = os.path.normpath(spelled)
+            path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
+            with suppress(errors.NPLError):
+                if found := self._files_at(path, name, []) or self._find_named(clean):
+                    return found
+                if found := self._find_ending(spelled):
+                    return found
+        return ()
 
     def _find_ending(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""

@@ -232,14 +232,16 @@ def as_named(root: str, path: str) -> str:
     """Return a path with its segments as the file system has them: accents may be composed or not."""
     if path.isascii():
         return path
-    segments: list[str] = []
-    for segment in path.replace(os.sep, "/").split("/"):
-        folder, names = os.path.join(root, *segments), [segment]
+    folder, segments = root, path.replace(os.sep, "/").split("/")
+    for at, segment in enumerate(segments):
         if not segment.isascii() and not os.path.lexists(os.path.join(folder, segment)):
-            wanted = normalize("NFC", segment)
+            wanted, names = normalize("NFC", segment), list[str]()
             with suppress(OSError):
                 names = [name for name in sorted(os.listdir(folder)) if normalize("NFC", name) == wanted]  # noqa: PTH208
-        segments.append((names or [segment])[0])
+            if not names:
+                break  # nothing below exists
+            segments[at] = names[0]
+        folder = os.path.join(folder, segments[at])
     return "/".join(segments)
 
 

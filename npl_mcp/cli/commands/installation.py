@@ -19,6 +19,8 @@ from npl_index.choices import Weights
 from npl_index.errors import DocumentTooLargeError, NPLError, escaped
 from npl_index.index.driver import FTS5_REMEDY, driver, missing_search
 from npl_index.library.catalog import Root
+from npl_index.library.files import read_path
+from npl_index.library.ignoring import MAX_BYTES
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Roots, skipped_text
 from npl_index.library.walking import walk
@@ -130,8 +132,8 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
         bound = " or more"
     others = f"; not served: {skipped_text(skipped)}" if skipped else ""
     with suppress(OSError):
-        lines = (folder / ".git/info/exclude").read_text(errors="replace").splitlines()
-        others += "; .git/info/exclude is not obeyed" if any(line[:1] not in "#" for line in lines) else ""
+        lines = read_path(folder / ".git/info/exclude", MAX_BYTES)[0].splitlines()
+        others += "; .git/info/exclude is not obeyed" if any(line[:1] not in b"#" for line in lines) else ""
     if count or bound:
         return Finding(name, OK, f"{folder}: {count:,}{bound} Markdown files{others}")
     given = "name another with --root" if settings.roots else "name a folder with --root"

@@ -469,6 +469,9 @@ def test_a_name_as_agents_send_it_is_understood(tmp_path: Path, name: str) -> No
     assert [file.path for file in library.find(DocumentRef("@b.md"))] == ["@b.md"]
     with pytest.raises(DocumentNotFoundError, match="there is no document 'C:"):
         library.find(DocumentRef("C:\\sub\\x.md"))
+    with pytest.raises(DocumentNotFoundError):
+        library.find(DocumentRef("@" * 3000 + "a.md"))
+    assert not library.find_called("@" * 3000 + "a.md")
 
 
 @pytest.mark.parametrize("target", ["lib:t.md", "cr:Y/h.md"])
