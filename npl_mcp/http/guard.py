@@ -177,12 +177,10 @@ class Guard:
         CALLER.set(admission)
         scope = {**scope, CALLER_KEY: admission, **_session_owner(admission)}
         scope[ADMITTED_KEY] = partial(self._still_admits, admission, scope, headers)
-        if scope["method"] == "POST":
-            await self._post(scope, receive, send)
-        elif self._policy.is_page(scope):
+        if self._policy.is_page(scope) and scope["method"] != "POST":
             await self._in_slot(scope, receive, send)
         else:
-            await self._app(scope, receive, self._sending(scope, receive, send))
+            await self._with_body(scope, receive, send)
 
     async def _still_admits(self, caller: Caller, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
         """Return whether the request would still be admitted for the same caller, as far as that can be
@@ -198,8 +196,11 @@ class Guard:
         ended = caller.identity is not None and not caller.identity.is_valid()
         return not ended and isinstance(admission, Refusal) and admission.code is policy.NOT_CHECKED.code
 
-    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body first: a slow sender holds no slot of the calls in flight."""
+    async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body first: a slow sender holds no slot of the calls in flight.
+
+        The SDK reads the body of any method, without a deadline.
+        """
         body, key = bytearray(), scope[CALLER_KEY].key
         try:
             refusal = await self._read(body, receive, key)
@@ -213,7 +214,10 @@ class Guard:
             async def replay() -> Message:
                 return next(read, None) or await receive()
 
-            await self._in_slot(scope, replay, send, body)
+            if scope["method"] == "POST":
+                await self._in_slot(scope, replay, send, body)
+            else:
+                await self._app(scope, replay, self._sending(scope, replay, send))
         except ClientDisconnect:
             return
         finally:

@@ -498,8 +498,11 @@ async def test_bodies_in_memory_are_bounded() -> None:
     assert statuses(sent) == [503, 200]
 
 
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 @pytest.mark.parametrize(("part", "status"), [(b"x", 408), (b"x" * 1_000, 413)])
-async def test_a_body_has_one_deadline(part: bytes, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_has_one_deadline(
+    part: bytes, status: int, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bytes that trickle in end with it, however often they come; a body that arrives fast gets more time."""
     monkeypatch.setattr(guard_module, "BODY_SECONDS", 0.1)
     monkeypatch.setattr(guard_module, "BODY_RATE", 1_000)
@@ -510,7 +513,7 @@ async def test_a_body_has_one_deadline(part: bytes, status: int, monkeypatch: py
         return {"type": "http.request", "body": part, "more_body": True}
 
     with anyio.fail_after(PATIENCE):
-        await post(Guard(answer(b"x"), policy_of(20_000, 99)), sent, b"", dribbled)
+        await post(Guard(answer(b"x"), policy_of(20_000, 99)), sent, b"", dribbled, method=method)
     assert statuses(sent) == [status]
 
 
@@ -521,6 +524,7 @@ async def post(
     wait: Any = None,
     reading: Any = None,
     caller: object = None,
+    method: str = "POST",
 ) -> None:
     """Send a request to a guard.
 
@@ -530,7 +534,7 @@ async def post(
     """
     headers = [(b"host", b"h"), (b"content-type", b"application/json")]
     server = ("127.0.0.1", 1)
-    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers, "server": server}
+    scope = {"type": "http", "method": method, "path": "/mcp", "headers": headers, "server": server}
 
     messages = [{"type": "http.request", "body": body, "more_body": wait is not None}]
 
