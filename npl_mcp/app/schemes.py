@@ -40,12 +40,6 @@ REMOVED_SCHEMES: Mapping[str, str] = {
 """The replacement, by removed scheme; stored texts still have such names."""
 
 
-def domain_of_document(name: str) -> str:
-    """Return the domain of the tools that show a document: that of its scheme, or that of files."""
-    scheme = SCHEMES.get(name.partition(":")[0])
-    return "npl" if scheme is None else scheme.domain
-
-
 def refuse_removed(name: str | None) -> None:
     """Check that a name of documents has no removed scheme.
 

@@ -11,7 +11,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name, page_and_part
 from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App
-from npl_mcp.app.schemes import SCHEMES, domain_of_document
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores.chat import feed, rooms
 
 MAX_DOCUMENTS = 5
@@ -45,7 +45,8 @@ def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | N
     documents: dict[str, NamedDocument] = {}
     room = MAX_COUNTED
     for name in dict.fromkeys(_NAMES.findall(text or "")[: 4 * MAX_DOCUMENTS]):
-        if not app.permissions.has_domain(domain_of_document(name)):
+        scheme = SCHEMES.get(name.partition(":")[0])
+        if not app.permissions.has_domain(scheme.domain if scheme else "npl"):
             continue
         with suppress(NPLError):
             ref = DocumentRef(file=name)
@@ -84,5 +85,4 @@ def question_in(app: App, context: str | None) -> str | None:
 
 def part_of(file: str | None) -> list[str]:
     """Return the selector of a section whose anchor or line a caller wrote after the name of one file."""
-    has_part = file is not None and "," not in file and page_and_part(file)[1]
-    return [qualified(file, "")] if file and has_part else []
+    return [qualified(file, "")] if file and "," not in file and page_and_part(file)[1] else []
