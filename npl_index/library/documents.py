@@ -260,9 +260,8 @@ class Library:
             clean = os.path.normpath(spelled)
             path = clean if clean.lower().endswith(MARKDOWN_SUFFIXES) else f"{clean}.md"
             with suppress(errors.NPLError):
-                if found := self._files_at(path, name, []) or self._find_named(clean):
-                    return found
-                if found := self._find_ending(spelled):
+                found = self._files_at(path, name, []) or self._find_named(clean)
+                if found := found or self._find_ending(spelled):
                     return found
         return ()
 

@@ -377,8 +377,7 @@ def npl_update_section(
     :raises TooLargeError: the file would be too large.
     :raises StorageError: the file cannot be written.
     """
-    wanted = selector or "".join(part_of(file))
-    edited = update_section(app, file, operation, wanted, content or "", expect)
+    edited = update_section(app, file, operation, selector or "".join(part_of(file)), content or "", expect)
     if app.read_sections is not None:
         app.read_sections.record_own_edit(app, edited.file, edited.selector)
     return edited
