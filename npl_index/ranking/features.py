@@ -13,8 +13,9 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, match
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match, sums
 from npl_index.ranking.positions import concept_of_rows, pair_counts
+from npl_index.ranking.postings import distinct
 
 
 class Table:
@@ -56,6 +57,12 @@ class Table:
         return self.passages.postings.copies if len(self.passages.documents) > 1 else None
 
 
+def _begins(table: Table) -> NDArray[Any]:
+    """Return 1 for the first text of a page, and less if its names have nearly all of the question."""
+    begins: NDArray[Any] = table.passages.postings.introduces * (1 - table.matches.names**4)
+    return begins
+
+
 def _page(table: Table) -> NDArray[Any]:
     """Return the highest score of a section of the page.
 
@@ -66,6 +73,37 @@ def _page(table: Table) -> NDArray[Any]:
     best = np.zeros(int(pages[-1]) + 1)
     np.maximum.at(best, pages, table.matches.scores)
     return best[pages]
+
+
+def _named(table: Table) -> NDArray[Any]:
+    """Return how well the question fits the name of a page, for the first text of the page.
+
+    A question that names a page is answered by its first text, which explains the name. That is the text
+    below the title, or the next text after an empty one.
+    """
+    postings, fitting = table.passages.postings, np.zeros(table.passages.postings.size)
+    weighted = [(c.weight, row, share) for c in table.concepts for row, share in c.variants]
+    worth = {row: (share, share * weight) for weight, row, share in weighted}
+    holders = postings.find(list(worth))
+    is_title = (holders.in_heading > 0) & (postings.levels[holders.sections] <= 1)
+    titled = distinct(holders.sections[is_title])
+    if not len(titled):
+        return fitting
+    rows, owners = postings.heading_terms(titled)
+    shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
+    rarity = idf(table.passages.vocabulary, rows)
+    columns = weights, rarity, rarity * shares
+    said, whole, covered = (sums(values, owners, len(titled)) for values in columns)
+    fits = covered / whole.clip(1e-9) * np.minimum(1, said / table.weight) ** 2
+    following = np.arange(1, postings.size + 1).clip(max=postings.size - 1)
+    while (
+        is_blank := (postings.sizes[titled] == 0)
+        & (postings.pages[following[titled]] == postings.pages[titled])
+        & (following[titled] != titled)
+    ).any():
+        titled = np.where(is_blank, following[titled], titled)
+    np.maximum.at(fitting, titled, fits)
+    return fitting
 
 
 def _title(table: Table) -> NDArray[Any]:
@@ -134,7 +172,7 @@ FEATURE_WEIGHTS = (
     # Its page has a section with the question's words.
     Feature("page", 0.5, "content", _page),
     # It is the text of a page before its subsections, which introduces more than it explains.
-    Feature("begins", -0.25, "content", attrgetter("passages.postings.introduces")),
+    Feature("begins", -0.25, "content", _begins),
     # Its heading, those above it and the name of its file have the question's words (BM25F).
     Feature("names", 1.0, "name", lambda table: table.matches.scores - table.matches.bodies),
     # These have more of the question's words than other titles (BM25Plus).
@@ -143,6 +181,8 @@ FEATURE_WEIGHTS = (
     Feature("heading", 0.25, "name", attrgetter("matches.headings")),
     # Its heading is the question, or it is the first text below such a heading.
     Feature("headed", 1.0, "name", attrgetter("headed")),
+    # It is the first text of a page whose name is the question.
+    Feature("named", 1.0, "name", _named),
     # Its heading is a topic.
     Feature("topic", 1.5, "topic", attrgetter("topics")),
     # It stands behind others: an older version, another language, a retired page.

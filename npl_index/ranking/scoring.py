@@ -34,10 +34,10 @@ its path. The text of "Coffee" has one::
     >>> for feature in FEATURE_WEIGHTS[:8]:
     ...     print(feature.name, feature.weight, feature.of(table).round(2).tolist())
     words 1.0 [0.0, 0.16, 0.0, 0.11]
-    covered 0.5 [0.0, 0.73, 0.64, 0.27]
-    pairs 0.25 [0.0, 0.06, 0.0, 0.0]
+    covered 1.0 [0.0, 0.73, 0.64, 0.27]
+    pairs 0.5 [0.0, 0.06, 0.0, 0.0]
     page 0.5 [0.0, 0.37, 0.37, 0.11]
-    begins -0.4 [0.0, 1.0, 0.0, 0.0]
+    begins -0.25 [0.0, 1.0, 0.0, 0.0]
     names 1.0 [0.0, 0.21, 0.28, 0.0]
     title 0.25 [0.0, 0.11, 0.4, 0.0]
     heading 0.25 [0.0, 1.0, 1.0, 0.0]
@@ -46,7 +46,7 @@ Each feature times its weight, scaled to the score, is a gain. The gains add up 
 
     >>> ranking = rank(collection, query)
     >>> ranking.gains_of(0)
-    {'covered': 0.1784, 'page': 0.1048, 'names': 0.1582, 'title': 0.056, 'heading': 0.14}
+    {'covered': 0.2788, 'page': 0.0819, 'names': 0.1236, 'title': 0.0437, 'heading': 0.1093}
 
 "Water" covers 64 % of the query with heading and path, and its text adds no word; without topics, its score
 is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
@@ -54,8 +54,8 @@ is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
     >>> for hit in ranking.hits:
     ...     print(hit.section, [round(part, 2) for part in hit.score])
     2 [0.64, 0.64, 0.64, 0.0]
-    1 [0.46, 0.36, 0.73, 0.0]
-    3 [0.17, 0.0, 0.27, 0.0]
+    1 [0.59, 0.36, 0.73, 0.0]
+    3 [0.19, 0.0, 0.27, 0.0]
 
 Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.verdict`)::
 
