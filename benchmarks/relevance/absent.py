@@ -20,12 +20,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.relevance.__main__ import FEWEST_HEADINGS, HERE, Scope, question_of, read_documents
-from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import MODEL
 from npl_index.selectors.names import Place
@@ -49,10 +50,18 @@ class Asked(NamedTuple):
     rank: int | None = None
 
 
-def ask(kind: str, collection: Collection, query: Query, wanted: frozenset[Place] = frozenset()) -> Asked:
-    """Ask a collection."""
-    ranking = rank(collection, query)
+def ask(
+    kind: str,
+    collection: Collection,
+    text: str,
+    topics: Sequence[str] = (),
+    wanted: frozenset[Place] = frozenset(),
+) -> Asked:
+    """Ask a collection; a section that the question names has more evidence than any threshold."""
+    ranking = rank(collection, Query(read(text, collection), tuple(topics)))
     spoken = [*ranking.coverage.support_ratio()[: MODEL.first].tolist(), 0.0]
+    if any(ranking.coverage.named[:1]):
+        spoken[0] = inf
     places = [hit[:2] for hit in ranking.hits[: MODEL.first]]
     right = [rank for rank, place in enumerate(places) if place in wanted]
     return Asked(kind, max(spoken), spoken[0], right[0] if right else None)
@@ -68,13 +77,13 @@ def absent(name: str, collection: Collection, sets: Path | None) -> Iterator[Ask
         if "set" in row:
             if sets is not None and (sets / row["set"]).is_dir():
                 questions = labelled.setdefault(row["set"], queries(sets / row["set"]))
-                yield ask("borrowed", collection, Query(extract_keywords(questions[row["id"]])))
+                yield ask("borrowed", collection, questions[row["id"]])
             continue
-        yield ask("invented", collection, Query(extract_keywords(row["query"])))
+        yield ask("invented", collection, row["query"])
         if "terms" in row:
-            keywords = extract_keywords(f"{row['query']} {row['terms']}")
-            yield ask("with terms", collection, Query(keywords))
-            yield ask("with topics", collection, Query(keywords, tuple(row["topics"])))
+            text = f"{row['query']} {row['terms']}"
+            yield ask("with terms", collection, text)
+            yield ask("with topics", collection, text, row["topics"])
 
 
 def queries(folder: Path) -> dict[str, str]:
@@ -95,13 +104,13 @@ def true(scope: Scope, questions: Sequence[dict[str, Any]]) -> Iterator[Asked]:
             continue
         question = question_of(row)
         wanted = frozenset().union(*map(scope.places, question.labels))
-        yield ask("folder", scope.collection, Query(extract_keywords(question.text)), wanted)
+        yield ask("folder", scope.collection, question.text, wanted=wanted)
         page = scope.files[question.labels[0].file]
         if sum(section.level > 0 for section in page.tree.sections) >= FEWEST_HEADINGS:
             alone = Scope({question.labels[0].file: page}, joined=False)
             here = [label for label in question.labels if label.file == question.labels[0].file]
             places = frozenset().union(*map(alone.places, here))
-            yield ask("file", alone.collection, Query(extract_keywords(question.text)), places)
+            yield ask("file", alone.collection, question.text, wanted=places)
 
 
 def report(asked: Sequence[Asked]) -> None:

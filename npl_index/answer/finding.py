@@ -202,6 +202,7 @@ def _spellings_of_variants(documents: DocumentSet, word: Word) -> dict[str, int]
         matches = (
             pattern.match(text, at) for text in texts for at, _ in nsmallest(1, locate(text, (term,), 1))
         )
-        if spelling := next(filter(None, matches), None):
+        spelling = next(filter(None, matches), None)
+        if spelling and spelling[0].casefold() not in map(str.casefold, spellings):
             spellings[spelling[0]] = count
     return spellings

@@ -208,7 +208,8 @@ class Markdown(Form):
                 pieces += (self._shown(part), "\n")
         notes = [*map(_pointer, pointers), *self._notes(answer, bool(pointers))]
         if pointers or answer.absent or answer.advice or answer.weak:
-            head = "more:\n" if pointers else "\n"
+            more = f"{answer.advice}; nearest:\n" if answer.advice else "more:\n"
+            head = more if pointers else "\n"
             pieces.append(mark(head + "\n".join(notes), self.tag))
         elif notes:
             pieces.append(mark("; ".join(notes), self.tag))
@@ -226,9 +227,9 @@ class Markdown(Form):
         for remark in (*(answer.not_found or ()), *(answer.unreadable or ())):
             yield in_mark(" ".join(remark.split()))
         absent = f"no section has: {', '.join(map(in_mark, answer.absent))}" if answer.absent else ""
-        if absent or answer.advice:
-            unserved = f"not served: {in_mark(answer.not_served)}" if answer.not_served else ""
-            yield ". ".join(filter(None, (absent, unserved, answer.advice)))
+        unserved = f"not served: {in_mark(answer.not_served)}" if answer.not_served else ""
+        absent = ". ".join(filter(None, (absent, unserved)))
+        yield from filter(None, (absent, None if has_pointers else answer.advice))
         if answer.weak:
             yield f"weak: best has {', '.join(map(in_mark, self.covered))}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 from npl_index.answer.cutting import PIECE, WHOLE
@@ -109,15 +110,16 @@ def related(ranking: Ranking) -> Iterator[tuple[Hit, bool]]:
     """Yield the hits whose text is about the question, best first, and whether each answers it.
 
     Answers are the best hit, hits nearly as good, and the best hit of each further subject of the question.
+    A section that the question names needs less to be about a further subject.
     """
     coverage, best = ranking.coverage, 0.0
     weights = coverage.weights / (coverage.weights.sum() or 1.0)
     covered = np.zeros(len(weights))
-    for hit, shares in zip(ranking.hits, coverage.shares.T, strict=False):
+    for hit, shares, is_named in zip_longest(ranking.hits, coverage.shares.T, coverage.named):
         if not hit.size:
             continue
         best = best or hit.score.total
-        is_other = weights @ (shares - covered).clip(0) >= SUBJECT
+        is_other = weights @ (shares - covered).clip(0) >= (SUBJECT / 2 if is_named else SUBJECT)
         is_answer = hit.score.total >= best * (RELATED if is_other else AS_GOOD)
         if is_answer:
             covered = np.maximum(covered, shares)

@@ -28,15 +28,14 @@ from npl_index.answer.units import Excluded, content_of, ranked_units, row, sele
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import SectionNotFoundError
-from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
-from npl_index.ranking.topics import OTHER_FORM
 from npl_index.ranking.verdict import Verdict, judge
 from npl_index.selectors.grammar import Selector
 from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected, select_in
 
-ADVICE = "Nothing here answers this: ask again in the documents' own terms (npl://map names them)."
+ADVICE = "no section has most of these words"
 
 FLOOD = "{:,} sections of {:,} tokens match: send the selector of one, a longer selector, or token_budget."
 
@@ -205,9 +204,9 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     """
     matches, failures = _selected(documents, "selectors", request.selectors)
     exclusions, exclusion_failures = _selected(documents, "exclude", request.exclude)
-    query = Query(extract_keywords(request.context), request.topics)
+    query = Query(read(request.context, documents.collection), request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
-    documents, verdict = documents.ranked_by(ranking), _verdict(ranking)
+    documents, verdict = documents.ranked_by(ranking), judge(ranking.coverage)
     excluded = selected_lines(documents, chain.from_iterable(exclusions.values()))
     exact = [
         match
@@ -249,13 +248,6 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         failures=(*failures, *exclusion_failures),
         used=[(match.tree, match.head) for match in chain(wanted, *exclusions.values())] if matches else (),
     )
-
-
-def _verdict(ranking: Ranking) -> Verdict:
-    """Return the verdict on a question; common words alone distinguish only headings ("How to")."""
-    best = [hit.score for hit in ranking.hits[:1]]
-    is_named = any(max(score.name, score.topic) > OTHER_FORM for score in best)
-    return judge(ranking.coverage) if ranking.coverage.words or is_named else Verdict((), (), "absent")
 
 
 def _by_document(hits: Iterable[Hit], taken: Collection[Place]) -> list[Hit]:

@@ -119,7 +119,7 @@ class Tailored:
     :param absent: words of the question that no section contains.
     :param not_served: numbers of documents below the roots that are not served, with the reasons, if a word
         is absent.
-    :param advice: advice for the next call, if no section answers the question or selectors match too much.
+    :param advice: remark if no section has most of the words of the question, or selectors match too much.
     :param weak: true if no section covers enough of the question; the content is a short passage of the best
         one.
     :param excluded_tokens: tokens of relevant text that ``exclude`` omits.

@@ -120,9 +120,9 @@ class IndexVocabulary(Vocabulary):
         """Return the row of a term, ``None`` if no section has it."""
         return self.once(term, lambda: self._rows_of([term])[term])
 
-    def learn(self, terms: Iterable[str]) -> None:
-        """Look up terms and their parts by one query."""
-        needed = dict.fromkeys(text for term in terms for text in (term, *parts_of(term)))
+    def learn(self, terms: Iterable[str], *, parts: bool = True) -> None:
+        """Look up terms, and their parts, by one query."""
+        needed = dict.fromkeys(text for term in terms for text in (term, *(parts_of(term) if parts else ())))
         self.remember(self._rows_of([text for text in needed if text not in self.known]))
 
     def _rows_of(self, terms: Sequence[str]) -> dict[str, int | None]:

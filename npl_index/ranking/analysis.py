@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, compress, groupby, pairwise
@@ -27,16 +27,31 @@ from operator import not_
 from sys import intern
 from typing import NamedTuple
 
-from npl_index.ranking.spelling import HIDDEN, INSIDE, folded, kind_of, shown_mark
-from npl_index.ranking.wordlists import commonness, data_lines, stem, stop_word_parts, stop_words
+from npl_index.ranking.spelling import (
+    HIDDEN,
+    INSIDE,
+    MAX_ANALYSED,
+    MAX_SHOWN,
+    analysed,
+    cut_word,
+    folded,
+    kind_of,
+    parts_of_word,
+    shown_mark,
+    shown_to_ask,
+    without_compounds,
+    words_and_symbols,
+)
+from npl_index.ranking.wordlists import (
+    data_lines,
+    question_terms,
+    rarity,
+    stem,
+    stop_word_parts,
+    stop_words,
+)
 
 logger = logging.getLogger(__name__)
-
-MAX_ANALYSED = 40_000
-"""Maximum analysed characters of a context; of a longer one, equal parts from its beginning and its end."""
-
-MAX_SHOWN = 60
-"""Maximum characters of a word in an answer."""
 
 MAX_QUERY_TERMS = 48
 """Maximum terms of a query; the heaviest are kept."""
@@ -47,11 +62,11 @@ QUESTION_WEIGHT = 0.5
 _CHUNK = re.compile(rf"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{{|}}~\x7f{HIDDEN}]+""")
 _SPACES = {code: " " for code in range(128) if _CHUNK.match(chr(code)) is None}
 _ESCAPE = re.compile(r"\\[nrt](?![a-z])")
-_JOINT = re.compile(r"[-._#+']+")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
 _IDENTIFIER = re.compile(
     r"^--|^\.[^\W_0-9]|[^\W_0-9][._+#][^\W_0-9]|[A-Za-z]-?[0-9]|[0-9][-._+][0-9]|[a-z][A-Z]|[A-Z]{2}[a-z]{2}"
 )
+_NAME = re.compile(r"[^\W_]-[^\W_]+-[^\W_]")  # read-only-mode
 _MARKS = "-._#+'"
 _FLAG = re.compile(r"[._#+']*--")
 _LANGUAGE = re.compile(r"[-._#+']*([^\W_]{1,2}(?:\+\+|#))(?:'s)?[-._']*")  # C++
@@ -59,7 +74,6 @@ _LANGUAGE_INSIDE = re.compile(r"(?<![^\W_])[^\W_]{1,2}(?:\+\+|#)(?![^\W_])")
 _SEGMENT = re.compile(r"^[vV](?=[0-9]+\.)|[^-._#+']+")  # v2.4.1 has 2.4.1
 _CAMEL = re.compile("[a-z][A-Z]")
 _MARKED = re.compile("[._#+]")
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _PLAIN = re.compile(r"[A-Za-z0-9]+\.*")
 _MAX_PHRASE = 4
 _MAX_INNER = 5
@@ -68,11 +82,6 @@ _PHRASE_BONUS = 1.5
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_LENGTH = 40
 _MAX_TERM = 64
-
-
-@cache
-def _question_terms() -> frozenset[str]:
-    return frozenset(stem(word) for line in data_lines("question_words.txt") for word in line.split())
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
@@ -113,7 +122,7 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     wanted = frozenset(wanted)
     chunks = list(set(_chunks(text)))
     holding = compress(chunks, map(not_, map(wanted.isdisjoint, map(_terms_stored.__getitem__, chunks))))
-    inside = {raw: [pair for pair in _terms_inside(raw) if pair[1] in wanted] for raw in holding}
+    inside = {raw: [pair for pair in _unicode_terms(raw, inner=True) if pair[1] in wanted] for raw in holding}
     spots = _find_chunks(text, inside, most)
     result = [(begin + at, term) for begin, raw in spots for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
@@ -138,11 +147,6 @@ def _find_chunks(text: str, wanted: Collection[str], most: int) -> Iterator[tupl
 @cache
 def _separates(char: str) -> bool:
     return _CHUNK.match(char) is None
-
-
-def _terms_inside(raw: str) -> list[tuple[int, str]]:
-    """Return the terms of a chunk with their offsets."""
-    return [(0, term) for term in _terms_stored[raw]] if raw.isascii() else _unicode_terms(raw, inner=True)
 
 
 def _chunks(text: str) -> list[str]:
@@ -178,15 +182,12 @@ def _shown_terms(source: str, word: str) -> tuple[str, ...]:
     return tuple(term for raw in _chunks(word) for term in _terms_stored[raw] if term not in source_terms)
 
 
-def _shown_to_ask(mark: re.Match[str]) -> str:
-    # In a question, "width*height" is two words.
-    return mark[0] if mark[0][0] in "*~`" else shown_mark(mark)
+def respelt(text: str, spell: Callable[[str], str]) -> str:
+    """Return a question with its words spelt in another way.
 
-
-def without_compounds(words: Iterable[str]) -> list[str]:
-    """Drop terms like ``table-format``, whose parts are terms, too; if all are like that, keep them."""
-    words = list(words)
-    return [word for word in words if _JOINT.search(word) is None] or words
+    :param spell: returns the spelling of a word, possibly nothing.
+    """
+    return _CHUNK.sub(lambda match: spell(match[0]), INSIDE.sub(shown_to_ask, text))
 
 
 class _TermCache(dict[str, tuple[str, ...]]):
@@ -248,8 +249,7 @@ def _word_terms(raw: str) -> list[str]:
     flag = [f"--{lower}"] if _FLAG.match(raw) else []
     if _SPLITS.search(word) is None:
         return [stem(lower), *flag]
-    bits = [bit for part in _JOINT.split(word) for bit in (_PART.findall(part) if part.isascii() else [part])]
-    parts = [bit.casefold() for bit in bits if len(bit) > 1]
+    parts = [bit.casefold() for bit in parts_of_word(word) if len(bit) > 1]
     result = [stem(part) for part in parts if part not in stop_words()]
     if lower not in parts:
         result.append(_whole(lower))
@@ -264,10 +264,11 @@ def _inner_terms(raw: str) -> list[str]:
     word = _bare(raw)
     if _SPLITS.search(word) is None:
         return []
+    joined = stem("".join(parts_of_word(word)).casefold())  # e-mail is also email, max_retries maxRetries
     spans = [segment.span() for segment in _SEGMENT.finditer(word)]
     runs = (word[begin:end] for at, (begin, _) in enumerate(spans) for _, end in spans[at : at + _MAX_INNER])
     inner = (_whole(run.casefold()) for run in runs if len(run) < len(word) and _SPLITS.search(run))
-    return [*dict.fromkeys(inner), *map(str.lower, _LANGUAGE_INSIDE.findall(raw))]
+    return [*dict.fromkeys((*inner, joined)), *map(str.lower, _LANGUAGE_INSIDE.findall(raw))]
 
 
 def _whole(lower: str) -> str:
@@ -308,7 +309,10 @@ class Keywords:
     :param pairs: neighbouring index terms.
     :param parts: index terms that occur only as parts of an identifier, each with the identifier.
     :param written: different words of the text with their terms, without stop words.
+    :param said: its terms in order, without compounds, joined by spaces.
     :param text: the text.
+    :param places: sections that its paths and addresses name, see :func:`~npl_index.ranking.naming.read`.
+    :param shortened: identifiers of which the documents have only the last parts.
     """
 
     words: tuple[str, ...] = ()
@@ -316,36 +320,44 @@ class Keywords:
     pairs: tuple[tuple[str, str], ...] = ()
     parts: tuple[tuple[str, str], ...] = ()
     written: tuple[Word, ...] = ()
+    said: str = ""
     text: str = ""
+    places: frozenset[tuple[int, int]] = frozenset()
+    shortened: tuple[str, ...] = ()
 
 
-def extract_keywords(text: str, *, limit: int = 20) -> Keywords:
+def extract_keywords(
+    text: str, *, limit: int = 20, known: Callable[[str], bool] = lambda _: True
+) -> Keywords:
     """Return the keywords of a text.
 
     :param text: a question, a task or an agent's definition; at most :data:`MAX_ANALYSED` characters count.
     :param limit: maximum number of ``words``.
+    :param known: whether the documents have a term; of a long text, these are kept first.
     """
-    if len(text) > MAX_ANALYSED:
-        text = f"{text[: MAX_ANALYSED // 2]} {text[-(MAX_ANALYSED // 2) :]}"
+    text = analysed(text)
     # A character may stand for a sentence.
     most = max(len(text), MAX_ANALYSED)
     text = text[: len(text) * most // max(most, len(folded(text)))]
-    runs = _runs(INSIDE.sub(_shown_to_ask, _ESCAPE.sub(" ", text)))
+    runs = _runs(INSIDE.sub(shown_to_ask, _ESCAPE.sub(" ", text)))
     occurrences = [term for run in runs for word in run for term in word.terms]
     occurrences = occurrences or terms(text, keep_stop_words=True)
-    shaping = _question_terms()
+    shaping = question_terms()
     counts = Counter(occurrences)
     weights = {
         term: (1 + log(n)) * (QUESTION_WEIGHT if term in shaping else 1.0) for term, n in counts.items()
     }
     if len(weights) > MAX_QUERY_TERMS:
-        kept = set(sorted(weights, key=lambda term: -weights[term] * _rarity(term))[:MAX_QUERY_TERMS])
+        worth = {term: (not known(term), -weight * rarity(term)) for term, weight in weights.items()}
+        kept = set(sorted(weights, key=worth.__getitem__)[:MAX_QUERY_TERMS])
         weights = {term: weight for term, weight in weights.items() if term in kept}
     pairs = dict.fromkeys((a, b) for a, b in pairwise(occurrences) if a in weights and b in weights)
     shown = _best_words(runs, counts)[:limit] or tuple(dict.fromkeys(occurrences))[:limit]
     parts = tuple(pair for pair in _parts_in(runs).items() if weights.keys() >= set(pair))
     written = tuple({word.terms: word for run in runs for word in run}.values())
-    keywords = Keywords(shown, tuple(weights.items()), tuple(pairs)[:MAX_QUERY_TERMS], parts, written, text)
+    said = " ".join(without_compounds(occurrences))
+    first_pairs = tuple(pairs)[:MAX_QUERY_TERMS]
+    keywords = Keywords(shown, tuple(weights.items()), first_pairs, parts, written, said, text)
     logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
     return keywords
 
@@ -373,11 +385,6 @@ def _parts_in(runs: Iterable[Iterable[Word]]) -> dict[str, str]:
     return {part: whole for part, whole in whole_of.items() if part not in others}
 
 
-def cut_word(text: str) -> str:
-    """Shorten a caller's text to :data:`MAX_SHOWN` characters, so that it costs few tokens in an answer."""
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
-
-
 class Word(NamedTuple):
     """A word as written, and its terms."""
 
@@ -388,6 +395,11 @@ class Word(NamedTuple):
     def identifier(self) -> bool:
         """Whether it is an identifier with parts; its last term is the whole identifier."""
         return len(self.terms) > 1 and _IDENTIFIER.search(self.text) is not None
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is spelt like a name: with marks, digits, capitals inside, or two hyphens."""
+        return _IDENTIFIER.search(self.text) is not None or _NAME.search(self.text) is not None
 
     @property
     def meant(self) -> tuple[str, ...]:
@@ -422,7 +434,7 @@ def _runs(text: str) -> list[list[Word]]:
         if not text[last : match.start()].isspace():
             runs.append([])
         raw = match[0]
-        for piece in [raw] if raw.isascii() else _words_and_symbols(raw):
+        for piece in [raw] if raw.isascii() else words_and_symbols(raw):
             parts = _terms_asked[piece]
             alone = not parts or not piece[0].isalnum()
             if alone:
@@ -435,17 +447,6 @@ def _runs(text: str) -> list[list[Word]]:
     return [run for run in runs if run]
 
 
-def _words_and_symbols(raw: str) -> list[str]:
-    """Separate words from adjacent symbols."""
-    pieces: list[str] = []
-    for kind, run in groupby(raw, kind_of):
-        if kind == "symbol":
-            pieces += run
-        elif kind:
-            pieces.append("".join(run))
-    return pieces
-
-
 def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:
     """Return the distinct words and phrases of a text, best first.
 
@@ -456,7 +457,7 @@ def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[s
     worth: dict[tuple[str, ...], float] = {}
     spelling: dict[tuple[str, ...], str] = {}
     phrases = _npl_phrases()
-    shaping = _question_terms()
+    shaping = question_terms()
     for run in runs:
         for size in range(1, min(len(run), _MAX_PHRASE) + 1):
             for begin in range(len(run) - size + 1):
@@ -467,7 +468,7 @@ def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[s
                     size > 1 and not is_phrase and (size != len(run) or not shaping.isdisjoint(key))
                 ):
                     continue
-                value = sum((1 + log(counts[term])) * _rarity(term) for term in key) / size
+                value = sum((1 + log(counts[term])) * rarity(term) for term in key) / size
                 if is_phrase:
                     value *= _PHRASE_BONUS
                 if not shaping.isdisjoint(key):
@@ -486,10 +487,6 @@ def _spelling(word: Word) -> str:
     if text.endswith("'s"):
         text = text[:-2]
     return text if _CAMEL.search(text) else text.lower()
-
-
-def _rarity(term: str) -> float:
-    return -log(commonness(term))
 
 
 @cache

@@ -75,7 +75,7 @@ def _page(table: Table) -> NDArray[Any]:
     return best[pages]
 
 
-def _named(table: Table) -> NDArray[Any]:
+def _titled(table: Table) -> NDArray[Any]:
     """Return how well the question fits the name of a page, for the first text of the page.
 
     A question that names a page is answered by its first text, which explains the name. That is the text
@@ -182,7 +182,7 @@ FEATURE_WEIGHTS = (
     # Its heading is the question, or it is the first text below such a heading.
     Feature("headed", 1.0, "name", attrgetter("headed")),
     # It is the first text of a page whose name is the question.
-    Feature("named", 1.0, "name", _named),
+    Feature("titled", 1.0, "name", _titled),
     # Its heading is a topic.
     Feature("topic", 1.5, "topic", attrgetter("topics")),
     # It stands behind others: an older version, another language, a retired page.

@@ -30,10 +30,11 @@ from npl_index.markdown.front_matter import decoded, field_values, texts_of
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, parse_sections
 from npl_index.markdown.traits import NO_TRAITS, TraitFilter, Traits
-from npl_index.ranking.analysis import all_terms, terms, without_compounds
+from npl_index.ranking.analysis import all_terms, terms
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.postings import Postings, Sections, sections_of
+from npl_index.ranking.spelling import without_compounds
 from npl_index.ranking.standing import Standing, Versions, language_of, status_in, version_words, versions_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field

@@ -37,7 +37,7 @@ its path. The text of "Coffee" has one::
     covered 1.0 [0.0, 0.73, 0.64, 0.27]
     pairs 0.5 [0.0, 0.06, 0.0, 0.0]
     page 0.5 [0.0, 0.37, 0.37, 0.11]
-    begins -0.25 [0.0, 1.0, 0.0, 0.0]
+    begins -0.25 [0.0, 0.98, 0.0, 0.0]
     names 1.0 [0.0, 0.21, 0.28, 0.0]
     title 0.25 [0.0, 0.11, 0.4, 0.0]
     heading 0.25 [0.0, 1.0, 1.0, 0.0]
@@ -45,23 +45,24 @@ its path. The text of "Coffee" has one::
 Each feature times its weight, scaled to the score, is a gain. The gains add up to the score::
 
     >>> ranking = rank(collection, query)
-    >>> ranking.gains_of(0)
-    {'covered': 0.2788, 'page': 0.0819, 'names': 0.1236, 'title': 0.0437, 'heading': 0.1093}
+    >>> gains = ranking.gains_of(0)
+    >>> gains["covered"], gains["begins"], round(sum(gains.values()), 2)
+    (0.2543, -0.0861, 0.52)
 
-"Water" covers 64 % of the query with heading and path, and its text adds no word; without topics, its score
-is 4/7 of its name plus 3/7 of its content. The others follow in proportion::
+"Tea" has 36 % of the query in heading and path, 73 % with its text; without topics, its score is 4/7 of its
+name plus 3/7 of its content. The others follow in proportion::
 
     >>> for hit in ranking.hits:
     ...     print(hit.section, [round(part, 2) for part in hit.score])
-    2 [0.64, 0.64, 0.64, 0.0]
-    1 [0.59, 0.36, 0.73, 0.0]
-    3 [0.19, 0.0, 0.27, 0.0]
+    1 [0.52, 0.36, 0.73, 0.0]
+    2 [0.51, 0.64, 0.64, 0.0]
+    3 [0.15, 0.0, 0.27, 0.0]
 
 Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.verdict`)::
 
     >>> from npl_index.ranking.verdict import judge
     >>> judge(ranking.coverage)
-    Verdict(absent=(), held=('tea', 'water'), state='held')
+    Verdict(absent=(), held=('green', 'tea'), state='held')
 
 With the topic "water", 30 % of the score is the fit of the heading. No other heading fits, so "Water" has the
 maximum gain::
@@ -73,7 +74,7 @@ maximum gain::
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -85,10 +86,11 @@ from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.bm25f import Concept, Passages, idf
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature, Table
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.naming import FEW, headed_alone, named_by
 from npl_index.ranking.positions import best_windows
 from npl_index.ranking.standing import reasons
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
-from npl_index.ranking.verdict import Coverage, cover
+from npl_index.ranking.verdict import Coverage, cover, judge
 from npl_index.selectors.filters import ANY, SectionFilter
 from npl_index.selectors.names import LEVEL, Place
 
@@ -218,22 +220,35 @@ def rank(
         values = sum(gains.values(), np.zeros(passages.postings.size))
         # What has a word of the question is a hit, whatever stands before it.
         values = np.where(table.is_related, values.clip(_NEGLIGIBLE), 0)
-        if among != ANY:
-            values *= _allowed(passages, among, documents)
-        order = top_positions(values, limit, table.copies)
-        if among.traits.min_word_count or among.traits.max_word_count is not None:
-            ranked = zip(*passages.locate(order), strict=True)
-            order = order[[_matches(collection, place, among.traits) for place in ranked]]
-        # What stands behind others is not left out for it.
-        values, costs = values[order], gains.get("behind", np.zeros(len(values)))[order]
-        kept = values - costs >= score_cutoff * values[:1]
-        order, values = order[kept], values[kept]
-        names = table.matches.names[order]
-        near = best_windows(passages.postings, table.concepts, order, WINDOW) / table.weight
-        coverage = cover(passages, query.keywords, query.topics, order, names + near)
+        allowed = np.ones(len(values)) if among == ANY else _allowed(passages, among, documents)
+        values *= allowed
+        named = {passages.number(*place) for place in query.keywords.places}
+        for is_last in (False, True):
+            # What the question names stands before what it describes.
+            gains["named"] = np.zeros(len(values))
+            gains["named"][[*named]] = values.max(initial=0) or 1.0
+            raised = values + gains["named"] * allowed
+            order = top_positions(raised, limit, table.copies)
+            if among.traits.min_word_count or among.traits.max_word_count is not None:
+                ranked = zip(*passages.locate(order), strict=True)
+                order = order[[_matches(collection, place, among.traits) for place in ranked]]
+            # What stands behind others is not left out for it.
+            costs = gains.get("behind", np.zeros(len(values)))[order]
+            order = order[raised[order] - costs >= score_cutoff * raised[order[:1]]]
+            names = table.matches.names[order]
+            near = best_windows(passages.postings, table.concepts, order, WINDOW) / table.weight
+            coverage = cover(passages, query.keywords, query.topics, order, names + near)
+            if is_last or judge(coverage).state == "held":
+                break
+            few, bodies = order[:FEW], not (coverage.missing() or query.keywords.shortened)
+            named |= candidates.headed
+            named.update(named_by(query.keywords, collection, passages, few, bodies=bodies))
+        coverage = coverage._replace(
+            named=np.isin(order, [*named]).tolist(), shortened=query.keywords.shortened
+        )
         parts = np.array((names, coverage.question_share(), candidates.fits[order]))
-        hits = _hits(passages, order, values, parts, weights, score_cutoff)
-        scale = hits[0].score.total / values[0] if hits else 1.0
+        hits = _hits(passages, order, raised[order], parts, weights, score_cutoff)
+        scale = hits[0].score.total / raised[order[0]] if hits else 1.0
         of_feature = {name: (gain[order] * scale).tolist() for name, gain in gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Ranking(query, hits, of_feature, coverage, candidates.behind)
@@ -242,11 +257,14 @@ def rank(
 class Candidates(NamedTuple):
     """Sections that may answer a question.
 
+    :param headed: numbers of the sections whose heading is the question, and of those whose heading alone is
+        a topic.
     :param fits: fit of the best topic for each section, 0 to 1.
     :param behind: documents that stand behind others, with the reasons.
     """
 
     table: Table
+    headed: Set[int]
     fits: NDArray[Any]
     behind: Mapping[int, str]
 
@@ -264,9 +282,9 @@ def find_candidates(
     fitting = dict(sorted(fitting.items(), key=lambda fit: (-fit[1][1], fit[0]))[:MAX_FITTING])
     asked = dict.fromkeys(term for term, _ in query.keywords.weights)
     # ``topic_fit`` finds the headings of topics.
-    named = headed_by(collection, list(asked), query.keywords.words)
+    named = headed_by(collection, query.keywords)
     asked |= dict.fromkeys(chain(*topics))
-    also = {document for document, _ in (*fitting, *named)}
+    also = {document for document, _ in (*fitting, *named, *query.keywords.places)}
     also.update(document for terms in query.together for document in collection.holders(terms))
     passages = collection.passages(list(asked), also, documents)
     postings = passages.postings
@@ -287,7 +305,8 @@ def find_candidates(
     is_behind = np.array([number in behind for number in passages.documents.tolist()], float)
     stands_behind = is_behind.repeat(passages.postings.counts)
     table = Table(passages, concepts, _pairs(collection, query), headed, gains, stands_behind)
-    return Candidates(table, fits, behind)
+    alone = (passages.number(*place) for place in headed_alone(fitting, collection))
+    return Candidates(table, {*headed.nonzero()[0].tolist(), *alone}, fits, behind)
 
 
 def _gains(

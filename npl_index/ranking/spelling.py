@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from html import unescape
+from itertools import chain, groupby
 
 HIDDEN = "\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 """Characters without a shape, such as the soft hyphen, as part of a pattern."""
@@ -23,12 +25,13 @@ _TAG = (
 _ENTITY = "#?[A-Za-z0-9]{2,31};"
 # A search is fast, because the first character is one of a few.
 INSIDE = re.compile(
-    rf"[*~`<&\\{HIDDEN}](?:(?<=&){_ENTITY}|(?<=\\)[-._#+']|(?<=[-\w;>*~`+#.'{HIDDEN}].)"
+    rf"[,*~`<&\\{HIDDEN}](?:(?<=[0-9],)(?=[0-9]{{3}}(?![0-9]))|(?<=&){_ENTITY}|(?<=\\)[-._#+']|(?<=[-\w;>*~`+#.'{HIDDEN}].)"
     rf"(?:(?<=<){_TAG}|(?<=[*~`{HIDDEN}])[*~`{HIDDEN}]*)(?=[-+#.']*[\w<&\\*~`{HIDDEN}]))"
 )
 """Markup inside a word, which divides it in the source, but not on the page."""
 
-_MARKUP = rf"(?m)&{_ENTITY}|\\[!-/:-@\[-`{{-~]|<{_TAG}|[*`{HIDDEN}]|~~|^[ \t>]*>"
+_LINK = r"\[\^[^\]\s]+\]|\](?:\([^()\s]*\)|\[[^\[\]\n]*\])?|\["
+_MARKUP = rf"(?m){_LINK}|&{_ENTITY}|\\[!-/:-@\[-`{{-~]|<{_TAG}|[*`{HIDDEN}]|~~|^[ \t>]*>"
 
 
 class _Letters(dict[int, str]):
@@ -36,6 +39,9 @@ class _Letters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
+        if char.isdecimal():
+            self[code] = digit = str(unicodedata.decimal(char))
+            return digit
         name = _LETTER.fullmatch(unicodedata.name(char, ""))
         basic = char if name is None else name[2] if name[1] == "CAPITAL" else name[2].lower()
         self[code] = basic
@@ -43,7 +49,10 @@ class _Letters(dict[int, str]):
 
 
 _LETTER = re.compile("LATIN (CAPITAL|SMALL) (?:LETTER|LIGATURE) (?:DOTLESS )?([A-Z]{1,2})(?: WITH [A-Z ]+)?")
-_letters = _Letters({ord("ß"): "ss", ord("ẞ"): "SS", ord("ð"): "d", ord("Ð"): "D", ord("þ"): "th"})
+_letters = _Letters(
+    {ord("ß"): "ss", ord("ẞ"): "SS", ord("ð"): "d", ord("Ð"): "D", ord("þ"): "th"}
+    | dict(zip(map(ord, "ىیک"), "ييك", strict=True))
+)
 
 
 def folded(text: str) -> str:
@@ -53,6 +62,14 @@ def folded(text: str) -> str:
     basic = _ACCENT.sub("", unicodedata.normalize("NFKD", text.translate(_SIGNS)))
     return unicodedata.normalize("NFC", basic.translate(_letters))
 
+
+_JOINT = re.compile(r"[-._#+']+")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+MAX_ANALYSED = 40_000
+"""Maximum analysed characters of a context; of a longer one, equal parts from its beginning and its end."""
+
+MAX_SHOWN = 60
+"""Maximum characters of a word in an answer."""
 
 _PAIRED = (
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -78,6 +95,40 @@ def kind_of(char: str) -> str:
     return ""
 
 
+def words_and_symbols(raw: str) -> list[str]:
+    """Separate words from adjacent symbols."""
+    pieces: list[str] = []
+    for kind, run in groupby(raw, kind_of):
+        if kind == "symbol":
+            pieces += run
+        elif kind:
+            pieces.append("".join(run))
+    return pieces
+
+
+def analysed(text: str) -> str:
+    """Return the characters of a context that count."""
+    half = MAX_ANALYSED // 2
+    return text if len(text) <= MAX_ANALYSED else f"{text[:half]} {text[-half:]}"
+
+
+def cut_word(text: str) -> str:
+    """Shorten a caller's text to :data:`MAX_SHOWN` characters, so that it costs few tokens in an answer."""
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+
+
+def parts_of_word(word: str) -> list[str]:
+    """Return the parts of an identifier."""
+    parts = (_PART.findall(part) if part.isascii() else [part] for part in _JOINT.split(word))
+    return list(chain.from_iterable(parts))
+
+
+def without_compounds(words: Iterable[str]) -> list[str]:
+    """Drop terms like ``table-format``, whose parts are terms, too; if all are like that, keep them."""
+    words = list(words)
+    return [word for word in words if _JOINT.search(word) is None] or words
+
+
 def shown_mark(mark: re.Match[str]) -> str:
     """Return the text that a page shows for markup."""
     if mark[0][0] == "&":
@@ -85,8 +136,14 @@ def shown_mark(mark: re.Match[str]) -> str:
     return mark[0][1:] if mark[0][0] == "\\" else ""
 
 
+def shown_to_ask(mark: re.Match[str]) -> str:
+    """Return the text that markup in a question stands for."""
+    # In a question, "width*height" is two words.
+    return mark[0] if mark[0][0] in "*~`" else shown_mark(mark)
+
+
 def shown(text: str) -> str:
-    """Return a text without marks of emphasis, code and quotes, tags within lines, escapes and entities."""
+    """Return a text without marks of emphasis, code and quotes, links, tags, escapes and entities."""
     return re.sub(_MARKUP, shown_mark, text)
 
 

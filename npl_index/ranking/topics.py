@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from math import fsum, log
 
-from npl_index.ranking.analysis import identifier_parts, terms, without_compounds
+from npl_index.ranking.analysis import Keywords, identifier_parts, terms
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.spelling import without_compounds
 from npl_index.selectors.labels import fold
 from npl_index.selectors.names import Place
 
@@ -25,7 +26,6 @@ TOPIC_POWER = 8
 """
 
 _SIMILARITY_CUTOFF = 80.0
-_MARKS = frozenset("._#+")
 
 
 def topic_terms(topics: Sequence[str]) -> list[list[str]]:
@@ -34,20 +34,17 @@ def topic_terms(topics: Sequence[str]) -> list[list[str]]:
     return [words for words in words_of if words]
 
 
-def headed_by(collection: Collection, asked: Sequence[str], written: Sequence[str]) -> list[Place]:
+def headed_by(collection: Collection, keywords: Keywords) -> list[Place]:
     """Return the sections whose heading is the query.
 
     The heading has the words as spelt ("Test" is not "Testing"), and all identifiers (``--force`` is not
     "Force").
-
-    :param asked: terms of the context.
-    :param written: words of the context.
     """
-    headed = collection.names.headed(" ".join(without_compounds(asked)))
+    headed = collection.names.headed(" ".join(without_compounds(term for term, _ in keywords.weights)))
     if not headed:
         return []
-    spelt = set(fold(" ".join(written)).split())
-    identifiers = {word for word in asked if word.startswith("--") or not _MARKS.isdisjoint(word)}
+    spelt = set(fold(" ".join(keywords.words)).split())
+    identifiers = {word.terms[-1] for word in keywords.written if word.is_name}
     return [
         place
         for place, heading in headed

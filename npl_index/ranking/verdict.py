@@ -25,7 +25,7 @@ from npl_index.ranking.analysis import Keywords, Word, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import BACKGROUND, Passages, idf
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
-from npl_index.ranking.wordlists import RARE, commonness
+from npl_index.ranking.wordlists import RARE, commonness, question_terms
 
 MAX_WORDS = 6
 """Maximum words to name."""
@@ -98,6 +98,8 @@ class Coverage(NamedTuple):
     :param sections: number of sections in the collection.
     :param shares: share of each word (row) in heading, path or body of each section (column), 0 to 1.
     :param support: the share of the question in each section's headings plus the share in one window, 0 to 2.
+    :param named: whether the question names each section.
+    :param shortened: identifiers of which the documents have only the last parts.
     """
 
     words: Sequence[Word]
@@ -107,6 +109,8 @@ class Coverage(NamedTuple):
     sections: int
     shares: NDArray[Any]
     support: NDArray[Any]
+    named: Sequence[bool] = ()
+    shortened: tuple[str, ...] = ()
 
     def question_share(self) -> NDArray[Any]:
         """Return the share of the question's weight in each section, 0 to 1."""
@@ -202,14 +206,15 @@ def judge(coverage: Coverage) -> Verdict:
     words, weights, shares = coverage.words, coverage.weights, coverage.shares
     heaviest = sorted(range(len(words)), key=lambda number: -weights[number])
     missing = frozenset(coverage.missing())
-    absent = [words[number] for number in heaviest if number in missing]
+    missed = (words[number].shown for number in heaviest if number in missing)
+    absent = tuple(dict.fromkeys((*coverage.shortened, *missed)))[:MAX_WORDS]
     if not shares.shape[1]:
-        return Verdict(_texts_of(absent), (), "absent")
+        return Verdict(absent, (), "absent")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
     state: Literal["held", "weak", "absent"] = "held"
-    if words and coverage.joint_ratio() < _ALL:
+    if not any(coverage.named[:1]) and coverage.joint_ratio() < _ALL:
         state = "absent" if coverage.support_ratio()[: MODEL.first].max() < _ALL else "weak"
-    return Verdict(_texts_of(absent), _texts_of(held), state)
+    return Verdict(absent, _texts_of(held), state)
 
 
 def _asked_words(keywords: Keywords, topics: Sequence[str]) -> dict[Word, list[str]]:
@@ -241,7 +246,8 @@ def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
 
 def _is_name(word: Word) -> bool:
     """Return whether a word is rare or an identifier, so that its absence is worth a remark."""
-    return word.is_certain and (word.identifier or min(map(commonness, word.terms)) <= RARE)
+    is_rare = min(map(commonness, word.terms)) <= RARE and question_terms().isdisjoint(word.terms)
+    return word.is_certain and (word.identifier or is_rare)
 
 
 def _texts_of(words: Iterable[Word]) -> tuple[str, ...]:

@@ -73,8 +73,8 @@ class Vocabulary(ABC):
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
 
-    def learn(self, terms: Iterable[str]) -> None:  # noqa: B027 - memory needs no preparation
-        """Look up terms and their parts at once, before each is asked for."""
+    def learn(self, terms: Iterable[str], *, parts: bool = True) -> None:  # noqa: B027 - memory needs no preparation
+        """Look up terms, and their parts, at once, before each is asked for."""
 
     @abstractmethod
     def alike(self, first: str, lengths: range) -> Sequence[tuple[int, str]]:
@@ -201,10 +201,10 @@ def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
 
     They have the same first letter and nearly the same length; at most two letters (one in short words) are
     wrong, missing, added or swapped, by optimal string alignment. A wrong letter in an ending, which no stem
-    has, counts as well ("editabel" and "edit"). Common English words count as correct.
+    has, counts as well ("editabel" and "edit"). Common English words and identifiers count as correct.
     """
     size = len(term)
-    if size == MIN_PART or commonness(term) > RARE:
+    if size == MIN_PART or commonness(term) > RARE or not term.isalpha():
         return []
     from rapidfuzz import process  # only unknown words need it, and it is slow to import
     from rapidfuzz.distance import OSA

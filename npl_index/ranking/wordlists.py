@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
+from math import log
 from string import ascii_lowercase
 
 import Stemmer
 
 RARE = 0.002
 """Assumed share of sections with a word that is not in the list of common words."""
+
+_BRITISH_VERB = re.compile(r"(?<=[a-z]{4})is(?=(?:e[ds]?|ing|ers?|ations?)\Z)")  # organise
+_BRITISH = re.compile(r"(?<=[a-z]{3})(?:our|ogu)\Z|(?<=[a-z]{2})(?:[tb]r|enc)\Z")
+_AMERICAN = {"our": "or", "tr": "ter", "br": "ber", "ogu": "og", "enc": "ens"}
+"""Endings of stems in British spelling, and in American: colour, centre, fibre, catalogue, licence."""
+
+_ARTICLE = re.compile("\\A[وبكف]?ال(?=\\w{3})")
 
 # One for all threads, because a call keeps the interpreter's lock.
 _stemmer = Stemmer.Stemmer("english", 0)
@@ -39,7 +48,7 @@ def _commonness() -> dict[str, float]:
     shares: dict[str, float] = {}
     for line in data_lines("common_words.txt"):
         share, *words = line.split()
-        shares.update(dict.fromkeys(words, float(share) / 1000))
+        shares.update(dict.fromkeys(map(_american, words), float(share) / 1000))
     return shares
 
 
@@ -48,17 +57,41 @@ def commonness(term: str) -> float:
     return _commonness().get(term, RARE)
 
 
+def rarity(term: str) -> float:
+    """Return the weight of a term by its rarity in English."""
+    return -log(commonness(term))
+
+
 @cache
 def _irregular() -> dict[str, str]:
-    """Return the stems of forms that the stemmer takes for other words, each with the right stem."""
-    lines = (_stemmer.stemWords(line.split()) for line in data_lines("irregular_words.txt"))
-    return {form: first for first, *forms in lines for form in forms}
+    """Return the forms that the stemmer takes for other words, each with the right stem.
+
+    A plural is the word itself, because its stem may be that of another word (indices, indicate).
+    """
+    lines = ((_regular(first), forms) for first, *forms in map(str.split, data_lines("irregular_words.txt")))
+    return {form if form.endswith("s") else _regular(form): first for first, forms in lines for form in forms}
+
+
+def _american(stem: str) -> str:
+    """Return the stem of a word in American spelling."""
+    return _BRITISH.sub(lambda match: _AMERICAN[match[0]], stem)
+
+
+def _regular(word: str) -> str:
+    return _american(_stemmer.stemWord(_BRITISH_VERB.sub("iz", word)))
 
 
 def stem(word: str) -> str:
-    """Return the stem of an English word."""
-    regular: str = _stemmer.stemWord(word)
-    return _irregular().get(regular, regular)
+    """Return the stem of an English word in American spelling, or an Arabic word without its article."""
+    irregular = _irregular()
+    regular = _regular(word if word.isascii() else _ARTICLE.sub("", word))
+    return irregular.get(word) or irregular.get(regular, regular)
+
+
+@cache
+def question_terms() -> frozenset[str]:
+    """Return the terms that shape a question and are not its subject."""
+    return frozenset(stem(word) for line in data_lines("question_words.txt") for word in line.split())
 
 
 def respelt(word: str) -> frozenset[str]:
@@ -68,4 +101,4 @@ def respelt(word: str) -> frozenset[str]:
         before, after = word[:at], word[at:]
         spellings |= {before + after[1:], before + after[1:2] + after[:1] + after[2:]}
         spellings.update(before + letter + rest for letter in ascii_lowercase for rest in (after, after[1:]))
-    return frozenset(_stemmer.stemWords(list(spellings)))
+    return frozenset(map(_american, _stemmer.stemWords(list(spellings))))

@@ -12,6 +12,7 @@ from npl_index.selectors.filters import ANY, SectionFilter
 
 _WORD = re.compile(r"\w[\w.+#@/-]*|[\u2190-\u2bff\U0001f000-\U0001faff]")  # or a symbol
 _PHRASE = re.compile(r"""["“]([^"“”]+)["”]""")
+_CODE = re.compile("`([^`]+)`")
 _MARKUP = str.maketrans("", "", "`*")
 
 _MAX_WORDS = 8
@@ -60,6 +61,11 @@ def pattern_of(words: Sequence[str]) -> re.Pattern[str]:
 def phrases_of(query: str) -> list[str]:
     """Return the quoted phrases without marks, on one line."""
     return [phrase for quoted in _PHRASE.findall(query) if (phrase := normalised(quoted))]
+
+
+def texts_of(query: str) -> list[str]:
+    """Return the quoted phrases, or the texts in code marks."""
+    return phrases_of(query) or list(filter(None, map(normalised, _CODE.findall(query))))
 
 
 def normalised(text: str) -> str:

@@ -16,15 +16,16 @@ from npl_index.answer.steps import LIMITS
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
-from npl_index.ranking.analysis import Keywords, cut_word, extract_keywords
-from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Hit, Query, rank
-from npl_index.ranking.spelling import holds
+from npl_index.ranking.analysis import Keywords, extract_keywords
+from npl_index.ranking.naming import read
+from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Hit, Query, Score, rank
+from npl_index.ranking.spelling import cut_word, holds
 from npl_index.ranking.verdict import Coverage, judge
 from npl_index.selectors.filters import ANY
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.progress import end_if_abandoned
-from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, words_of
+from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, texts_of, words_of
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import DamagedRevisionError
 from npl_mcp.app.waiting import limit_wait
@@ -48,6 +49,9 @@ AT_A_TIME = 4
 
 SNIPPET = 160
 """Characters of a snippet."""
+
+MAX_SCANNED = 500
+"""Maximum documents that are read for a text without a word of the index."""
 
 _ALL = 0.99
 
@@ -227,12 +231,13 @@ class _Section(NamedTuple):
         """The absolute path of its document."""
         return self.documents.locations[self.hit.document].absolute
 
-    def is_hit(self, result: SearchResult) -> bool:
+    def is_hit(self, result: SearchResult, keywords: Keywords) -> bool:
         """Return whether it belongs to the result of a search."""
         # A document without text before its first heading is a hit by its sections.
         has_text = self.hit.section or self.hit.size
         # If the question has only identifiers, a match of their parts alone does not count.
-        is_named = self.hit.score.content or not all(word.identifier for word in result.keywords.written)
+        is_named = self.hit.score.content or not all(word.identifier for word in keywords.written)
+        is_named = is_named or self.hit.place in keywords.places
         unwanted, path = result.conditions.unwanted, self.documents.path(self.hit.document)
         is_allowed = result.conditions.allow_path(path)
         return bool(has_text and is_named and is_allowed) and not (unwanted and unwanted.search(self.text))
@@ -247,8 +252,9 @@ def _section_hits(
 
     :param left_out: paths of excluded documents.
     """
+    keywords = read(result.keywords.text, gathered.collection)
     together = tuple(filter(None, map(_terms, result.phrases)))
-    spelt = pattern_of([word.shown for word in result.keywords.written])
+    spelt = pattern_of([word.shown for word in keywords.written])
     end_if_abandoned()
     result.missing += gathered.missing
     if bad := gathered.unreadable:
@@ -257,7 +263,7 @@ def _section_hits(
     with gathered.collection.reading():
         ranking = rank(
             gathered.collection,
-            Query(result.keywords, together=together),
+            Query(keywords, together=together),
             weights=result.app.settings.weights,
             score_cutoff=0 if result.phrases else SCORE_CUTOFF,
             limit=limit,
@@ -276,7 +282,7 @@ def _section_hits(
     kept = [
         (sum(flags[number] for flags in holders.values()), section)
         for number, section in enumerate(sections)
-        if section.path not in left_out and section.is_hit(result)
+        if section.path not in left_out and section.is_hit(result, keywords)
     ]
     if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
         # If a word is absent everywhere, sections with one or two of the others match by chance.
@@ -284,9 +290,30 @@ def _section_hits(
         kept = [pair for pair in few if spelt.search(pair[1].text)] or ([] if absent or unheld else few)
     elif len(sections) >= limit:
         result.capped.append(kind)
+    if not kept and not keywords.written:  # the index has no stop words and no signs
+        scanned = _scanned(result, documents)
+        kept = [(1, section) for section in scanned if section.path not in left_out]
+        kept = [pair for pair in kept if pair[1].is_hit(result, keywords)]
     result.counts[kind] += len(kept)
     kept.sort(key=lambda pair: (-pair[0], -pair[1].hit.score.total))
     return _exact_first([section for _, section in kept], kind, spelt, result.words)
+
+
+def _scanned(result: SearchResult, documents: DocumentSet) -> Iterator[_Section]:
+    """Yield the sections of the first documents whose text has what a question quotes."""
+    texts, score = texts_of(result.keywords.text), Score(1.0, 0.0, 1.0, 0.0)
+    trees = documents.collection.documents if texts else ()
+    if len(trees) > MAX_SCANNED:
+        result.not_searched.append(f"{len(trees) - MAX_SCANNED:,} files of {documents.file} for {texts[0]!r}")
+    found = False
+    for number in range(min(len(trees), MAX_SCANNED)):
+        for node in documents.tree(number).sections:
+            section = _Section(documents, Hit(number, node.index, score, 1))
+            if all(holds(documents.text(section.hit.place), text) for text in texts):
+                found = True
+                yield section
+    if texts and not found:
+        result.lacks({f'"{cut_word(text)}"': () for text in texts})
 
 
 def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> list[bool]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from npl_index.answer.cutting import cut
 from npl_index.answer.finding import nowhere
 from npl_index.ranking.analysis import extract_keywords, locate
+from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.spelling import holds, pattern
 from npl_index.ranking.verdict import judge
@@ -25,7 +26,7 @@ FILLER = "Paragraph {} says something of the weather in the garden.\n\n"
 def absent(text: str, question: str) -> set[str]:
     """Return the words that a search and an answer call absent."""
     documents = document_set({"a.md": f"# Garden\n\n{text}\n\n## Other\n\nweather\n"})
-    coverage = rank(documents.collection, Query(extract_keywords(question))).coverage
+    coverage = rank(documents.collection, Query(read(question, documents.collection))).coverage
     return {*nowhere(documents, coverage), *judge(coverage).absent}
 
 
@@ -35,7 +36,7 @@ def test_a_word_stands_in_a_text(text: str, word: str) -> None:
     assert absent(text, word) == set()
     filler = "".join(map(FILLER.format, range(40)))
     documents = document_set({"a.md": f"# T\n\n{filler}{text}\n\n{filler}"})
-    documents = replace(documents, wanted=extract_keywords(word).weights)
+    documents = replace(documents, wanted=read(word, documents.collection).weights)
     piece = cut(documents, documents.part((0, 1)), 60)
     assert piece
     assert text in piece.text

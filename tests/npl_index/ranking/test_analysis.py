@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.ranking.analysis import MAX_ANALYSED, MAX_QUERY_TERMS, extract_keywords, terms
+from npl_index.ranking.analysis import MAX_QUERY_TERMS, extract_keywords, terms
+from npl_index.ranking.spelling import MAX_ANALYSED
 from npl_index.ranking.wordlists import commonness, stop_words
 from tests.conftest import cases
 
