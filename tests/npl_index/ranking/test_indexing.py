@@ -49,7 +49,8 @@ def test_everything_in_a_document_can_be_found(question: str, section: str) -> N
 def test_front_matter_is_no_text() -> None:
     """Front matter is neither searched nor returned, except for names of the page."""
     assert answer(indexed("---\nlayout: zebra\n---\n# A\n\ntext\n").collection, "zebra") == []
-    assert answer(indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection, "zebra") == ["demo", "A"]
+    titled = indexed("---\ntitle: zebra\n---\n# A\n\ntext\n").collection
+    assert sorted(answer(titled, "zebra")) == ["A", "demo"]
 
 
 def test_the_file_name_counts() -> None:
