@@ -104,12 +104,12 @@ def bare(selector: str) -> str:
 
 
 def check_that_nothing_better_is_lost(answer: Tailored, whole: Tailored) -> None:
-    """Compare an answer with that for a budget which holds as much as it may."""
+    """Compare the best three texts of an answer with those for a budget which holds as much as it may."""
     here = [bare(row.selector) for row in answer.sections]
     named = [*here, *(bare(selector) for selector in answer.request_more)]
     wanted = [row for row in whole.sections if row.relevance_score < 1]
     last = max((at for at, row in enumerate(wanted) if bare(row.selector) in here), default=-1)
-    for row in wanted[: last + 1]:
+    for row in wanted[: min(last + 1, 3)]:
         assert bare(row.selector) in named
     if not answer.truncated:
         assert here == [bare(row.selector) for row in whole.sections]
@@ -131,7 +131,7 @@ def test_the_best_hit_is_in_every_answer(form: Form, corpus: Mapping[str, str]) 
             name = bare(best.selector)
             named = [*rows, *map(bare, answer.request_more)]
             assert name in named or (budget < 60 and name.startswith(named[0]))
-            if budget >= (120 if isinstance(form, Markdown) else 200):
+            if budget >= (200 if isinstance(form, Markdown) else 300):
                 assert name in rows
 
 

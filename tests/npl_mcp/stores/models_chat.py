@@ -156,7 +156,7 @@ class Rooms(Artifacts):
                 raise Refused("INVALID_PARAMETER")
             items, total = after[skipped : skipped + size], len(after)
         last = events[-1]["id"] if events else 0
-        cursor = items[-1]["id"] if items else since or last
+        cursor = items[-1]["id"] if items else last if since is None else since
         return {"items": items, "total": total, "limit": size, "offset": skipped, "cursor": cursor}
 
     def chat_get_notifications(

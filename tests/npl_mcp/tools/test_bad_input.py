@@ -35,7 +35,7 @@ def nothing(docs: Path) -> None:
 
 FILES = {
     "missing": (nothing, "gide.md", "NOT_FOUND", "near: guide"),
-    "directory": (directory, "x.md", "FILE_SYSTEM_ERROR", "not a regular file"),
+    "directory": (directory, "x.md", "NOT_FOUND", "contains no Markdown"),
     "binary": (write("b.md", b"# A\n\0\1\2"), "b.md", "FILE_SYSTEM_ERROR", "binary"),
     "not UTF-8": (write("l.md", "# Größe\n".encode("latin-1")), "l.md", "FILE_SYSTEM_ERROR", "not UTF-8"),
     "50 MB": (write("big.md", b"# A\n" + b"word " * (10 * MiB)), "big.md", "OPERATION_FAILED", "larger than"),
@@ -53,7 +53,7 @@ FILES = {
     "link to nowhere": (link("void.md", "nowhere.md"), "void.md", "NOT_FOUND", "no document"),
     "not Markdown": (write("a.txt", b"text"), "a.txt", "", ""),
     "long name": (nothing, "x" * 5000, "INVALID_PARAMETER", "5,000 characters"),
-    "backslashes": (nothing, "..\\guide.md", "NOT_FOUND", "no document"),
+    "backslashes": (nothing, "..\\guide.md", "PERMISSION_DENIED", "outside the search roots"),
     "percent": (nothing, "%2e%2e/guide.md", "NOT_FOUND", "no document"),
 }
 
