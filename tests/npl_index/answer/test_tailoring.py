@@ -154,8 +154,8 @@ def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: in
     )
     for row in answer.sections:
         (again,) = ask(on, selectors=[row.selector]).sections
-        assert (again.selector, again.start_line, again.end_line, again.file) == (
-            row.selector,
+        assert (bare(again.selector), again.start_line, again.end_line, again.file) == (
+            bare(row.selector),
             row.start_line,
             row.end_line,
             row.file,
