@@ -26,15 +26,14 @@ _MARKER = r"(?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)"
 _MARK = re.compile(
     rf"^(?P<margin>(?:[ \t>]|{_MARKER}(?=[ \t]))*)(?:"
     r"(?P<run>`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(?P<info>.*)$"
-    r"|(?P<opening><[A-Za-z][\w.:-]*(?=[\s/>])|\{\{[<%][ \t]*[\w-]+|\{%-?[ \t]*(?!end)[\w-]+)"
+    r"|(?P<opening><[A-Za-z][\w.:-]*(?=[\s/>])|(?:\{\{[<%]|\{%-?(?![ \t]*end))[ \t]*[\w-]+(?![\w-]))"
     r"(?:[^<>\n]|\n(?!\n))*?(?P<is_empty>/)?[>}]"
     r"|(?P<comment><!--|\{/\*))"
-    r"|(?P<closing></[A-Za-z][\w.:-]*|\{\{[<%][ \t]*/[ \t]*[\w-]+|\{%-?[ \t]*(?:/[ \t]*|end)[\w-]+)"
+    r"|(?P<closing>(?:</|\{\{[<%][ \t]*/[ \t]*|\{%-?[ \t]*(?:/[ \t]*|end))[\w.:-]+(?![\w.:-]))"
     r"[^<>\n}]*[>}]\}{0,2}"
     r"|(?P<commented>-->|\*/\})",
     re.MULTILINE,
 )
-_NAME = re.compile(r"(?:/[ \t]*|\bend)?([A-Za-z][\w.:-]*|[\w-]+)\Z")
 _LABEL = "<summary"
 """The key of an element that labels the rest of the element around it."""
 
@@ -301,8 +300,12 @@ class _Reader:
 
 def _key(mark: str) -> str:
     """Return the kind and the name of an opening or closing mark, which a pair has in common."""
-    name = _NAME.search(mark)
-    return f"{mark[:2] if mark[0] == '{' else '<'}{name[1] if name else ''}"
+    name = mark.lstrip("<{%-/ \t")
+    return (
+        f"{{%{name.removeprefix('end')}"
+        if mark.startswith("{%")
+        else f"{mark[:2] if mark[0] == '{' else '<'}{name}"
+    )
 
 
 def table_head(tree: SectionTree, own: Span, line: int) -> range:

@@ -20,7 +20,7 @@ _MARKUP = re.compile(r"[\\`*_\[<&\n]")
 _CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
 _CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
 _ANCHOR = re.compile(r"\{(?::?\s*#[^\s{}][^{}]*|/\*[^{}]*\*/)\}\s*")
-_COMMENT = re.compile(r"<!--(.*?)-->")
+_COMMENT = re.compile(r"<!--((?:(?!<!--).)*?)-->")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 

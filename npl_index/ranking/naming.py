@@ -41,7 +41,9 @@ FEW_HEADED = 3
 """Maximum sections that a whole heading names, and pages that a path names."""
 
 _MIN_PART = 3
-_FRAME = r'^[ \t]*(?:File "[^"\n]+", line \d+.*(?:\n[ \t]{3,}.*)*|at \S.*[:(]\S*\d+\)?|\d+: +(?:0x)?\w+.*)$'
+_FRAME = (
+    r'^[ \t]*(?:File "[^"\n]+", line \d+.*(?:\n[ \t]{3,}.*)*|at \S.*[:(][^\s:(]*\d\)?|\d+: +(?:0x)?\w+.*)$'
+)
 _TIME = re.compile(r"\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d\S*")
 _ADDRESS = r"""(?:https?://)?[^\s"'`()<>\[\],;!?#|*]+(?:#[^\s"'`()<>\[\],;!?|*]+)?"""
 _SUFFIX = re.compile(rf"(?:{'|'.join(map(re.escape, MARKDOWN_SUFFIXES))}|\.html?)\Z", re.IGNORECASE)

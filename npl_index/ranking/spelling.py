@@ -30,7 +30,7 @@ INSIDE = re.compile(
 )
 """Markup inside a word, which divides it in the source, but not on the page."""
 
-_LINK = r"\[\^[^\]\s]+\]|\](?:\([^()\s]*\)|\[[^\[\]\n]*\])?|\["
+_LINK = r"\[\^[^\[\]\s]+\]|\](?:\([^()\s]*\)|\[[^\[\]\n]*\])?|\["
 _MARKUP = rf"(?m){_LINK}|&{_ENTITY}|\\[!-/:-@\[-`{{-~]|<{_TAG}|[*`{HIDDEN}]|~~|^[ \t>]*>"
 
 

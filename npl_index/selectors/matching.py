@@ -19,7 +19,7 @@ from npl_index.selectors.labels import fold, fold_document, heading_label, label
 from npl_index.selectors.names import KnownNames, Names, Place, names_of
 from npl_index.selectors.predicates import Conditions
 
-_PART = re.compile(r"@?(?:npl://file/)?(.+?)(?:#(.+)|:([0-9]{1,9})(?::[0-9]+)?)?")
+_PART = re.compile(r"@?(?:npl://file/)?([^#]+?)(?:#([\s\S]+)|:([0-9]{1,9})(?::[0-9]+)?)?")
 """A document's name as other programs write places: perhaps with an anchor or a line."""
 
 

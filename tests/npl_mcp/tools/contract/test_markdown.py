@@ -167,7 +167,7 @@ def test_every_listed_tool_answers_in_markdown(tmp_path: Path, connect: Connect)
         work = tmp_path / form.ljust(8, "_")
         prepare(work / "work")
         place = {"cwd": work / "work", "home": work, "system": work / "none", "data_dir": work / "data"}
-        call = connect(Settings(**place, warm_up=False, format=form))
+        call = connect(Settings(**place, own_cwd=True, warm_up=False, format=form))
         for spec in listed_tools():
             made.setdefault(spec.name, {})[form] = call.text(spec.name, **spec.example)
     count = estimator().count
