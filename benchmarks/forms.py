@@ -3,7 +3,7 @@
 Usage: ``python -m benchmarks.forms FOLDER [--count NUMBER] [--command PROGRAM]``
 
 The names are headings of *FOLDER* that one section has. Each form is asked with real names, and with names
-that nobody wrote, through a server with its default settings. A line has the form, the real names whose
+that are invented, through a server with its default settings. A line has the form, the real names whose
 section is in the text of the answer, and the invented ones that got any text. The last line has questions
 about common headings of products that the folder does not have: how many got text.
 """
@@ -101,7 +101,7 @@ def names_in(folder: Path, pattern: re.Pattern[str]) -> list[Named]:
 
 
 def invented(pattern: re.Pattern[str], number: int) -> Named:
-    """Return a name that nobody wrote."""
+    """Return an invented name."""
     parts = random.Random(number).sample(PARTS, 2)
     name = {VERSION: f"98.{number}.7", TITLE: " ".join(parts).capitalize()}.get(pattern, "_".join(parts))
     return Named(f"{'/'.join(parts)}.md", " ".join(parts), name)

@@ -45,7 +45,7 @@ class Ledger:
         return self._cost(self._counted.named, part)
 
     def short(self, sentence: str) -> str | None:
-        """Return a sentence if it is short beside the budget."""
+        """Return a sentence if it takes a small share of the budget, else ``None``."""
         return sentence if sentence and self.named(sentence) <= self.budget // SENTENCE_DIVISOR else None
 
     def text(self, part: SectionPart) -> int:

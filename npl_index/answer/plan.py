@@ -29,7 +29,7 @@ MAX_LINES, MAX_SINGLE = 2, 8
 
 
 class Shown(NamedTuple):
-    """What an answer has of a text: it or a piece of it, and the names of what is left out."""
+    """The shown part of a text: the text or a piece of it, and the names of the omitted parts."""
 
     text: AnswerUnit | None = None
     names: tuple[Pointer, ...] = ()

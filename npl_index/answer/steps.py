@@ -142,7 +142,7 @@ def default_steps(findings: Findings) -> Iterator[Step]:
 
 
 def _texts(answers: Sequence[AnswerUnit], limits: Limits) -> Iterator[Step]:
-    """Yield the steps of the best text, and of the next as far as they fit whole beside it."""
+    """Yield the steps of the best text and of the next texts that fit whole beside it."""
     used = 0
     for unit in answers:
         room = DEFAULT_BUDGET if used and unit.score >= EQUAL * answers[0].score else limits.whole
