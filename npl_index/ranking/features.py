@@ -13,9 +13,8 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match, sums
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, match
 from npl_index.ranking.positions import concept_of_rows, pair_counts
-from npl_index.ranking.postings import distinct
 
 
 class Table:
@@ -75,35 +74,14 @@ def _page(table: Table) -> NDArray[Any]:
     return best[pages]
 
 
-def _titled(table: Table) -> NDArray[Any]:
-    """Return how well the question fits the name of a page, for the first text of the page.
+def _parent(table: Table) -> NDArray[Any]:
+    """Return the score of the section above, 0 without one.
 
-    A question that names a page is answered by its first text, which explains the name. That is the text
-    below the title, or the next text after an empty one.
+    A subsection belongs to its parent's subject and rarely repeats its words (Arvola, Junkkari and
+    Kekäläinen, "Generalized contextualization method for XML information retrieval", CIKM 2005).
     """
-    postings, fitting = table.passages.postings, np.zeros(table.passages.postings.size)
-    weighted = [(c.weight, row, share) for c in table.concepts for row, share in c.variants]
-    worth = {row: (share, share * weight) for weight, row, share in weighted}
-    holders = postings.find(list(worth))
-    is_title = (holders.in_heading > 0) & (postings.levels[holders.sections] <= 1)
-    titled = distinct(holders.sections[is_title])
-    if not len(titled):
-        return fitting
-    rows, owners = postings.heading_terms(titled)
-    shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
-    rarity = idf(table.passages.vocabulary, rows)
-    columns = weights, rarity, rarity * shares
-    said, whole, covered = (sums(values, owners, len(titled)) for values in columns)
-    fits = covered / whole.clip(1e-9) * np.minimum(1, said / table.weight) ** 2
-    following = np.arange(1, postings.size + 1).clip(max=postings.size - 1)
-    while (
-        is_blank := (postings.sizes[titled] == 0)
-        & (postings.pages[following[titled]] == postings.pages[titled])
-        & (following[titled] != titled)
-    ).any():
-        titled = np.where(is_blank, following[titled], titled)
-    np.maximum.at(fitting, titled, fits)
-    return fitting
+    parents = table.passages.postings.parents
+    return np.where(parents == np.arange(len(parents)), 0.0, table.matches.scores[parents])
 
 
 def _title(table: Table) -> NDArray[Any]:
@@ -164,13 +142,15 @@ class Feature(NamedTuple):
 
 FEATURE_WEIGHTS = (
     # Its text has the question's words, often and in few others (BM25F).
-    Feature("words", 1.0, "content", attrgetter("matches.bodies")),
+    Feature("words", 1.25, "content", attrgetter("matches.bodies")),
     # It has much of the question in heading, path and text.
     Feature("covered", 1.0, "content", attrgetter("matches.covered")),
     # It has the question's words in the same order.
     Feature("pairs", 0.5, "content", _pairs),
     # Its page has a section with the question's words.
     Feature("page", 0.5, "content", _page),
+    # The section above has the question's words.
+    Feature("parent", 0.6, "content", _parent),
     # It is the text of a page before its subsections, which introduces more than it explains.
     Feature("begins", -0.25, "content", _begins),
     # Its heading, those above it and the name of its file have the question's words (BM25F).
@@ -181,8 +161,6 @@ FEATURE_WEIGHTS = (
     Feature("heading", 0.25, "name", attrgetter("matches.headings")),
     # Its heading is the question, or it is the first text below such a heading.
     Feature("headed", 1.0, "name", attrgetter("headed")),
-    # It is the first text of a page whose name is the question.
-    Feature("titled", 1.0, "name", _titled),
     # Its heading is a topic.
     Feature("topic", 1.5, "topic", attrgetter("topics")),
     # It stands behind others: an older version, another language, a retired page.

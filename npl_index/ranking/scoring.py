@@ -31,12 +31,13 @@ A worked example, with three sections on two pages (section 0 stands for the fil
 its path. The text of "Coffee" has one::
 
     >>> table = find_candidates(collection, query, []).table
-    >>> for feature in FEATURE_WEIGHTS[:8]:
+    >>> for feature in FEATURE_WEIGHTS[:9]:
     ...     print(feature.name, feature.weight, feature.of(table).round(2).tolist())
-    words 1.0 [0.0, 0.16, 0.0, 0.11]
+    words 1.25 [0.0, 0.16, 0.0, 0.11]
     covered 1.0 [0.0, 0.73, 0.64, 0.27]
     pairs 0.5 [0.0, 0.06, 0.0, 0.0]
     page 0.5 [0.0, 0.37, 0.37, 0.11]
+    parent 0.6 [0.0, 0.0, 0.37, 0.0]
     begins -0.25 [0.0, 0.98, 0.0, 0.0]
     names 1.0 [0.0, 0.21, 0.28, 0.0]
     title 0.25 [0.0, 0.11, 0.4, 0.0]
@@ -45,24 +46,24 @@ its path. The text of "Coffee" has one::
 Each feature times its weight, scaled to the score, is a gain. The gains add up to the score::
 
     >>> ranking = rank(collection, query)
-    >>> gains = ranking.gains_of(0)
+    >>> gains = ranking.gains_of(1)
     >>> gains["covered"], gains["begins"], round(sum(gains.values()), 2)
-    (0.2543, -0.0861, 0.52)
+    (0.2749, -0.0931, 0.53)
 
-"Tea" has 36 % of the query in heading and path, 73 % with its text; without topics, its score is 4/7 of its
-name plus 3/7 of its content. The others follow in proportion::
+"Water" has 64 % of the query in heading and path, and no more with its text; without topics, its score is 4/7
+of its name plus 3/7 of its content. The others follow in proportion::
 
     >>> for hit in ranking.hits:
     ...     print(hit.section, [round(part, 2) for part in hit.score])
-    1 [0.52, 0.36, 0.73, 0.0]
-    2 [0.51, 0.64, 0.64, 0.0]
-    3 [0.15, 0.0, 0.27, 0.0]
+    2 [0.64, 0.64, 0.64, 0.0]
+    1 [0.53, 0.36, 0.73, 0.0]
+    3 [0.17, 0.0, 0.27, 0.0]
 
 Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.verdict`)::
 
     >>> from npl_index.ranking.verdict import judge
     >>> judge(ranking.coverage)
-    Verdict(absent=(), held=('green', 'tea'), state='held')
+    Verdict(absent=(), held=('tea', 'water'), state='held')
 
 With the topic "water", 30 % of the score is the fit of the heading. No other heading fits, so "Water" has the
 maximum gain::
