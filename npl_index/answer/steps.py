@@ -25,7 +25,7 @@ from npl_index.selectors.names import Place
 BEST = 3
 """Number of the best hits: an answer has at least their names."""
 
-AS_GOOD, EQUAL = 0.88, 0.95
+AS_GOOD, EQUAL = 0.9, 0.95
 """Share of the best score for another answer, and for one that may exceed the room of whole texts."""
 
 SUBJECT, RELATED, FURTHER = 0.33, 0.4, 0.6
