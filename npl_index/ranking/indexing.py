@@ -38,7 +38,7 @@ from npl_index.ranking.spelling import without_compounds
 from npl_index.ranking.standing import Standing, Versions, language_of, status_in, version_words, versions_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field
-from npl_index.selectors.labels import fold, heading_label
+from npl_index.selectors.labels import heading_label
 from npl_index.selectors.names import LEVEL, SIMILAR, KnownNames, Name, Names, Place, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.counting import TokenCounter
@@ -60,9 +60,6 @@ _TREE = attrgetter("name", "front_matter", "dialect", "title", "doubtful_fences"
 _SECTION = attrgetter(*(part.name for part in fields(Section)[1:]))  # without the index
 _SPAN = attrgetter("start", "stop")
 _LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_SPAN).encode
-MAX_RENAMED = 2_000
-"""Maximum documents of versions whose headings are compared."""
-
 _known_versions = lru_cache(maxsize=8)(versions_of)  # an edit changes no path
 
 
@@ -430,20 +427,10 @@ class Collection(ABC):
         """Return the path of each document below its root, with a slash in front."""
         return [f"/{parsed.document.path}" for parsed in self.documents]
 
-    @cached_property
+    @property
     def versions(self) -> Versions:
         """The versions of the documents."""
-        versions = _known_versions(tuple(self.relative_paths()))
-        alone = list(versions.alone)[:MAX_RENAMED]
-        return versions.with_renamed(self.heading_names(alone)) if alone else versions
-
-    def heading_names(self, documents: Sequence[int]) -> dict[int, frozenset[str]]:
-        """Return the different headings of some documents, folded."""
-        trees = {number: self.documents[number].tree for number in documents}
-        return {
-            number: frozenset(fold(section.name) for section in tree.sections if section.level)
-            for number, tree in trees.items()
-        }
+        return _known_versions(tuple(self.relative_paths()))
 
 
 class KnownCollection(Collection):
