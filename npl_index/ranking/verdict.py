@@ -33,9 +33,6 @@ MAX_WORDS = 6
 _MIN_MISSPELT = 6
 """Minimum letters of a misspelt term; every short word resembles another."""
 
-_ALL = 1 - 1e-9
-"""A complete weight, up to rounding."""
-
 
 @dataclass(frozen=True, slots=True)
 class VerdictModel:
@@ -45,7 +42,7 @@ class VerdictModel:
 
         chance = log(sections + BACKGROUND) / log(large_collection)
         length = (1 + (words - 1) / chance**2) ** length_power
-        needed = minimum * min(weight / length, plenty)
+        needed = minimum * weight / length
 
     The constants separated answerable questions best (``benchmarks/relevance/absent.py``).
 
@@ -53,25 +50,21 @@ class VerdictModel:
     :param length_power: power of a question's length.
     :param large_collection: sections of a large collection; chance matches grow with the logarithm of their
         number.
-    :param plenty: weight that is enough for a question of any length: that of five rare words.
     :param missing: weight of a rare word that no section contains, compared with other words.
     :param subject: minimum weight of a word that is common in these documents, as a share of its weight if it
         were missing.
     :param identifier: weight of an identifier, compared with a word of the same rarity.
     :param first: number of first sections, one of which must have the needed weight; later ones mostly have
         it by chance.
-    :param part: words of a long task for each section that may have a part of the needed weight.
     """
 
     minimum: float = 1.5
     length_power: float = 0.6
     large_collection: int = 1_000
-    plenty: float = 35.0
     missing: float = 2.0
     subject: float = 0.3
     identifier: float = 2.0
     first: int = 3
-    part: int = 8
 
     def needed(self, weight: float, words: int, sections: int) -> float:
         """Return the needed weight.
@@ -82,7 +75,7 @@ class VerdictModel:
         """
         chance = log(sections + BACKGROUND) / log(self.large_collection)
         length = (1 + max(0, words - 1) / chance**2) ** self.length_power
-        return self.minimum * min(weight / length or 1.0, self.plenty)
+        return self.minimum * (weight / length or 1.0)
 
 
 MODEL = VerdictModel()
@@ -120,12 +113,6 @@ class Coverage(NamedTuple):
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
         return self.judged_weights @ self.shares * (1 + self.support) / self._needed
 
-    def joint_ratio(self) -> float:
-        """Return the ratio for the best section, or for a long task the first sections together."""
-        size = max(1, sum(word.size for word in self.words) // MODEL.part)
-        joint = self.shares[:, :size].max(axis=1)
-        return float(self.judged_weights @ joint * (1 + self.support[:size].max()) / self._needed)
-
     def missing(self) -> list[int]:
         """Return the numbers of the rare words and identifiers that no section contains."""
         numbers = (number for number in range(len(self.words)) if number not in self.present)
@@ -142,8 +129,8 @@ class Verdict(NamedTuple):
 
     :param absent: words that no section contains, heaviest first, without ordinary words.
     :param held: words in the best section, heaviest first.
-    :param state: ``held`` if the best section has the needed weight, or for a long task the first sections
-        together; ``weak`` if another of the first sections has it; else ``absent``.
+    :param state: ``held`` if the best section has the needed weight, ``weak`` if another of the first
+        sections has it, else ``absent``.
     """
 
     absent: tuple[str, ...]
@@ -211,9 +198,10 @@ def judge(coverage: Coverage) -> Verdict:
     if not shares.shape[1]:
         return Verdict(absent, (), "absent")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
-    state: Literal["held", "weak", "absent"] = "held"
-    if not any(coverage.named[:1]) and coverage.joint_ratio() < _ALL:
-        state = "absent" if coverage.support_ratio()[: MODEL.first].max() < _ALL else "weak"
+    is_enough = (coverage.support_ratio()[: MODEL.first] >= 1).tolist()
+    state: Literal["held", "weak", "absent"] = "weak" if any(is_enough) else "absent"
+    if any(coverage.named[:1]) or is_enough[0]:
+        state = "held"
     return Verdict(absent, _texts_of(held), state)
 
 
