@@ -94,15 +94,8 @@ def _titled(table: Table) -> NDArray[Any]:
     rarity = idf(table.passages.vocabulary, rows)
     columns = weights, rarity, rarity * shares
     said, whole, covered = (sums(values, owners, len(titled)) for values in columns)
-    fits = covered / whole.clip(1e-9) * np.minimum(1, said / table.weight) ** 2
-    following = np.arange(1, postings.size + 1).clip(max=postings.size - 1)
-    while (
-        is_blank := (postings.sizes[titled] == 0)
-        & (postings.pages[following[titled]] == postings.pages[titled])
-        & (following[titled] != titled)
-    ).any():
-        titled = np.where(is_blank, following[titled], titled)
-    np.maximum.at(fitting, titled, fits)
+    fits = covered / whole * np.minimum(1, said / table.weight) ** 2
+    np.maximum.at(fitting, postings.first_texts[titled], fits)
     return fitting
 
 

@@ -268,6 +268,15 @@ class Postings:
         return self._begins.cumsum() - 1
 
     @cached_property
+    def first_texts(self) -> NDArray[Any]:
+        """Number of each section; of a title without text, that of the first text on its page."""
+        numbers = np.arange(self.size)
+        with_text = np.where(self.sizes > 0, numbers, self.size - 1)
+        following = np.minimum.accumulate(with_text[::-1])[::-1]
+        is_title = (self.levels <= 1) & (self.pages[following] == self.pages)
+        return np.where(is_title, following, numbers)
+
+    @cached_property
     def introduces(self) -> NDArray[Any]:
         """1 for the sections before the subsections of a page, else 0."""
         has_subsections = np.maximum.reduceat(self.levels, self._begins.nonzero()[0]) > 1

@@ -289,23 +289,21 @@ def find_candidates(
     passages = collection.passages(list(asked), also, documents)
     postings = passages.postings
     headed, fits, gains = np.zeros((3, postings.size))
+    # A page whose title is the question answers with its first text.
     for place in named:
         number = passages.number(*place)
-        headed[number] = 1
-        # A page whose title is the question answers with its first text.
-        last = int(postings.pages.searchsorted(postings.pages[number], side="right")) - 1
-        while not postings.sizes[number] and postings.levels[number] <= 1 and number < last:
-            number += 1
-            headed[number] = 1
+        headed[[number, postings.first_texts[number]]] = 1
     for place, fit in fitting.items():
         number = passages.number(*place)
-        fits[number], gains[number] = fit
+        for at in (number, postings.first_texts[number]):
+            fits[at], gains[at] = np.maximum(fit, (fits[at], gains[at]))
     # A condition on front matter names the documents that are wanted.
     behind = {} if documents is not None else _behind(collection, query, passages)
     is_behind = np.array([number in behind for number in passages.documents.tolist()], float)
     stands_behind = is_behind.repeat(passages.postings.counts)
     table = Table(passages, concepts, _pairs(collection, query), headed, gains, stands_behind)
-    alone = (passages.number(*place) for place in headed_alone(fitting, collection))
+    alone = [passages.number(*place) for place in headed_alone(fitting, collection)]
+    alone += postings.first_texts[alone].tolist()
     return Candidates(table, {*headed.nonzero()[0].tolist(), *alone}, fits, behind)
 
 

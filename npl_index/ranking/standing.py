@@ -52,7 +52,7 @@ _LANGUAGE = re.compile(
 _ORIGINALS = ("", "/en", ".en", "/docs")
 _ASKED_VERSION = re.compile(r"(?i)\b(?:v|versions? )(\d+(?:\.(?:\d+|x))*)\b|\b(\d+(?:\.(?:\d+|x))+)\b")
 _ASKED_HISTORY = re.compile(
-    r"(?i)\b(?:change ?logs?|release notes|what'?s new|what (?:has |was )?changed"
+    r"(?i)\b(?:change ?logs?|release notes|what(?:'?s| is) new|what (?:has |was )?changed"
     r"|(?:when (?:was|were|did)|(?:which|what) (?:release|version))\b.{0,200}"
     r" (?:add|allow|change|deprecate|drop|fix|introduce|remove|rename|replace)(?:p?ed|d)?\b)"
 )

@@ -92,6 +92,7 @@ HISTORY = dict.fromkeys((0, 1, 4, 5), "current") | {2: "language de"}
         ("Which release allowed more?", HISTORY),
         ("Which version of Python is supported?", USUAL),
         ("In which version was the flag added?", HISTORY),
+        ("What is new in v7.0?", HISTORY),
         ("How did old pages delete it since the last release?", USUAL),
         ("Comment le supprimer dans les pages ?", USUAL | {2: "translation"}),
         ("snapshot", USUAL | {2: "translation"}),
