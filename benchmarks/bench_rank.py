@@ -9,8 +9,8 @@ from common import CONTEXTS, corpus_texts, long_file
 from timing import best_ms, document
 
 from npl_index.answer.steps import related
-from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import Collection, KnownCollection, index_document
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank
 
 FILES = 1_000

@@ -23,8 +23,8 @@ from npl_index.answer.forms import Json
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import write
 from npl_index.markdown.sections import parse_sections
-from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import dump_sections, index_document, restore_sections
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import TokenCounts

@@ -25,9 +25,9 @@ from benchmarks.relevance.__main__ import (
     read_questions,
     reciprocal_rank,
 )
-from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.arrays import top_positions
 from npl_index.ranking.features import FEATURE_WEIGHTS
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, find_candidates
 
 ROWS = 100

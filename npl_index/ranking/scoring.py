@@ -11,7 +11,7 @@ The parts are reported unchanged. The user's weights of the parts are those of t
 A worked example, with three sections on two pages (section 0 stands for the file and has no text)::
 
     >>> from npl_index.library.documents import Document, Fingerprint
-    >>> from npl_index.ranking.analysis import extract_keywords
+    >>> from npl_index.ranking.keywords import extract_keywords
     >>> from npl_index.ranking.indexing import index_document
     >>> tea = b"# Tea\n\nGreen tea, black tea.\n\n## Water\n\nSoft and not boiling.\n\n"
     >>> text = tea + b"# Coffee\n\nBoiling water.\n"
@@ -81,11 +81,11 @@ from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.markdown.traits import TraitFilter
-from npl_index.ranking.analysis import Keywords, identifier_parts
 from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.bm25f import Concept, Passages, idf
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature, Table
 from npl_index.ranking.indexing import Collection
+from npl_index.ranking.keywords import Keywords, identifier_parts
 from npl_index.ranking.naming import FEW, headed_alone, named_by
 from npl_index.ranking.positions import best_windows
 from npl_index.ranking.standing import reasons

@@ -21,9 +21,9 @@ from itertools import chain
 from math import log
 from typing import Any, Literal, NamedTuple
 
-from npl_index.ranking.analysis import Keywords, Word, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import BACKGROUND, Passages, idf
+from npl_index.ranking.keywords import Keywords, Word, extract_keywords
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
 from npl_index.ranking.wordlists import RARE, commonness, question_terms
 

@@ -8,7 +8,6 @@ from itertools import islice, product
 import pytest
 
 from npl_index.errors import DocumentTimeoutError, UnreadableDocumentError
-from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.indexing import (
     MAX_TERMS,
     Collection,
@@ -19,6 +18,7 @@ from npl_index.ranking.indexing import (
     index_document,
     restore_sections,
 )
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.postings import FIELDS
 from npl_index.ranking.scoring import Query, rank
 from tests.conftest import case_text, cases

@@ -32,7 +32,7 @@ def test_a_section_that_is_named_is_an_answer(question: str, heading: str, absen
 
 @pytest.mark.parametrize("context", CASES["contexts"])
 def test_a_topic_that_is_a_heading_is_an_answer(context: str) -> None:
-    """The heading is as spelt, and no other section has it; a title without text stands for the first text."""
+    """The heading is as spelt, and no other has it; a title without text stands for the first text."""
     for topic, heading in {"Caching module": "Caching module", "Limits": "Rows"}.items():
         verdict, first = told(context, topic)
         assert (verdict.state, first) == ("held", heading)
