@@ -60,7 +60,7 @@ def ask(name: str, scope: str, place: Scope, question: Question, labels: Sequenc
     """Ask a question and keep the features of the best sections."""
     collection = place.collection
     with collection.reading():
-        table = find_candidates(collection, Query(extract_keywords(question.text)), []).table
+        table = find_candidates(collection, Query(extract_keywords(question.text))).table
         columns = np.column_stack([feature.of(table) for feature in FITTED]).astype(float)
         values = columns @ [feature.weight for feature in FITTED]
         best = top_positions(np.where(table.is_related, values.clip(1e-9), 0), ROWS, table.copies)

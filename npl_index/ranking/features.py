@@ -38,6 +38,7 @@ class Table:
     ) -> None:
         self.passages, self.concepts, self.pairs = passages, concepts, pairs
         self.headed, self.topics, self.behind = headed, topics, behind
+        self.size = passages.postings.size
         self.weight = sum(concept.weight for concept in concepts) or 1.0
         # One lookup has all rows that later ones need.
         passages.postings.find([*concept_of_rows(concepts), *chain(*pairs)])
@@ -81,7 +82,7 @@ def _titled(table: Table) -> NDArray[Any]:
     A question that names a page is answered by its first text, which explains the name. That is the text
     below the title, or the next text after an empty one.
     """
-    postings, fitting = table.passages.postings, np.zeros(table.passages.postings.size)
+    postings, fitting = table.passages.postings, np.zeros(table.size)
     weighted = [(c.weight, row, share) for c in table.concepts for row, share in c.variants]
     worth = {row: (share, share * weight) for weight, row, share in weighted}
     holders = postings.find(list(worth))
@@ -117,7 +118,7 @@ def _title(table: Table) -> NDArray[Any]:
         sections.repeat(times).tolist(), numbers[runs].repeat(times).tolist(), strict=True
     ):
         titles.setdefault(section, []).append(word)
-    scores = np.zeros(table.passages.postings.size)
+    scores = np.zeros(table.size)
     if titles:
         model = BM25Plus(list(titles.values()), b=0, delta=0)
         highest = (model.k1 + 1) * sum(model.idf.values())

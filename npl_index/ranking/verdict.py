@@ -161,7 +161,16 @@ def cover(
     np.maximum.at(weights, owners, (asked_for * _rarities(passages.vocabulary, terms)).T)
     plain, judged = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
     present_words = frozenset(owners[number] for number in present)
-    return Coverage(words, plain, judged, present_words, passages.vocabulary.sections, shares, support)
+    return Coverage(
+        words,
+        plain,
+        judged,
+        present_words,
+        passages.vocabulary.sections,
+        shares,
+        support,
+        shortened=keywords.shortened,
+    )
 
 
 def _term_shares(
