@@ -76,20 +76,18 @@ def _page(table: Table) -> NDArray[Any]:
     return best[pages]
 
 
-def _titled(table: Table) -> NDArray[Any]:
-    """Return how well the question fits the name of a page, for the first text of the page.
+def _headed(table: Table) -> NDArray[Any]:
+    """Return 1 if a heading is the question, and how well a page's name fits it for the page's first text.
 
     A question that names a page is answered by its first text, which explains the name. That is the text
     below the title, or the next text after an empty one.
     """
-    postings, fitting = table.passages.postings, np.zeros(table.size)
+    postings, fitting = table.passages.postings, table.headed.copy()
     weighted = [(c.weight, row, share) for c in table.concepts for row, share in c.variants]
     worth = {row: (share, share * weight) for weight, row, share in weighted}
     holders = postings.find(list(worth))
     is_title = (holders.in_heading > 0) & (postings.levels[holders.sections] <= 1)
     titled = distinct(holders.sections[is_title])
-    if not len(titled):
-        return fitting
     rows, owners = postings.heading_terms(titled)
     shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
     rarity = idf(table.passages.vocabulary, rows)
@@ -173,10 +171,8 @@ FEATURE_WEIGHTS = (
     Feature("title", 0.25, "name", _title),
     # Its heading has no other words than the question's.
     Feature("heading", 0.25, "name", attrgetter("matches.headings")),
-    # Its heading is the question, or it is the first text below such a heading.
-    Feature("headed", 1.0, "name", attrgetter("headed")),
-    # It is the first text of a page whose name is the question.
-    Feature("titled", 1.0, "name", _titled),
+    # Its heading is the question, or it is the first text of a page whose name is.
+    Feature("headed", 1.0, "name", _headed),
     # Its heading is a topic.
     Feature("topic", 1.5, "topic", attrgetter("topics")),
     # It stands behind others: an older version, another language, a retired page.
