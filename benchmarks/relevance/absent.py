@@ -24,8 +24,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from npl_index.ranking.collection import Collection
+
 from benchmarks.relevance.__main__ import FEWEST_HEADINGS, HERE, Scope, question_of, read_documents
-from npl_index.ranking.indexing import Collection
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import MODEL

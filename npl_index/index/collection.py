@@ -24,7 +24,8 @@ from npl_index.markdown.sections import digest_of
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
-from npl_index.ranking.indexing import Collection, ParsedDocument, Summary, restore_sections, summarized
+from npl_index.ranking.collection import Collection
+from npl_index.ranking.documents import ParsedDocument, Summary, restore_sections, summarized
 from npl_index.ranking.postings import Counts, Postings, Sections, counts_in, summed
 from npl_index.ranking.standing import FIELDS, Standing, status_of
 from npl_index.selectors.names import SIMILAR, Place

@@ -23,7 +23,7 @@ from npl_index.markdown.links import slugs
 from npl_index.ranking.analysis import respelt, terms
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.collection import Collection
 from npl_index.ranking.keywords import MAX_QUERY_TERMS, Keywords, extract_keywords
 from npl_index.ranking.spelling import analysed, folded, parts_of_word, without_compounds
 from npl_index.ranking.vocabulary import MIN_PART

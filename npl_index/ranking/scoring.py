@@ -83,8 +83,8 @@ from npl_index.choices import Weights
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.bm25f import Concept, Passages, idf
+from npl_index.ranking.collection import Collection
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature, Table
-from npl_index.ranking.indexing import Collection
 from npl_index.ranking.keywords import Keywords, identifier_parts
 from npl_index.ranking.naming import FEW, headed_alone, named_by
 from npl_index.ranking.positions import best_windows
