@@ -57,18 +57,6 @@ name plus 3/7 of its content. The others follow in proportion::
     1 [0.52, 0.36, 0.73, 0.0]
     2 [0.51, 0.64, 0.64, 0.0]
     3 [0.15, 0.0, 0.27, 0.0]
-
-Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.verdict`)::
-
-    >>> from npl_index.ranking.verdict import judge
-    >>> judge(ranking.coverage)
-    Verdict(absent=(), held=('green', 'tea'), state='held')
-
-With the topic "water", 30 % of the score is the fit of the heading. No other heading fits, so "Water" has the
-maximum gain::
-
-    >>> topic_fit(collection, [["water"]], ["water"])
-    {(0, 2): (1.0, 1.0)}
 """
 
 from __future__ import annotations
@@ -223,9 +211,7 @@ def rank(
             gains["named"][[*named]] = (values * allowed).max(initial=0) or 1.0
             raised = (values + gains["named"]) * allowed
             order = top_positions(raised, limit, table.copies)
-            if among.traits.min_word_count or among.traits.max_word_count is not None:
-                ranked = zip(*passages.locate(order), strict=True)
-                order = order[[_matches(collection, place, among.traits) for place in ranked]]
+            order = _of_length(collection, passages, order, among.traits)
             # What stands behind others is not left out for it.
             costs = gains.get("behind", np.zeros(table.size))[order]
             order = order[raised[order] - costs >= score_cutoff * raised[order[:1]]]
@@ -237,15 +223,20 @@ def rank(
             named.update(named_by(query.keywords, collection, passages, few, bodies=bodies))
         coverage = coverage._replace(named=np.isin(order, [*named]).tolist())
         parts = np.array((table.matches.names[order], coverage.question_share(), candidates.fits[order]))
-        # The score of the best hit is the weighted sum of its parts; the others follow in proportion.
-        top = min(1.0, (np.array([[weights.name, weights.content, weights.topic]]) @ parts[:, :1]).sum())
-        scale = top / raised[order[0]] if len(order) else 1.0
+        scale = _scale(raised[order], parts, weights)
         totals = (scale * raised[order]).clip(min(score_cutoff, SCORE_CUTOFF))
         scores = map(Score._make, zip(totals.tolist(), *parts.tolist(), strict=True))
         hits = list(map(Hit, *passages.locate(order), scores, passages.postings.sizes[order].tolist()))
         of_feature = {name: (gain[order] * scale).tolist() for name, gain in gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Ranking(query, hits, of_feature, coverage, candidates.behind)
+
+
+def _scale(values: NDArray[Any], parts: NDArray[Any], weights: Weights) -> float:
+    """Return the score for each unit of rank value: the best hit has the weighted sum of its parts."""
+    name, content, topic = parts[:, :1]
+    tops = np.minimum(1, weights.name * name + weights.content * content + weights.topic * topic)
+    return float((tops / values[:1]).sum())
 
 
 def _coverage(candidates: Candidates, query: Query, numbers: NDArray[Any]) -> Coverage:
@@ -347,10 +338,15 @@ def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] |
     return allowed
 
 
-def _matches(collection: Collection, place: Place, conditions: TraitFilter) -> bool:
-    """Return whether a section's own text meets conditions on its traits, its number of words included."""
-    section = collection.documents[place[0]].tree.sections[place[1]]
-    return conditions.matches(section.own_traits, section.level)
+def _of_length(
+    collection: Collection, passages: Passages, order: NDArray[Any], conditions: TraitFilter
+) -> NDArray[Any]:
+    """Return the sections whose own text meets conditions, its number of words included."""
+    if not conditions.min_word_count and conditions.max_word_count is None:
+        return order
+    places = zip(*passages.locate(order), strict=True)
+    sections = (collection.documents[document].tree.sections[index] for document, index in places)
+    return order[[conditions.matches(section.own_traits, section.level) for section in sections]]
 
 
 def shares_of(weights: Weights, *, with_topics: bool) -> Weights:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timezone
 from functools import cache
 from math import inf
@@ -202,7 +202,7 @@ def reasons(
     :param versions: versions of all documents.
     """
     language = language_of(question) if versions.translations else ""
-    if all(standing.language != language for standing in standings):
+    if language not in {standing.language for standing in standings}:
         language = ""  # no page stands before others
     asked = _asked_versions(question, frozenset(versions.names.values()))
     asks_history = bool(versions.history) and _ASKED_HISTORY.search(question) is not None
@@ -222,15 +222,13 @@ def reasons(
     return behind
 
 
-def _asked_versions(question: str, known: Collection[str]) -> Collection[str]:
+def _asked_versions(question: str, known: Set[str]) -> Set[str]:
     """Return the known versions that a question names: the same, or else those with the same numbers."""
     named = {"".join(match) for match in _ASKED_VERSION.findall(question)}
-    return named.intersection(known) or {
-        name for name in known if name[:1].isdigit() and any(_is_within(name, version) for version in named)
-    }
+    return named & known or {name for name in known for version in named if _agree(name, version)}
 
 
-def _is_within(version: str, other: str) -> bool:
+def _agree(*versions: str) -> bool:
     """Return whether the numbers of two versions are equal as far as both have them."""
-    pairs = zip(version.split("."), other.split("."), strict=False)
-    return all(one == another or "x" in (one, another) for one, another in pairs)
+    pairs = zip(*(version.split(".") for version in versions), strict=False)
+    return all("x" in pair or pair[0] == pair[1] for pair in pairs)
