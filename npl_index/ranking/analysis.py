@@ -154,13 +154,11 @@ class _TermCache(dict[str, tuple[str, ...]]):
     def __init__(self, *, inner: bool) -> None:
         super().__init__()
         self._inner = inner
-        self._former: dict[str, tuple[str, ...]] = {}
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        result = self._former.get(raw) or self._terms_of(raw)
+        result = self._terms_of(raw)
         if len(raw) <= _MAX_CACHED_LENGTH:  # longer ones are rarely repeated
             if len(self) >= _MAX_CACHED_WORDS:
-                self._former = dict(self)  # common words come back from there
                 self.clear()
             self[raw] = result
         return result

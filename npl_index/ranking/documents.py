@@ -121,7 +121,7 @@ class Summary(NamedTuple):
         """
         headings = [section for section in sections if section[1]]
         free = conditions == NO_TRAITS
-        matching = len(headings) if free else sum(conditions.matches(*section) for section in headings)
+        matching = sum(free or conditions.matches(*section) for section in headings)
         return cls(len(headings), matching, tokens, doubtful)
 
 
