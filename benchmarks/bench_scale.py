@@ -34,7 +34,7 @@ from benchmarks import scale_corpus
 from benchmarks.common import long_file, median_ms, percentile, settings
 from benchmarks.figures import LogPlot, put_between
 from npl_index.library.documents import DocumentRef
-from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank
 from npl_mcp.app.app import App
 

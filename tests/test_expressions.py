@@ -44,6 +44,7 @@ MADE = {
         ],
     ),
     "npl_index/ranking/spelling.py": ("search", [re.compile(spelling.pattern("ab c"))]),
+    "npl_index/ranking/standing.py": ("search", [re.compile(r"[\u0400-\u04ff]")]),
     "npl_index/items/notation.py": ("search", [re.compile(text) for _, _, text in notation._TABLE]),
     "npl_index/library/patterns.py": ("match", list(map(glob, ("*a*b*c*", "a?[b-d]*e")))),
     "npl_index/library/ignoring.py": ("match", [re.compile(fnmatch.translate("*a*b*") + "|" + "ab")]),

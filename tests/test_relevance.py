@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from npl_index.answer.steps import related
-from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank
 from npl_mcp.config.settings import corpus_folder
 from tests.npl_index.conftest import document_set

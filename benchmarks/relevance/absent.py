@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.relevance.__main__ import FEWEST_HEADINGS, HERE, Scope, question_of, read_documents
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.collection import Collection
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
-from npl_index.ranking.verdict import MODEL
+from npl_index.ranking.verdict import FIRST
 from npl_index.selectors.names import Place
 
 THRESHOLDS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
@@ -59,10 +59,10 @@ def ask(
 ) -> Asked:
     """Ask a collection; a section that the question names has more evidence than any threshold."""
     ranking = rank(collection, Query(read(text, collection), tuple(topics)))
-    spoken = [*ranking.coverage.support_ratio()[: MODEL.first].tolist(), 0.0]
+    spoken = [*ranking.coverage.support_ratio()[:FIRST].tolist(), 0.0]
     if any(ranking.coverage.named[:1]):
         spoken[0] = inf
-    places = [hit[:2] for hit in ranking.hits[: MODEL.first]]
+    places = [hit[:2] for hit in ranking.hits[:FIRST]]
     right = [rank for rank, place in enumerate(places) if place in wanted]
     return Asked(kind, max(spoken), spoken[0], right[0] if right else None)
 

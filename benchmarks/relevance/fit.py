@@ -25,9 +25,9 @@ from benchmarks.relevance.__main__ import (
     read_questions,
     reciprocal_rank,
 )
-from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.arrays import top_positions
 from npl_index.ranking.features import FEATURE_WEIGHTS
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, find_candidates
 
 ROWS = 100
@@ -60,7 +60,7 @@ def ask(name: str, scope: str, place: Scope, question: Question, labels: Sequenc
     """Ask a question and keep the features of the best sections."""
     collection = place.collection
     with collection.reading():
-        table = find_candidates(collection, Query(extract_keywords(question.text)), []).table
+        table = find_candidates(collection, Query(extract_keywords(question.text))).table
         columns = np.column_stack([feature.of(table) for feature in FITTED]).astype(float)
         values = columns @ [feature.weight for feature in FITTED]
         best = top_positions(np.where(table.is_related, values.clip(1e-9), 0), ROWS, table.copies)

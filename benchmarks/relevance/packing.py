@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from npl_index.ranking.collection import Collection, IndexedDocument
+
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.answer.steps import related
-from npl_index.ranking.analysis import extract_keywords
 from npl_index.ranking.features import Feature
-from npl_index.ranking.indexing import Collection, IndexedDocument
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Hit, Query, rank
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import trimmed_text

@@ -18,7 +18,8 @@ from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.links import definitions_for
 from npl_index.markdown.sections import Section, SectionTree, Span
-from npl_index.ranking.indexing import Collection, ParsedDocument
+from npl_index.ranking.collection import Collection
+from npl_index.ranking.documents import ParsedDocument
 from npl_index.ranking.scoring import Ranking
 from npl_index.ranking.standing import status_in
 from npl_index.selectors.grammar import spell

@@ -14,9 +14,10 @@ from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.frames import MAX_LINES_BACK, Pairs
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
-from npl_index.ranking.analysis import Word, locate
+from npl_index.ranking.analysis import locate
 from npl_index.ranking.arrays import np
 from npl_index.ranking.indexing import CHUNKS
+from npl_index.ranking.keywords import Word
 from npl_index.ranking.verdict import MAX_WORDS, Coverage
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT
 

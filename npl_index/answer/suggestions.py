@@ -13,7 +13,7 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.plan import Plan
 from npl_index.answer.steps import Findings
 from npl_index.answer.values import Suggestion
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.collection import Collection
 from npl_index.selectors.names import Place
 
 MAX_KEYWORDS = 8

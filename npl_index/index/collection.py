@@ -24,10 +24,11 @@ from npl_index.markdown.sections import digest_of
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
-from npl_index.ranking.indexing import Collection, ParsedDocument, Summary, restore_sections, summarized
+from npl_index.ranking.collection import Collection
+from npl_index.ranking.documents import ParsedDocument, Summary, restore_sections, summarized
 from npl_index.ranking.postings import Counts, Postings, Sections, counts_in, summed
 from npl_index.ranking.standing import FIELDS, Standing, status_of
-from npl_index.selectors.names import LEVEL, SIMILAR, Place
+from npl_index.selectors.names import SIMILAR, Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
@@ -297,17 +298,6 @@ class IndexedCollection(Collection):
         """Return the number of documents with each field, by one query."""
         select = f"SELECT name, count(DISTINCT document) FROM field WHERE document {AMONG} GROUP BY name"
         return dict(self._reader.rows(select, self.scope.numbers))
-
-    def heading_names(self, documents: Sequence[int]) -> dict[int, frozenset[str]]:
-        """Return the different headings of some documents, folded."""
-        numbers = self.scope.documents[list(documents)].tolist()
-        names: dict[int, set[str]] = {number: set() for number in numbers}
-        select = f"SELECT document, fold FROM name WHERE kind & {LEVEL} AND document {AMONG}"
-        for number, name in self._reader.rows(select, json.dumps(numbers)):
-            names[number].add(name)
-        return {
-            document: frozenset(names[number]) for document, number in zip(documents, numbers, strict=True)
-        }
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""

@@ -13,7 +13,9 @@ from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeo
 from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import field_values
-from npl_index.ranking.indexing import IndexedDocument, dump_sections, index_document
+from npl_index.ranking.collection import IndexedDocument
+from npl_index.ranking.documents import dump_sections
+from npl_index.ranking.indexing import index_document
 from npl_index.ranking.postings import Sections
 from npl_index.ranking.standing import language_of
 from npl_index.selectors.names import Name
@@ -51,7 +53,7 @@ class IndexedContent(NamedTuple):
     :param title: name of the document.
     :param heading: name of its first section.
     :param terms: its terms, ascending; ``sections`` has positions in them.
-    :param record: its sections (:func:`~npl_index.ranking.indexing.dump_sections`).
+    :param record: its sections (:func:`~npl_index.ranking.documents.dump_sections`).
     :param tokens: their token counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
     :param fields: names and values of its front matter, folded.
     :param language: code of its language (:mod:`~npl_index.ranking.standing`).

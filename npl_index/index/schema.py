@@ -13,7 +13,7 @@ Columns called ``checksum`` and the bytes of ``document`` show damage that SQLit
 
 from __future__ import annotations
 
-VERSION = 28
+VERSION = 29
 """Version of the tables, of their binary data, and of the parsing and analysis behind these."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"

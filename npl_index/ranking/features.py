@@ -37,6 +37,7 @@ class Table:
     ) -> None:
         self.passages, self.concepts, self.pairs = passages, concepts, pairs
         self.headed, self.topics, self.behind = headed, topics, behind
+        self.size = passages.postings.size
         self.weight = sum(concept.weight for concept in concepts) or 1.0
         # One lookup has all rows that later ones need.
         passages.postings.find([*concept_of_rows(concepts), *chain(*pairs)])
@@ -102,7 +103,7 @@ def _title(table: Table) -> NDArray[Any]:
         sections.repeat(times).tolist(), numbers[runs].repeat(times).tolist(), strict=True
     ):
         titles.setdefault(section, []).append(word)
-    scores = np.zeros(table.passages.postings.size)
+    scores = np.zeros(table.size)
     if titles:
         model = BM25Plus(list(titles.values()), b=0, delta=0)
         highest = (model.k1 + 1) * sum(model.idf.values())

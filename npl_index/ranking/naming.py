@@ -20,27 +20,19 @@ from typing import Any
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.markdown.links import slugs
-from npl_index.ranking.analysis import (
-    MAX_QUERY_TERMS,
-    Keywords,
-    extract_keywords,
-    respelt,
-    terms,
-)
+from npl_index.ranking.analysis import respelt, terms
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.collection import Collection
+from npl_index.ranking.keywords import MAX_QUERY_TERMS, Keywords, extract_keywords
 from npl_index.ranking.spelling import analysed, folded, parts_of_word, without_compounds
+from npl_index.ranking.vocabulary import MIN_PART
 from npl_index.ranking.wordlists import RARE, commonness, data_lines
 from npl_index.selectors.names import Place
 
 FEW = 8
-"""Maximum sections that an identifier names, and first hits that are looked at."""
+"""Maximum sections that a name stands for, and first hits that are looked at."""
 
-FEW_HEADED = 3
-"""Maximum sections that a whole heading names, and pages that a path names."""
-
-_MIN_PART = 3
 _FRAME = (
     r'^[ \t]*(?:File "[^"\n]+", line \d+.*(?:\n[ \t]{3,}.*)*|at \S.*[:(][^\s:(]*\d\)?|\d+: +(?:0x)?\w+.*)$'
 )
@@ -98,7 +90,7 @@ class _Reader:
             if self._row(spelling) is not None and (is_whole or self._is_rare(spelling)):
                 self.shortened += () if is_whole else (raw,)
                 return spelling
-        cuts = range(_MIN_PART, len(raw) - _MIN_PART + 1) if raw.isalpha() else ()
+        cuts = range(MIN_PART, len(raw) - MIN_PART + 1) if raw.isalpha() else ()
         parts = ((raw[:cut], raw[cut:]) for cut in cuts)
         return next((" ".join(pair) for pair in parts if self._are_neighbours(*pair)), raw)
 
@@ -108,7 +100,7 @@ class _Reader:
         if len(words) > MAX_QUERY_TERMS:
             return text
         for first, second in pairwise(words):
-            is_pair = min(len(first), len(second)) >= _MIN_PART and _whole_term(first) and _whole_term(second)
+            is_pair = min(len(first), len(second)) >= MIN_PART and _whole_term(first) and _whole_term(second)
             if is_pair and self._row(first + second) is not None and not self._are_neighbours(first, second):
                 text = text.replace(f"{first} {second}", first + second)
         return text
@@ -123,7 +115,7 @@ class _Reader:
         steps = [step for step in (steps if is_address else (host, *steps)) if step not in ("", ".", "..")]
         found, length = self._pages([_SUFFIX.sub("", step).casefold() for step in steps])
         is_path = is_address or has_suffix or (anchor and length) or length == len(steps) > 1
-        if not 0 < len(found) <= FEW_HEADED or not is_path:
+        if not 0 < len(found) <= FEW or not is_path:
             return raw.partition(host)[2] if is_address and self._row(host) is None else raw
         words = [_SUFFIX.sub("", step) for step in steps[-length:]]
         for number in found:
@@ -236,5 +228,5 @@ def named_by(
         is_pair = len(words) == 2 and any(commonness(word) <= RARE for word in words)
         heading = " ".join(words) if is_pair or len(words) > 2 else ""
         is_said = heading and f" {heading} " in f" {keywords.said} "
-        if is_said and len(collection.names.headed(heading)) <= FEW_HEADED:
+        if is_said and len(collection.names.headed(heading)) <= FEW:
             yield number

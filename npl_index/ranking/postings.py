@@ -20,7 +20,8 @@ from npl_index.selectors.names import BEGINS_PAGE, LEVEL, kind_of
 
 FIELDS = 3
 _COLUMNS = FIELDS + 5
-_LOW = (1 << 32) - 1
+_BITS = 32
+_LOW = (1 << _BITS) - 1
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -80,15 +81,14 @@ class Sections(NamedTuple):
 
     def packed(self) -> bytes:
         """Return the arrays as bytes, for :meth:`unpacked`."""
-        size = self.size.to_bytes(4, "little")
-        return b"".join([size, *(numbers.astype("<u4").tobytes() for numbers in self)])
+        return b"".join(numbers.astype("<u4").tobytes() for numbers in (np.array([self.size]), *self))
 
     @classmethod
     def unpacked(cls, data: bytes) -> Sections:
         """Return the arrays that :meth:`packed` wrote."""
-        numbers = np.frombuffer(data, "<u4", offset=4)
-        end = int.from_bytes(data[:4], "little") * _COLUMNS
-        return cls(numbers[:end].reshape(-1, _COLUMNS), numbers[end:])
+        numbers = np.frombuffer(data, "<u4")
+        end = 1 + int(numbers[0]) * _COLUMNS
+        return cls(numbers[1:end].reshape(-1, _COLUMNS), numbers[end:])
 
 
 class Counts(NamedTuple):
@@ -139,18 +139,15 @@ def sections_of(
 def counts_in(sections: Sections) -> tuple[NDArray[Any], Counts]:
     """Return the different rows of a document's terms, ascending, and the numbers of sections with each."""
     # A document may have millions of words; the different words of each field are few.
-    cells = sections.rows.astype(np.int64)
-    cells <<= 32
-    cells |= np.arange(len(sections.lengths), dtype=np.uint32).repeat(sections.lengths)
-    cells = distinct(cells)
-    fields, rows = cells & 0xFFFFFFFF, cells >> 32
+    places = np.arange(len(sections.lengths), dtype=np.uint32).repeat(sections.lengths)
+    rows, fields = distinct_pairs(sections.rows.astype(np.int64), places)
     begins = begin_runs(rows)
     different, rows = rows[begins], begins.cumsum() - 1
     section, in_path = fields // FIELDS, fields % FIELDS == 1
     page = ((sections.levels & BEGINS_PAGE) > 0).cumsum()[section]
 
     def holders(rows: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
-        first = begin_runs(rows << 32 | places)
+        first = begin_runs(rows << _BITS | places)
         return np.bincount(rows[first], minlength=len(different))
 
     own, path = holders(rows[~in_path], section[~in_path]), holders(rows[in_path], section[in_path])
@@ -171,6 +168,12 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """Return the different values, ascending."""
     values = np.sort(values)  # ``numpy.unique`` takes ten times as long
     return values[begin_runs(values)]
+
+
+def distinct_pairs(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the different pairs of numbers below ``1 << 32``, ascending."""
+    cells = distinct(first << _BITS | second)
+    return cells >> _BITS, cells & _LOW
 
 
 def begin_runs(values: NDArray[Any]) -> NDArray[Any]:
@@ -268,6 +271,15 @@ class Postings:
         return self._begins.cumsum() - 1
 
     @cached_property
+    def first_texts(self) -> NDArray[Any]:
+        """Number of each section; of a title without text, that of the first text on its page."""
+        numbers = np.arange(self.size)
+        with_text = np.where(self.sizes > 0, numbers, self.size - 1)
+        following = np.minimum.accumulate(with_text[::-1])[::-1]
+        is_title = (self.levels <= 1) & (self.pages[following] == self.pages)
+        return np.where(is_title, following, numbers)
+
+    @cached_property
     def introduces(self) -> NDArray[Any]:
         """1 for the sections before the subsections of a page, else 0."""
         has_subsections = np.maximum.reduceat(self.levels, self._begins.nonzero()[0]) > 1
@@ -340,5 +352,5 @@ class Postings:
     def heading_terms(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the different rows of the terms in some headings, and the position of each heading."""
         rows, lengths = self.terms(numbers, 0)
-        cells = distinct(np.arange(len(numbers)).repeat(lengths) << 32 | rows)
-        return cells & 0xFFFFFFFF, cells >> 32
+        owners, rows = distinct_pairs(np.arange(len(numbers)).repeat(lengths), rows)
+        return rows, owners

@@ -11,7 +11,7 @@ The parts are reported unchanged. The user's weights of the parts are those of t
 A worked example, with three sections on two pages (section 0 stands for the file and has no text)::
 
     >>> from npl_index.library.documents import Document, Fingerprint
-    >>> from npl_index.ranking.analysis import extract_keywords
+    >>> from npl_index.ranking.keywords import extract_keywords
     >>> from npl_index.ranking.indexing import index_document
     >>> tea = b"# Tea\n\nGreen tea, black tea.\n\n## Water\n\nSoft and not boiling.\n\n"
     >>> text = tea + b"# Coffee\n\nBoiling water.\n"
@@ -30,7 +30,7 @@ A worked example, with three sections on two pages (section 0 stands for the fil
 "Tea" has two of the three words in its text and one in its heading. "Water" has one in its heading and one in
 its path. The text of "Coffee" has one::
 
-    >>> table = find_candidates(collection, query, []).table
+    >>> table = find_candidates(collection, query).table
     >>> for feature in FEATURE_WEIGHTS[:9]:
     ...     print(feature.name, feature.weight, feature.of(table).round(2).tolist())
     words 1.25 [0.0, 0.16, 0.0, 0.11]
@@ -58,35 +58,23 @@ of its name plus 3/7 of its content. The others follow in proportion::
     2 [0.64, 0.64, 0.64, 0.0]
     1 [0.53, 0.36, 0.73, 0.0]
     3 [0.17, 0.0, 0.27, 0.0]
-
-Of three words, 58 % are enough for an answer (:mod:`~npl_index.ranking.verdict`)::
-
-    >>> from npl_index.ranking.verdict import judge
-    >>> judge(ranking.coverage)
-    Verdict(absent=(), held=('tea', 'water'), state='held')
-
-With the topic "water", 30 % of the score is the fit of the heading. No other heading fits, so "Water" has the
-maximum gain::
-
-    >>> topic_fit(collection, [["water"]], ["water"])
-    {(0, 2): (1.0, 1.0)}
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
 from npl_index.markdown.traits import TraitFilter
-from npl_index.ranking.analysis import Keywords, identifier_parts
 from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.bm25f import Concept, Passages, idf
+from npl_index.ranking.collection import Collection
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature, Table
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.keywords import Keywords, identifier_parts
 from npl_index.ranking.naming import FEW, headed_alone, named_by
 from npl_index.ranking.positions import best_windows
 from npl_index.ranking.standing import reasons
@@ -111,9 +99,6 @@ DEFAULT_WEIGHTS = Weights()
 
 TOPIC_WORD = 0.5
 """Weight in a query of a word from topics only, because topics are guesses."""
-
-MAX_FITTING = 200
-"""Maximum sections that are candidates for their headings alone; a common heading says little."""
 
 _NEGLIGIBLE = 1e-6
 
@@ -211,48 +196,56 @@ def rank(
     :param among: conditions of hits; other sections count in the statistics.
     :raises InvalidRequestError: no document has a field that the conditions name.
     """
-    topics = topic_terms(query.topics)
-    weights = shares_of(weights, with_topics=bool(topics))
+    weights = shares_of(weights, with_topics=bool(topic_terms(query.topics)))
     with collection.reading():
         documents = collection.meeting(among.fields) if among.fields else None
-        candidates = find_candidates(collection, query, topics, documents)
+        candidates = find_candidates(collection, query, documents)
         table, passages = candidates.table, candidates.table.passages
-        gains = _gains(table, features, weights, with_topics=bool(topics))
-        values = sum(gains.values(), np.zeros(passages.postings.size))
+        gains = _gains(table, features, weights, with_topics=weights.topic > 0)
         # What has a word of the question is a hit, whatever stands before it.
-        values = np.where(table.is_related, values.clip(_NEGLIGIBLE), 0)
-        allowed = np.ones(len(values)) if among == ANY else _allowed(passages, among, documents)
-        values *= allowed
+        values = np.where(table.is_related, sum(gains.values(), np.zeros(table.size)).clip(_NEGLIGIBLE), 0)
+        allowed = _allowed(passages, among, documents)
         named = {passages.number(*place) for place in query.keywords.places}
         for is_last in (False, True):
             # What the question names stands before what it describes.
-            gains["named"] = np.zeros(len(values))
-            gains["named"][[*named]] = values.max(initial=0) or 1.0
-            raised = values + gains["named"] * allowed
+            gains["named"] = np.zeros(table.size)
+            gains["named"][[*named]] = (values * allowed).max(initial=0) or 1.0
+            raised = (values + gains["named"]) * allowed
             order = top_positions(raised, limit, table.copies)
-            if among.traits.min_word_count or among.traits.max_word_count is not None:
-                ranked = zip(*passages.locate(order), strict=True)
-                order = order[[_matches(collection, place, among.traits) for place in ranked]]
+            order = _of_length(collection, passages, order, among.traits)
             # What stands behind others is not left out for it.
-            costs = gains.get("behind", np.zeros(len(values)))[order]
+            costs = gains.get("behind", np.zeros(table.size))[order]
             order = order[raised[order] - costs >= score_cutoff * raised[order[:1]]]
-            names = table.matches.names[order]
-            near = best_windows(passages.postings, table.concepts, order, WINDOW) / table.weight
-            coverage = cover(passages, query.keywords, query.topics, order, names + near)
+            coverage = _coverage(candidates, query, order)
             if is_last or judge(coverage).state == "held":
                 break
             few, bodies = order[:FEW], not (coverage.missing() or query.keywords.shortened)
             named |= candidates.headed
             named.update(named_by(query.keywords, collection, passages, few, bodies=bodies))
-        coverage = coverage._replace(
-            named=np.isin(order, [*named]).tolist(), shortened=query.keywords.shortened
-        )
-        parts = np.array((names, coverage.question_share(), candidates.fits[order]))
-        hits = _hits(passages, order, raised[order], parts, weights, score_cutoff)
-        scale = hits[0].score.total / raised[order[0]] if hits else 1.0
+        coverage = coverage._replace(named=np.isin(order, [*named]).tolist())
+        parts = np.array((table.matches.names[order], coverage.question_share(), candidates.fits[order]))
+        scale = _scale(raised[order], parts, weights)
+        totals = (scale * raised[order]).clip(min(score_cutoff, SCORE_CUTOFF))
+        scores = map(Score._make, zip(totals.tolist(), *parts.tolist(), strict=True))
+        hits = list(map(Hit, *passages.locate(order), scores, passages.postings.sizes[order].tolist()))
         of_feature = {name: (gain[order] * scale).tolist() for name, gain in gains.items()}
     logger.debug("ranked %d sections of %d for %s: %s", len(hits), len(collection), query, hits[:10])
     return Ranking(query, hits, of_feature, coverage, candidates.behind)
+
+
+def _scale(values: NDArray[Any], parts: NDArray[Any], weights: Weights) -> float:
+    """Return the score for each unit of rank value: the best hit has the weighted sum of its parts."""
+    name, content, topic = parts[:, :1]
+    tops = np.minimum(1, weights.name * name + weights.content * content + weights.topic * topic)
+    return float((tops / values[:1]).sum())
+
+
+def _coverage(candidates: Candidates, query: Query, numbers: NDArray[Any]) -> Coverage:
+    """Return the coverage of a question by some sections."""
+    table = candidates.table
+    near = best_windows(table.passages.postings, table.concepts, numbers, WINDOW) / table.weight
+    support = table.matches.names[numbers] + near
+    return cover(table.passages, query.keywords, query.topics, numbers, support)
 
 
 class Candidates(NamedTuple):
@@ -271,43 +264,44 @@ class Candidates(NamedTuple):
 
 
 def find_candidates(
-    collection: Collection, query: Query, topics: list[list[str]], documents: NDArray[Any] | None = None
+    collection: Collection, query: Query, documents: NDArray[Any] | None = None
 ) -> Candidates:
     """Find the sections that may answer a question, with all that their features need.
 
-    :param topics: terms of the topics.
     :param documents: whether each document meets the conditions on front matter; ``None`` without conditions.
     """
-    concepts = concepts_in(collection, query)
-    fitting = topic_fit(collection, topics, query.topics)
-    fitting = dict(sorted(fitting.items(), key=lambda fit: (-fit[1][1], fit[0]))[:MAX_FITTING])
-    asked = dict.fromkeys(term for term, _ in query.keywords.weights)
-    # ``topic_fit`` finds the headings of topics.
-    named = headed_by(collection, query.keywords)
-    asked |= dict.fromkeys(chain(*topics))
-    also = {document for document, _ in (*fitting, *named, *query.keywords.places)}
+    topics, keywords = topic_terms(query.topics), query.keywords
+    concepts, headings = concepts_in(collection, query), headed_by(collection, keywords)
+    # A common heading says little.
+    fits = sorted(topic_fit(collection, topics, query.topics).items(), key=lambda fit: (-fit[1][1], fit[0]))
+    fitting = dict(fits[:LIMIT])
+    also = {document for document, _ in (*fitting, *headings, *keywords.places)}
     also.update(document for terms in query.together for document in collection.holders(terms))
+    asked = dict.fromkeys(chain((term for term, _ in keywords.weights), *topics))
     passages = collection.passages(list(asked), also, documents)
     postings = passages.postings
-    headed, fits, gains = np.zeros((3, postings.size))
-    for place in named:
-        number = passages.number(*place)
-        headed[number] = 1
-        # A page whose title is the question answers with its first text.
-        last = int(postings.pages.searchsorted(postings.pages[number], side="right")) - 1
-        while not postings.sizes[number] and postings.levels[number] <= 1 and number < last:
-            number += 1
-            headed[number] = 1
-    for place, fit in fitting.items():
-        number = passages.number(*place)
-        fits[number], gains[number] = fit
+
+    def numbers(places: Iterable[Place]) -> list[int]:
+        return [passages.number(*place) for place in places]
+
+    def spread(values: NDArray[Any]) -> NDArray[Any]:
+        """Give the first text of a page what its title has."""
+        np.maximum.at(values, postings.first_texts, values.copy())
+        return values
+
+    headed, topic, gain = np.zeros((3, postings.size))
+    headed[numbers(headings)] = 1
+    topic[numbers(fitting)], gain[numbers(fitting)] = np.array([*fitting.values()]).reshape(-1, 2).T
+    alone = np.zeros(postings.size)
+    alone[numbers(headed_alone(fitting, collection))] = 1
     # A condition on front matter names the documents that are wanted.
     behind = {} if documents is not None else _behind(collection, query, passages)
-    is_behind = np.array([number in behind for number in passages.documents.tolist()], float)
-    stands_behind = is_behind.repeat(passages.postings.counts)
-    table = Table(passages, concepts, _pairs(collection, query), headed, gains, stands_behind)
-    alone = (passages.number(*place) for place in headed_alone(fitting, collection))
-    return Candidates(table, {*headed.nonzero()[0].tolist(), *alone}, fits, behind)
+    is_behind = np.isin(passages.documents, [*behind]).astype(float).repeat(postings.counts)
+    rows = dict.fromkeys(tuple(map(collection.vocabulary.row, pair)) for pair in keywords.pairs)
+    pairs = [(first, second) for first, second in rows if first is not None and second is not None]
+    table = Table(passages, concepts, pairs, spread(headed), spread(gain), is_behind)
+    named = (table.headed + spread(alone)).nonzero()[0]
+    return Candidates(table, {*named.tolist()}, spread(topic), behind)
 
 
 def _gains(
@@ -332,62 +326,36 @@ def _behind(collection: Collection, query: Query, passages: Passages) -> dict[in
 
 
 def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] | None) -> NDArray[Any]:
-    """Return 1 for the sections that meet conditions, else 0.
+    """Return whether each section meets conditions.
 
     :param documents: whether each document of the collection meets the conditions on front matter.
     """
-    postings, traits = passages.postings, among.traits
-    kinds, level = postings.kinds, traits.heading_level
-    allowed = (kinds & among.set_bits == among.set_bits) & (kinds & among.clear_bits == 0)
+    kinds, level = passages.postings.kinds, among.traits.heading_level
+    allowed: NDArray[Any] = (kinds & among.set_bits == among.set_bits) & (kinds & among.clear_bits == 0)
     if level is not None:
         allowed &= kinds & LEVEL == level
     if documents is not None:
-        allowed &= documents[passages.locate(np.arange(postings.size))[0]]
-    return allowed.astype(float)
+        allowed &= documents[passages.documents].repeat(passages.postings.counts)
+    return allowed
 
 
-def _matches(collection: Collection, place: Place, conditions: TraitFilter) -> bool:
-    """Return whether a section's own text meets conditions on its traits, its number of words included."""
-    section = collection.documents[place[0]].tree.sections[place[1]]
-    return conditions.matches(section.own_traits, section.level)
-
-
-def _hits(
-    passages: Passages,
-    order: NDArray[Any],
-    values: NDArray[Any],
-    parts: NDArray[Any],
-    weights: Weights,
-    score_cutoff: float,
-) -> list[Hit]:
-    """Return sections with their scores; the cutoff is also the minimum of a reported total.
-
-    :param order: numbers of the sections, best first; the other arrays have a column for each.
-    :param parts: name, content and topic.
-    """
-    if not len(order):
-        return []
-    name, content, topic = parts[:, 0].tolist()
-    top = min(1.0, weights.name * name + weights.content * content + weights.topic * topic)
-    totals = (values * (top / values[0])).clip(min(score_cutoff, SCORE_CUTOFF))
-    scores = map(Score._make, zip(totals.tolist(), *parts.tolist(), strict=True))
-    return list(map(Hit, *passages.locate(order), scores, passages.postings.sizes[order].tolist()))
-
-
-def _pairs(collection: Collection, query: Query) -> list[tuple[int, int]]:
-    """Return the rows of the query's neighbouring terms."""
-    rows = (tuple(map(collection.vocabulary.row, pair)) for pair in query.keywords.pairs)
-    found = ((first, second) for first, second in rows if first is not None and second is not None)
-    return list(dict.fromkeys(found))
+def _of_length(
+    collection: Collection, passages: Passages, order: NDArray[Any], conditions: TraitFilter
+) -> NDArray[Any]:
+    """Return the sections whose own text meets conditions, its number of words included."""
+    if not conditions.min_word_count and conditions.max_word_count is None:
+        return order
+    places = zip(*passages.locate(order), strict=True)
+    sections = (collection.documents[document].tree.sections[index] for document, index in places)
+    return order[[conditions.matches(section.own_traits, section.level) for section in sections]]
 
 
 def shares_of(weights: Weights, *, with_topics: bool) -> Weights:
-    """Scale weights to a sum of 1 over the present factors; negligible ones become 0."""
+    """Scale weights to a sum of 1 over the present factors; without any, the defaults."""
     factors = (weights.name, weights.content, weights.topic if with_topics else 0.0)
-    total = sum(factors)
-    if total < _NEGLIGIBLE:
+    if sum(factors) < _NEGLIGIBLE:
         return shares_of(DEFAULT_WEIGHTS, with_topics=with_topics)
-    return Weights(*(part / total if part > _NEGLIGIBLE * total else 0.0 for part in factors))
+    return Weights(*(part / sum(factors) for part in factors))
 
 
 def _term_weights(collection: Collection, query: Query) -> tuple[dict[str, float], set[str]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from math import fsum, log
 
-from npl_index.ranking.analysis import Keywords, identifier_parts, terms
-from npl_index.ranking.indexing import Collection
+from npl_index.ranking.analysis import terms
+from npl_index.ranking.collection import Collection
+from npl_index.ranking.keywords import Keywords, identifier_parts
 from npl_index.ranking.spelling import without_compounds
 from npl_index.selectors.labels import fold
 from npl_index.selectors.names import Place

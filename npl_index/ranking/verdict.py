@@ -8,7 +8,7 @@ covers a misspelt word; a part or an extension of a word covers at most half of 
 
 In any collection, some section has a few words of a question by chance; the larger the collection, the more.
 A long question has many more words than its answer. So the weight needed for an answer falls with the number
-of words, and faster for few sections (:class:`VerdictModel`). Words in a heading and words close together
+of words, and faster for few sections (:attr:`Coverage._needed`). Words in a heading and words close together
 support each other. A rare word without any section counts twice against an answer, because documents about a
 subject have most of its words.
 """
@@ -16,14 +16,13 @@ subject have most of its words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import log
 from typing import Any, Literal, NamedTuple
 
-from npl_index.ranking.analysis import Keywords, Word, extract_keywords
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import BACKGROUND, Passages, idf
+from npl_index.ranking.keywords import Keywords, Word, extract_keywords
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
 from npl_index.ranking.wordlists import RARE, commonness, question_terms
 
@@ -33,59 +32,21 @@ MAX_WORDS = 6
 _MIN_MISSPELT = 6
 """Minimum letters of a misspelt term; every short word resembles another."""
 
-_ALL = 1 - 1e-9
-"""A complete weight, up to rounding."""
 
+FIRST = 3
+"""Number of first sections, one of which must have the needed weight; later ones mostly have it by chance."""
 
-@dataclass(frozen=True, slots=True)
-class VerdictModel:
-    """Formula of the weight that a section needs to be an answer.
-
-    ::
-
-        chance = log(sections + BACKGROUND) / log(large_collection)
-        length = (1 + (words - 1) / chance**2) ** length_power
-        needed = minimum * min(weight / length, plenty)
-
-    The constants separated answerable questions best (``benchmarks/relevance/absent.py``).
-
-    :param minimum: the weight needed of a question of one word, support included.
-    :param length_power: power of a question's length.
-    :param large_collection: sections of a large collection; chance matches grow with the logarithm of their
-        number.
-    :param plenty: weight that is enough for a question of any length: that of five rare words.
-    :param missing: weight of a rare word that no section contains, compared with other words.
-    :param subject: minimum weight of a word that is common in these documents, as a share of its weight if it
-        were missing.
-    :param identifier: weight of an identifier, compared with a word of the same rarity.
-    :param first: number of first sections, one of which must have the needed weight; later ones mostly have
-        it by chance.
-    :param part: words of a long task for each section that may have a part of the needed weight.
-    """
-
-    minimum: float = 1.5
-    length_power: float = 0.6
-    large_collection: int = 1_000
-    plenty: float = 35.0
-    missing: float = 2.0
-    subject: float = 0.3
-    identifier: float = 2.0
-    first: int = 3
-    part: int = 8
-
-    def needed(self, weight: float, words: int, sections: int) -> float:
-        """Return the needed weight.
-
-        :param weight: weight of the question.
-        :param words: number of its words.
-        :param sections: number of sections in the collection.
-        """
-        chance = log(sections + BACKGROUND) / log(self.large_collection)
-        length = (1 + max(0, words - 1) / chance**2) ** self.length_power
-        return self.minimum * min(weight / length or 1.0, self.plenty)
-
-
-MODEL = VerdictModel()
+# These constants separated answerable questions best (``benchmarks/relevance/absent.py``).
+# Weight that a question of one word needs, support included, as a multiple of the question's weight.
+_MINIMUM = 1.5
+# Power of a question's length, and sections of a large collection: chance matches grow with the logarithm of
+# their number.
+_LENGTH_POWER = 0.6
+_LARGE_COLLECTION = 1_000
+# Weight of a rare word that no section contains, and of an identifier, compared with other words.
+_MISSING, _IDENTIFIER = 2.0, 2.0
+# Least weight of a word that is common in these documents, as a share of its weight if it were missing.
+_SUBJECT = 0.3
 
 
 class Coverage(NamedTuple):
@@ -120,12 +81,6 @@ class Coverage(NamedTuple):
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
         return self.judged_weights @ self.shares * (1 + self.support) / self._needed
 
-    def joint_ratio(self) -> float:
-        """Return the ratio for the best section, or for a long task the first sections together."""
-        size = max(1, sum(word.size for word in self.words) // MODEL.part)
-        joint = self.shares[:, :size].max(axis=1)
-        return float(self.judged_weights @ joint * (1 + self.support[:size].max()) / self._needed)
-
     def missing(self) -> list[int]:
         """Return the numbers of the rare words and identifiers that no section contains."""
         numbers = (number for number in range(len(self.words)) if number not in self.present)
@@ -133,8 +88,12 @@ class Coverage(NamedTuple):
 
     @property
     def _needed(self) -> float:
-        weight = self.judged_weights.sum() + (MODEL.missing - 1) * self.judged_weights[self.missing()].sum()
-        return MODEL.needed(weight, sum(word.size for word in self.words), self.sections)
+        """The weight that a section needs to be an answer."""
+        weight = self.judged_weights.sum() + (_MISSING - 1) * self.judged_weights[self.missing()].sum()
+        chance = log(self.sections + BACKGROUND) / log(_LARGE_COLLECTION)
+        words = max(1, sum(word.size for word in self.words))
+        length = (1 + (words - 1) / chance**2) ** _LENGTH_POWER
+        return float(_MINIMUM * (weight / length or 1.0))
 
 
 class Verdict(NamedTuple):
@@ -142,8 +101,8 @@ class Verdict(NamedTuple):
 
     :param absent: words that no section contains, heaviest first, without ordinary words.
     :param held: words in the best section, heaviest first.
-    :param state: ``held`` if the best section has the needed weight, or for a long task the first sections
-        together; ``weak`` if another of the first sections has it; else ``absent``.
+    :param state: ``held`` if the best section has the needed weight, ``weak`` if another of the first
+        sections has it, else ``absent``.
     """
 
     absent: tuple[str, ...]
@@ -172,9 +131,18 @@ def cover(
     weight_of, weights = dict(keywords.weights), np.zeros((len(words), 2))
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for term in terms])
     np.maximum.at(weights, owners, (asked_for * _rarities(passages.vocabulary, terms)).T)
-    plain, judged = weights.T * [MODEL.identifier if word.identifier else 1.0 for word in words]
+    plain, judged = weights.T * [_IDENTIFIER if word.identifier else 1.0 for word in words]
     present_words = frozenset(owners[number] for number in present)
-    return Coverage(words, plain, judged, present_words, passages.vocabulary.sections, shares, support)
+    return Coverage(
+        words,
+        plain,
+        judged,
+        present_words,
+        passages.vocabulary.sections,
+        shares,
+        support,
+        shortened=keywords.shortened,
+    )
 
 
 def _term_shares(
@@ -211,9 +179,10 @@ def judge(coverage: Coverage) -> Verdict:
     if not shares.shape[1]:
         return Verdict(absent, (), "absent")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
-    state: Literal["held", "weak", "absent"] = "held"
-    if not any(coverage.named[:1]) and coverage.joint_ratio() < _ALL:
-        state = "absent" if coverage.support_ratio()[: MODEL.first].max() < _ALL else "weak"
+    is_enough = (coverage.support_ratio()[:FIRST] >= 1).tolist()
+    state: Literal["held", "weak", "absent"] = "weak" if any(is_enough) else "absent"
+    if any(coverage.named[:1]) or is_enough[0]:
+        state = "held"
     return Verdict(absent, _texts_of(held), state)
 
 
@@ -241,7 +210,7 @@ def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
     english = np.array([log(most / (BACKGROUND * commonness(term))) for term in terms])
     has_row, local = [row is not None for row in rows], english.copy()
     local[has_row] = idf(vocabulary, [row for row in rows if row is not None])
-    return np.array((local, np.maximum(local, MODEL.subject * english)))
+    return np.array((local, np.maximum(local, _SUBJECT * english)))
 
 
 def _is_name(word: Word) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, TypeVar, cast
 
@@ -21,15 +21,13 @@ LAST = chr(sys.maxunicode)
 """The last character: texts with a prefix sort before the prefix followed by this character."""
 
 MIN_PART = 3
-MIN_SHARE = 0.3
 VARIANT_WEIGHT = 0.5
-"""Minimum letters of a variant that is a part or an extension of a word; the minimum ratio of the lengths;
-and the weight of a variant, which is multiplied by that ratio."""
+"""Minimum letters of a variant that is a part or an extension of a word; and the weight of a variant, times
+the ratio of the lengths."""
 
 MAX_EXTENSIONS = 24
 _SHORT_WORD = 7
 _ENDINGS = range(4, 7)  # a shorter ending may be any letters
-_MAX_SPELLINGS = 3
 
 MAX_KNOWN = 40_000
 """Maximum results that a vocabulary keeps: about 6 MB."""
@@ -158,42 +156,29 @@ def variants_of(term: str, vocabulary: Vocabulary) -> Variants:
     digits has no variants: ``zyxw3`` is not ``zyxw1``.
     """
     row = vocabulary.row(term)
-    variants = [] if row is None else [(row, 1.0)]
     if row is not None and not term.isalpha():
-        return tuple(variants)
+        return ((row, 1.0),)
+    others: dict[int, float] = {}
+    for part in parts_of(term):
+        if (at := vocabulary.row(part)) is not None:
+            others[at] = len(part) / len(term)
     if len(term) >= MIN_PART and term[0].isalpha():
-        others = dict(_affixes(term, vocabulary))
-        others.update(_extensions(term, vocabulary))
+        longer = vocabulary.between(term, term + LAST, MAX_EXTENSIONS)
+        others |= {at: len(term) / len(other) for at, other in longer if other.isalpha() and other != term}
         if row is None:
-            others.update(dict.fromkeys(_misspelt(term, vocabulary), 1.0))
-        variants += ((other, VARIANT_WEIGHT * share) for other, share in others.items())
-    return tuple(variants)
+            others |= dict.fromkeys(_misspelt(term, vocabulary), 1.0)
+    variants = ((other, VARIANT_WEIGHT * share) for other, share in others.items())
+    return (*variants,) if row is None else ((row, 1.0), *variants)
 
 
 def parts_of(term: str) -> list[str]:
     """Return the prefixes of a term that may stand for it; for rare terms, suffixes too ("network" is not
     "work").
     """
-    if len(term) < MIN_PART or not term[0].isalpha():
+    if not term[:1].isalpha():
         return []
-    rare, shortest = commonness(term) <= RARE, max(MIN_PART, int(len(term) * MIN_SHARE))
-    return [part for size in range(shortest, len(term)) for part in (term[:size], term[-size:])[: 1 + rare]]
-
-
-def _affixes(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
-    """Yield the parts of a term that are words."""
-    for part in parts_of(term):
-        row = vocabulary.row(part)
-        if row is not None:
-            yield row, len(part) / len(term)
-
-
-def _extensions(term: str, vocabulary: Vocabulary) -> Iterator[tuple[int, float]]:
-    """Yield the words with a term as their prefix."""
-    length = len(term)
-    for row, other in vocabulary.between(term, term + LAST, MAX_EXTENSIONS):
-        if len(other) > length and length >= MIN_SHARE * len(other) and other.isalpha():
-            yield row, length / len(other)
+    rare, sizes = commonness(term) <= RARE, range(MIN_PART, len(term))
+    return [part for size in sizes for part in (term[:size], term[-size:])[: 1 + rare]]
 
 
 def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
@@ -217,5 +202,5 @@ def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
     wrong |= {row: 1 for row, text in near.items() if size - len(text) in _ENDINGS and text in stems}
     rows = sorted(wrong, key=lambda row: (wrong[row], near[row]))
     there = vocabulary.counts(np.array(rows, np.intp)).any
-    best = list(compress(rows, there.tolist()))[:_MAX_SPELLINGS]
+    best = list(compress(rows, there.tolist()))
     return [row for row in best if wrong[row] == wrong[best[0]]]

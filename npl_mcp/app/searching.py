@@ -16,7 +16,7 @@ from npl_index.answer.steps import LIMITS
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
-from npl_index.ranking.analysis import Keywords, extract_keywords
+from npl_index.ranking.keywords import Keywords, extract_keywords
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Hit, Query, Score, rank
 from npl_index.ranking.spelling import cut_word, holds

@@ -15,7 +15,7 @@ from npl_index.answer.units import selected_lines
 from npl_index.errors import NPLError, SectionNotFoundError
 from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.markdown.sections import Span
-from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope

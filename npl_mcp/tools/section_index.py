@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from npl_index.ranking.documents import ParsedDocument
+
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
@@ -17,7 +19,6 @@ from npl_index.markdown.traits import NO_TRAITS
 from npl_index.outline.folding import Folders, Sections, Shown, fitted
 from npl_index.outline.nodes import FolderNode, Node, OutlineNode, outline
 from npl_index.outline.text import OutlineText
-from npl_index.ranking.indexing import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator

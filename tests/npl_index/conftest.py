@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import tiktoken
+from npl_index.ranking.collection import Collection, KnownCollection
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Json
@@ -16,7 +17,7 @@ from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored
 from npl_index.library.documents import Document, Fingerprint
-from npl_index.ranking.indexing import Collection, KnownCollection, index_document
+from npl_index.ranking.indexing import index_document
 from npl_index.tokens import exact
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator

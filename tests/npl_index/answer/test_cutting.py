@@ -12,7 +12,7 @@ from npl_index.answer.frames import Stretch
 from npl_index.answer.request import TailorRequest
 from npl_index.deadline import Deadline
 from npl_index.errors import DocumentTimeoutError
-from npl_index.ranking.analysis import extract_keywords
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.tokens.estimated import estimator
 from tests.conftest import every
 from tests.npl_index.conftest import Meter, document_set, exact_counter, tailor

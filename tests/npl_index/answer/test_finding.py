@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from npl_index.answer.cutting import cut
 from npl_index.answer.finding import nowhere
-from npl_index.ranking.analysis import extract_keywords, locate
+from npl_index.ranking.analysis import locate
+from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.spelling import holds, pattern

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npl_index.ranking.analysis import MAX_QUERY_TERMS, extract_keywords, terms
+from npl_index.ranking.analysis import terms
+from npl_index.ranking.keywords import MAX_QUERY_TERMS, extract_keywords
 from npl_index.ranking.spelling import MAX_ANALYSED
 from npl_index.ranking.wordlists import commonness, stop_words
 from tests.conftest import cases
@@ -95,11 +96,11 @@ def test_parts_of_identifiers_are_terms_of_the_query() -> None:
     assert {term for parts in keywords.parts for term in parts} <= dict(keywords.weights).keys()
 
 
-@given(st.text(max_size=400), st.integers(1, 30))
-def test_keywords_of_any_text(text: str, limit: int) -> None:
+@given(st.text(max_size=400))
+def test_keywords_of_any_text(text: str) -> None:
     """Keywords of any text are unique, bounded and positive."""
-    keywords = extract_keywords(text, limit=limit)
-    assert len(set(keywords.words)) == len(keywords.words) <= limit
+    keywords = extract_keywords(text)
+    assert len(set(keywords.words)) == len(keywords.words)
     assert len(keywords.weights) <= MAX_QUERY_TERMS
     assert all(weight > 0 for _, weight in keywords.weights)
     known = {term for term, _ in keywords.weights}

@@ -6,14 +6,16 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from npl_index.ranking.collection import Collection, KnownCollection
 from rank_bm25 import BM25Plus
 
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.choices import Weights
 from npl_index.markdown.traits import TraitFilter
-from npl_index.ranking.analysis import Keywords, extract_keywords, terms
+from npl_index.ranking.analysis import terms
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature
-from npl_index.ranking.indexing import Collection, KnownCollection, index_document
+from npl_index.ranking.indexing import index_document
+from npl_index.ranking.keywords import Keywords, extract_keywords
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.topics import OTHER_FORM
 from npl_index.selectors.filters import SectionFilter
@@ -293,7 +295,7 @@ def test_scoring_is_logged_for_debugging(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.DEBUG):
         ask("agent declaration")
     assert {record.name for record in caplog.records} >= {
-        "npl_index.ranking.analysis",
+        "npl_index.ranking.keywords",
         "npl_index.ranking.scoring",
     }
 

@@ -23,7 +23,7 @@ PAGES = {
     "v1/setup.md": "# Setup\n\n## Start\n\nRun `pond init` to start the pond on port 7070.\n",
     "v2/setup.md": "# Setup\n\n## Start\n\nRun `pond setup` to start the pond on port 8080.\n",
     "kite/1.0/man/fly.md": "# Kite\n\n## Launch of the kite\n\nThe kite flies on a string of 20 metres.\n",
-    "kite/2.0/use/wind.md": "# Kite\n\n## Launch of the kite\n\nThe kite flies on a string of 30 metres.\n",
+    "kite/2.0/man/fly.md": "# Kite\n\n## Launch of the kite\n\nThe kite flies on a string of 30 metres.\n",
     "CHANGELOG.md": "# Changes\n\n## 2.0\n\nThe pond starts on port 8080; `pond init` was removed.\n",
     "margin.md": "---\nstatus: stable\n---\n# Margin\n\nMargin is revenue minus the full cost of goods.\n",
     "margin-old.md": "---\nStatus: Deprecated\n---\n# Margin\n\nMargin is revenue minus the cost of goods.\n",
