@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from npl_index.answer.blocks import Blocks
 from npl_index.answer.cleaning import cleaned
 from npl_index.answer.frames import Pairs, framed
 from npl_index.answer.marks import tag_for
@@ -306,6 +307,10 @@ class DocumentSet:
     def pairs(self, place: Place) -> Pairs:
         """Return the paired marks of a section's own text."""
         return self.once(("pairs", place), lambda: Pairs(self.tree(place[0]), self.section(place).own))
+
+    def blocks(self, place: Place) -> Blocks:
+        """Return the blocks of a section's own text."""
+        return self.once(("blocks", place), lambda: Blocks(self.tree(place[0]), place[1], self.pairs(place)))
 
     def heading(self, place: Place) -> tuple[str, int]:
         """Return the heading of a section, and its tokens with a blank line after it."""

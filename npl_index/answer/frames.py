@@ -22,9 +22,12 @@ MAX_LINES_BACK = 2_000
 MAX_OPENING = 240
 """Maximum characters of an opening line that is shown above later lines, except that of a fence."""
 
-_MARKER = r"(?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)"
+TITLED = r"(?:!!!|\?\?\?\+?|===)[ \t]"
+"""The start of an admonition or a tab."""
+
+MARKER = r"(?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)"
 _MARK = re.compile(
-    rf"^(?P<margin>(?:[ \t>]|{_MARKER}(?=[ \t]))*)(?:"
+    rf"^(?P<margin>(?:[ \t>]|{MARKER}(?=[ \t]))*)(?:"
     r"(?P<run>`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(?P<info>.*)$"
     r"|(?P<opening><[A-Za-z][\w.:-]*(?=[\s/>])|(?:\{\{[<%]|\{%-?(?![ \t]*end))[ \t]*[\w-]+(?![\w-]))"
     r"(?:[^<>\n]|\n(?!\n))*?(?P<is_empty>/)?[>}]"
@@ -41,7 +44,7 @@ _COMMENTS = {"<!--": "-->", "{/*": "*/}"}
 _MAX_DEPTH = 100
 """Maximum open pairs: an opening mark without a closing one may be a placeholder."""
 
-_MARGIN = re.compile(rf"((?:[ \t]*>)*)([ \t]*)(?:({_MARKER}[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?")
+_MARGIN = re.compile(rf"((?:[ \t]*>)*)([ \t]*)(?:({MARKER}[ \t]+)|{TITLED})?")
 """Quote markers, indentation, and the marker of an item or the start of an admonition."""
 
 _ALERT = re.compile(r"[ \t>]*>[ \t]*(?:\[![\w-]+\]|(\*\*|__)[^*_\n]+\1[ \t]*$)")
@@ -51,7 +54,7 @@ _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
-_LEADS_IN = re.compile(r"[ \t>]*(?:(?:!!!|\?\?\?\+?|===)[ \t]|:{3,}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
+_LEADS_IN = re.compile(rf"[ \t>]*(?:{TITLED}|:{{3,}}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
 _LEADING = (":", "：", "{", "[", "(")
 _CLOSERS = "*_`\"'”’)] "
 _LAST_LINE = 512
@@ -212,6 +215,11 @@ class Pairs:
         shown = self._tree.line(line).strip(" \t>") if line < self._own.stop else ""
         is_whole = shown.startswith(last.end) if is_end else line == last.opening.stop
         return [] if is_whole and not is_within else [last]
+
+    @property
+    def fences(self) -> list[Pair]:
+        """The fences of code, in order."""
+        return [pair for pair in self._pairs if pair.is_code and not (pair.outer and pair.outer.is_code)]
 
     @cached_property
     def _lines(self) -> list[int]:

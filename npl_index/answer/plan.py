@@ -177,7 +177,7 @@ class Plan:
         :param short: maximum tokens of a rest that joins the first window.
         """
         part = unit.parts[0]
-        sizes = partial(windows, self.documents, part, or_beginning=True)
+        sizes = partial(windows, self.documents, part)
         pieces = sizes(min(most, max(part.size)))
         first = list(islice(pieces, 1)) or deque(sizes(PIECE), 1)
         for piece in chain(first, pieces):
