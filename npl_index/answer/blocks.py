@@ -117,7 +117,7 @@ class Blocks:
                 ends = _BREAKS[is_code][step - 1].finditer(source, max(first, begin - 1), last)
                 cuts = [end.start() + end[0].rfind("\n") + 1 if "\n" in end[0] else end.end() for end in ends]
                 cuts = [at for at in cuts if not leads_in(source, first, at)]
-            yield from (at for at in cuts if first < at < last)
+            yield from (at for at in cuts if max(first, self.body) < at < last)
 
     def _stretches(self, begin: int, end: int) -> Iterator[tuple[int, int, bool]]:
         """Yield the text and the code in a range in turn; the marks of code are text."""

@@ -44,8 +44,7 @@ def cut(
     blocks, core = documents.blocks(part.place), None if inner is None else _offsets(inner)
     for matches in (found, [Occurrence(begin, 0, 0.0)]):
         seeds = [match.at for match in matches]
-        # A quarter more than fits on average: only a piece that does not fit is cut again.
-        width = room * (end - begin) * 5 // (4 * max(1, part.size.last))
+        width = room * (end - begin) // max(1, part.size.last)
         while run := _run(matches, blocks.bounds(begin, end, seeds, width), width, core):
             piece = part.narrowed(_range_of(part.tree, *run))
             if (spent := documents.counter.upper_bound(max(piece.size))) <= room:

@@ -133,28 +133,25 @@ def _begins_block(source: str, blocks: Blocks, at: int) -> bool:
 def best_run(
     matches: Sequence[Occurrence], ranges: Sequence[tuple[int, int]], width: int
 ) -> tuple[int, int] | None:
-    """Return the ends of the run with the highest worth of different terms, then of all, then the shortest.
+    """Return the ends of the run with the highest worth of different terms; of equal ones, the shortest.
 
     :param matches: occurrences in order.
     :param ranges: the text that shows each of them.
     :param width: maximum characters of a run.
     """
-    best, run, first = (-1.0, 0.0, 0), None, 0
+    best, run = (-1.0, 0), None
     inside: Counter[int] = Counter()
-    terms = total = 0.0
+    first, worth = 0, 0.0
     for last, match in enumerate(matches):
-        terms += 0.0 if inside[match.term] else match.worth
-        total += match.worth
+        worth += 0.0 if inside[match.term] else match.worth
         inside[match.term] += 1
         while first <= last and ranges[last][1] - ranges[first][0] > width:
             inside[matches[first].term] -= 1
-            terms -= 0.0 if inside[matches[first].term] else matches[first].worth
-            total -= matches[first].worth
+            worth -= 0.0 if inside[matches[first].term] else matches[first].worth
             first += 1
         if first <= last:
             begin, end = ranges[first][0], ranges[last][1]
-            value = round(terms, 6), round(total, 6), begin - end
-            if value > best:
+            if (value := (round(worth, 6), begin - end)) > best:
                 best, run = value, (begin, end)
     return run
 
