@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from npl_index.answer.document_set import DocumentSet, SectionPart
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import matching_line
 from npl_index.answer.forms import Form
+from npl_index.answer.parts import SectionPart
 from npl_index.answer.plan import Plan
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.steps import Findings

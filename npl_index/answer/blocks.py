@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from npl_index.answer.frames import MARKER, TITLED, Pairs, leads_in
-from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.sections import Section, SectionTree
 
 _START = re.compile(
     rf"^(?:(?P<blank>(?:[ \t>]*\n)+)|[ \t>]*(?:(?P<definition>[:~][ \t])|{MARKER}[ \t]|{TITLED}|:::|<tr\b)"
@@ -44,19 +44,18 @@ _GAPS = 16
 class Blocks:
     """The blocks of a section's own text.
 
-    :param section: number of the section.
     :param pairs: its paired marks.
     :ivar body: offset of the first line below the heading that is not blank.
     :ivar starts: offsets of the starts of blocks, in order; the first block begins with the heading.
     """
 
-    def __init__(self, tree: SectionTree, section: int, pairs: Pairs) -> None:
-        self._source, offsets, own = tree.source, tree.line_starts, tree.sections[section].own
+    def __init__(self, tree: SectionTree, section: Section, pairs: Pairs) -> None:
+        self._source, offsets, own = tree.source, tree.line_starts, section.own
         self._fences = [
             (offsets[pair.opening.start], offsets[pair.opening.stop], offsets[min(pair.stop, own.stop)])
             for pair in pairs.fences
         ]
-        begin, end = offsets[max(own.start, tree.sections[section].heading_lines.stop)], offsets[own.stop]
+        begin, end = offsets[max(own.start, section.heading_lines.stop)], offsets[own.stop]
         text = re.compile(r"\s*").match(self._source, begin, end)
         self.body = text.end() if text else begin
         found = dict(self._found(begin, end))

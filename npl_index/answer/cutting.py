@@ -12,9 +12,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from math import log2
 
-from npl_index.answer.document_set import DocumentSet, SectionPart, Size
+from npl_index.answer.document_set import DocumentSet, once
 from npl_index.answer.finding import Occurrence, best_run, occurrences
 from npl_index.answer.frames import Stretch
+from npl_index.answer.parts import SectionPart, Size
 from npl_index.markdown.sections import SectionTree, Span
 
 PIECE = 300
@@ -40,7 +41,7 @@ def cut(
     :raises DocumentTimeoutError: the deadline has passed.
     """
     begin, end = _offsets(part)
-    found = [match for match in occurrences(documents, part) if begin <= match.at < end]
+    found = [match for match in occurrences(documents, part.place) if begin <= match.at < end]
     blocks, core = documents.blocks(part.place), None if inner is None else _offsets(inner)
     for matches in (found, [Occurrence(begin, 0, 0.0)]):
         seeds = [match.at for match in matches]
@@ -119,10 +120,8 @@ def _size(level: int) -> int:
     return round(PIECE * float(2 ** (level / _STEPS)))
 
 
+@once
 def _window(documents: DocumentSet, part: SectionPart, level: int) -> SectionPart | None:
-    def work() -> SectionPart | None:
-        inner = _window(documents, part, level - 1) if level > 0 else None
-        outer = _window(documents, part, level + 1) if level < 0 else part
-        return outer and (cut(documents, outer, _size(level), inner) or inner)
-
-    return documents.once(("window", part, level), work)
+    inner = _window(documents, part, level - 1) if level > 0 else None
+    outer = _window(documents, part, level + 1) if level < 0 else part
+    return outer and (cut(documents, outer, _size(level), inner) or inner)

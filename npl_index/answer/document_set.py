@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from npl_index.answer.blocks import Blocks
-from npl_index.answer.cleaning import cleaned
-from npl_index.answer.frames import Pairs, framed
+from npl_index.answer.frames import Pairs
 from npl_index.answer.marks import tag_for
-from npl_index.cached import cached_property
+from npl_index.answer.parts import AnswerUnit, SectionPart
 from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.library.documents import DocumentFile
 from npl_index.library.lazy import LazySequence
 from npl_index.library.references import document_name, path_ends
-from npl_index.markdown.links import definitions_for
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.ranking.indexing import Collection, ParsedDocument
 from npl_index.ranking.scoring import Ranking
@@ -29,13 +28,10 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.names import Place
 from npl_index.selectors.writing import narrowed
 from npl_index.tokens.counting import TokenCounter
-from npl_index.tokens.sections import TokenCounts, escaped_tokens, measure, trimmed_text, unindented
+from npl_index.tokens.sections import TokenCounts, measure, trimmed_text
 
 T = TypeVar("T")
-
-MAX_DEFINITIONS = 12
-MAX_DEFINITION = 300
-"""Maximum definitions of links and footnotes that come with a passage, and characters of each."""
+P = ParamSpec("P")
 
 MAX_NOTED = 24
 """Maximum hits whose copies are named."""
@@ -44,136 +40,20 @@ ORDINAL = re.compile(r" \[[0-9]+\]\Z")
 """The number after equal headings at the end of a step; such a text within a heading is in quotes."""
 
 
-class Size(NamedTuple):
-    """Tokens of a text.
+def once(
+    work: Callable[Concatenate[DocumentSet, P], T],
+) -> Callable[Concatenate[DocumentSet, P], T]:
+    """Keep the results of a function of documents, by its other arguments."""
 
-    :param followed: tokens before a blank line and more text.
-    :param last: tokens at the end of the content.
-    """
+    @wraps(work)
+    def kept(documents: DocumentSet, /, *arguments: P.args, **named: P.kwargs) -> T:
+        key, results = (work, arguments, *named.items()), documents.results
+        if key not in results:
+            results[key] = work(documents, *arguments, **named)
+        result: T = results[key]
+        return result
 
-    followed: int
-    last: int
-
-
-class SectionPart:
-    """A range of lines in one section's own text, counted at its first use.
-
-    :param place: the section.
-    :param chosen: whether a selector matches it.
-    :param lines: lines of the document; by default the section's own text.
-    :param size: its tokens, if known.
-    """
-
-    def __init__(
-        self,
-        documents: DocumentSet,
-        place: Place,
-        chosen: bool = False,
-        lines: Span | None = None,
-        size: Size | None = None,
-    ) -> None:
-        self.place, self.chosen = place, chosen
-        self.document, self.section = place
-        self._documents, self._lines, self._size = documents, lines, size
-
-    @cached_property
-    def tree(self) -> SectionTree:
-        """The sections of its document."""
-        return self._documents.tree(self.document)
-
-    @cached_property
-    def lines(self) -> Span:
-        """Its lines of the document."""
-        return self._lines or self.tree.sections[self.section].own
-
-    @cached_property
-    def is_whole(self) -> bool:
-        """Whether it is all of its section's own text."""
-        return self.lines == self.tree.sections[self.section].own
-
-    @cached_property
-    def text(self) -> str:
-        """The text, under its section's heading; without needless markup, unless it is chosen."""
-        text = self._under_heading()
-        if self.chosen:
-            return text
-        is_mdx = self._documents.path(self.document).endswith(".mdx")
-        return cleaned(text, is_mdx=is_mdx) + (self._definitions(text) if self.is_whole else "")
-
-    def _definitions(self, text: str) -> str:
-        """Return the definitions that a text uses and that stand elsewhere, below a blank line."""
-        tree = self.tree
-        if "[" not in text or "]:" not in tree.source:
-            return ""
-        used = definitions_for(text, tree.source, nested=tree.dialect == "npl")
-        lines = [line for line in used if line not in text][:MAX_DEFINITIONS]
-        return "\n" + "".join(f"{line[:MAX_DEFINITION]}\n" for line in lines) if lines else ""
-
-    def _under_heading(self) -> str:
-        """Return the lines with the heading above them and the frame of a block."""
-        section = self.tree.sections[self.section]
-        text = unindented(framed(self.tree, section.own, self.lines, self._documents.pairs(self.place)))
-        heading = section.heading_lines
-        is_above = heading.start < heading.stop <= self.lines.start
-        return f"{trimmed_text(self.tree, heading)}\n{text}" if is_above and text else text
-
-    @cached_property
-    def _counts(self) -> TokenCounts | None:
-        """The counts of its document, if it is its section's own unchanged text."""
-        is_stored = self.is_whole and (self.chosen or self.text == self._documents.text(self.place))
-        return self._documents.counts(self.document) if is_stored else None
-
-    @cached_property
-    def size(self) -> Size:
-        """The tokens of the text."""
-        if self._size:
-            return self._size
-        if self._counts:
-            return Size(self._counts.followed(self.section), self._counts.last(self.section))
-        return Size(*measure(self.text, self._documents.counter, self._documents.clock))
-
-    @cached_property
-    def escaped(self) -> int:
-        """The tokens of the text with a blank line, escaped as in JSON."""
-        if self._counts:
-            return self._counts.escaped(self.section)
-        return escaped_tokens(self.text, self._documents.counter)
-
-    def narrowed(self, lines: Span, size: Size | None = None) -> SectionPart:
-        """Return a different range of the same section's text."""
-        if size is None:
-            return self._documents.part(self.place, chosen=self.chosen, lines=lines)
-        return SectionPart(self._documents, self.place, self.chosen, lines, size)
-
-
-class AnswerUnit(NamedTuple):
-    """Text that is kept, cut or dropped as a whole.
-
-    :param parts: parts of one document, in its order.
-    :param score: 0 to 1; 1 for a match of a selector.
-    :param cut: whether room for the rest of its section is missing.
-    :param ranges: whether its parts are several consecutive sections, which are only named.
-    """
-
-    parts: tuple[SectionPart, ...]
-    score: float
-    cut: bool = False
-    ranges: bool = False
-
-    @property
-    def document(self) -> int:
-        """Index of the document."""
-        return self.parts[0].document
-
-    @property
-    def places(self) -> list[Place]:
-        """The sections of its parts."""
-        return [part.place for part in self.parts]
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the text alone."""
-        return sum(part.size.followed for part in self.parts[:-1]) + self.parts[-1].size.last
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +79,7 @@ class DocumentSet:
     :param changed: selectors of sections to report as changed.
     :param behind: documents that stand behind others, with the reasons.
     :param noted: ranked sections whose copies are named.
+    :ivar results: results of functions, see :func:`once`.
     """
 
     collection: Collection
@@ -219,7 +100,7 @@ class DocumentSet:
     changed: tuple[str, ...] | None = None
     behind: Mapping[int, str] = field(default_factory=dict)
     noted: Container[Place] = ()
-    _results: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    results: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ranked_by(self, ranking: Ranking) -> DocumentSet:
         """Return the documents with the words of a question, and with what its ranking says of them."""
@@ -234,25 +115,14 @@ class DocumentSet:
         """The counter of other texts than sections."""
         return self.count_with()
 
-    def once(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Return the result of some work, cached by a key.
-
-        A section is cut several times until it fits, with mostly the same intermediate results.
-
-        :param key: everything besides the documents that the result depends on.
-        """
-        result = self._results.get(key, self)  # the set itself is never a result
-        if result is self:
-            result = self._results[key] = work()
-        return result  # type: ignore[return-value]
-
     def tree(self, document: int) -> SectionTree:
         """Return a document's sections."""
         return self.document(document).tree
 
+    @once
     def document(self, number: int) -> ParsedDocument:
         """Return a document."""
-        return self.once(("document", number), lambda: self.collection.documents[number])
+        return self.collection.documents[number]
 
     def section(self, place: Place) -> Section:
         """Return a section."""
@@ -272,18 +142,21 @@ class DocumentSet:
                     notes.append(f"{word} in {files} file{'s' * (files > 1)}, {self.selector(places[0])}")
         return "; ".join(notes) or None
 
+    @once
     def copies(self, place: Place) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
-        return self.once(("copies", place), lambda: self.collection.copies(*place))
+        return self.collection.copies(*place)
 
     def original(self, place: Place) -> Place:
         """Return the first section with the text of a section."""
         return min((place, *self.copies(place)[0]))
 
+    @once
     def status(self, document: int) -> str:
         """Return the status of a document by its front matter; empty unless it is retired."""
-        return self.once(("status", document), lambda: status_in(self.tree(document).front_matter))
+        return status_in(self.tree(document).front_matter)
 
+    @once
     def scope(self) -> Scope:
         """Return the documents for selectors.
 
@@ -304,22 +177,21 @@ class DocumentSet:
         """Return a section's own text."""
         return trimmed_text(self.tree(place[0]), self.section(place).own)
 
+    @once
     def pairs(self, place: Place) -> Pairs:
         """Return the paired marks of a section's own text."""
-        return self.once(("pairs", place), lambda: Pairs(self.tree(place[0]), self.section(place).own))
+        return Pairs(self.tree(place[0]), self.section(place).own)
 
+    @once
     def blocks(self, place: Place) -> Blocks:
         """Return the blocks of a section's own text."""
-        return self.once(("blocks", place), lambda: Blocks(self.tree(place[0]), place[1], self.pairs(place)))
+        return Blocks(self.tree(place[0]), self.section(place), self.pairs(place))
 
+    @once
     def heading(self, place: Place) -> tuple[str, int]:
         """Return the heading of a section, and its tokens with a blank line after it."""
-
-        def work() -> tuple[str, int]:
-            text = trimmed_text(self.tree(place[0]), self.section(place).heading_lines)
-            return text, measure(text, self.counter)[0]
-
-        return self.once(("heading", place), work)
+        text = trimmed_text(self.tree(place[0]), self.section(place).heading_lines)
+        return text, measure(text, self.counter)[0]
 
     def name(self, document: int, *, by_path: bool = False) -> str:
         """Return a document's name in selectors, in quotation marks if necessary.
@@ -343,9 +215,10 @@ class DocumentSet:
         :param above: include all headings above it except the document's title.
         :param by_path: name the document by its path with its suffix.
         """
-        named = self.once(("selector", place, above, by_path), lambda: self._selector(place, above, by_path))
+        named = self._selector(place, above, by_path)
         return narrowed(named, own=own and bool(self.section(place).children), lines=lines)
 
+    @once
     def _selector(self, place: Place, above: bool, by_path: bool) -> str:
         document, index = place
         tree, steps = self.tree(document), self.document(document).steps
@@ -367,12 +240,15 @@ class DocumentSet:
     def _full_steps(self, place: Place) -> tuple[str, int]:
         """Return the steps of a section's selector with all headings above it, and the first of these."""
         document, index = place
-        hierarchy = self.once(("hierarchy", document), lambda: Hierarchy(self.tree(document)))
-        steps, path, top = self.document(document).steps, "", 0
+        hierarchy, steps, path, top = self._hierarchy(document), self.document(document).steps, "", 0
         while (above := hierarchy.parent(index)) is not None:
             below = steps[index].removeprefix(f"{steps[above]} >")
             path, index, top = f" >{below}{path}", above, index
         return path, top
+
+    @once
+    def _hierarchy(self, document: int) -> Hierarchy:
+        return Hierarchy(self.tree(document))
 
     def end_of_range(self, document: int, end: int) -> str:
         """Return the end of a range within one document."""
@@ -388,15 +264,15 @@ class DocumentSet:
         equal = (other for other in alike if ORDINAL.sub("", other).endswith(end))
         return step if section.level and len(list(islice(equal, 2))) == 1 else None
 
+    @once
     def _is_unique(self, document: int, section: int) -> bool:
         """Return whether a section is a heading without an equal in the collection."""
-        node = self.tree(document).sections[section]
-        key = ("unique", node.level, node.name)
-        return node.level > 0 and self.once(key, lambda: self.collection.is_unique(document, section))
+        return self.section((document, section)).level > 0 and self.collection.is_unique(document, section)
 
+    @once
     def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> SectionPart:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""
-        return self.once(("part", place, chosen, lines), lambda: SectionPart(self, place, chosen, lines))
+        return SectionPart(self, place, chosen, lines)
 
     def ancestors(self, place: Place) -> Iterator[Place]:
         """Yield the sections above a section, from its parent up, without restoring its document."""

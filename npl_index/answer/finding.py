@@ -11,8 +11,9 @@ from math import log2
 from typing import NamedTuple
 
 from npl_index.answer.blocks import Blocks
-from npl_index.answer.document_set import DocumentSet, SectionPart
+from npl_index.answer.document_set import DocumentSet, once
 from npl_index.answer.frames import MARKER
+from npl_index.answer.parts import SectionPart
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.analysis import Word, locate
@@ -20,6 +21,7 @@ from npl_index.ranking.arrays import np
 from npl_index.ranking.indexing import CHUNKS
 from npl_index.ranking.verdict import MAX_WORDS, Coverage
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT
+from npl_index.selectors.names import Place
 
 MAX_LINE = 80
 """Maximum characters of a shown line: about twenty tokens."""
@@ -67,7 +69,7 @@ def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> lis
 
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    sought = documents.once("sought", lambda: _sought(documents))
+    sought = _sought(documents)
     offsets_of: list[list[tuple[int, float]]] = [[] for _ in documents.wanted]
     for chunk in CHUNKS.finditer(documents.tree(document).source, begin, end):
         documents.clock.check()
@@ -82,6 +84,7 @@ def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> lis
     return sorted(matches)
 
 
+@once
 def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
     """Return the wanted terms and their variants, each with the number of the wanted term and its weight."""
     vocabulary, wanted = documents.collection.vocabulary, documents.wanted
@@ -94,30 +97,26 @@ def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
     return sought
 
 
-def occurrences(documents: DocumentSet, part: SectionPart) -> list[Occurrence]:
+@once
+def occurrences(documents: DocumentSet, place: Place) -> list[Occurrence]:
     """Return the occurrences of the wanted terms below a section's heading, in order.
 
     Terms of the heading do not count, because the heading is above every piece. A block that begins with a
     term says what it is, and others mention it: there it counts as a further term as well. So does the start
     of the section, a little.
     """
-
-    def find() -> list[Occurrence]:
-        document, starts, blocks = part.document, part.tree.line_starts, documents.blocks(part.place)
-        section, terms = part.tree.sections[part.section], len(documents.wanted)
-        heading = find_all(documents, document, starts[section.heading_lines.start], blocks.body)
-        above = {match.term for match in heading}
-        below = find_all(documents, document, blocks.body, starts[section.own.stop])
-        found = [match for match in below if match.term not in above and not _is_aside(part.tree, match.at)]
-        defining = [match for match in found if _begins_block(part.tree.source, blocks, match.at)]
-        number = Counter(match.term for match in defining)
-        found += (
-            Occurrence(at, terms + term, DEFINING * worth / log2(1 + number[term]))
-            for at, term, worth in defining
-        )
-        return sorted([Occurrence(blocks.starts[0], -1, START), *found])
-
-    return documents.once(("occurrences", part.place), find)
+    tree, blocks, terms = documents.tree(place[0]), documents.blocks(place), len(documents.wanted)
+    heading = find_all(documents, place[0], blocks.starts[0], blocks.body)
+    above = {match.term for match in heading}
+    below = find_all(documents, place[0], blocks.body, tree.line_starts[documents.section(place).own.stop])
+    found = [match for match in below if match.term not in above and not _is_aside(tree, match.at)]
+    defining = [match for match in found if _begins_block(tree.source, blocks, match.at)]
+    number = Counter(match.term for match in defining)
+    found += (
+        Occurrence(at, terms + term, DEFINING * worth / log2(1 + number[term]))
+        for at, term, worth in defining
+    )
+    return sorted([Occurrence(blocks.starts[0], -1, START), *found])
 
 
 def _is_aside(tree: SectionTree, at: int) -> bool:

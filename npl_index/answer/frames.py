@@ -8,12 +8,11 @@ definition. The frame depends only on the lines, so that their selector gives th
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 
 from npl_index.answer.cleaning import LAYOUT
-from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree, Span
 
 MAX_LINES_BACK = 2_000
@@ -107,8 +106,6 @@ def framed(tree: SectionTree, own: Span, lines: Span, pairs: Pairs) -> str:
 
     :param own: lines of the section's own text.
     """
-    if lines == own:
-        return tree.text(own).lstrip("\n")
     first, inside = lines.start, False
     if isinstance(lines, Stretch):
         inside = lines.begin > tree.line_starts[first]
@@ -185,18 +182,25 @@ def _width(margin: re.Match[str]) -> int:
 
 
 class Pairs:
-    """The paired marks of a section, whose text is read only once.
-
-    :param own: lines of the section's own text.
-    """
+    """The paired marks of a section's own text, read in linear time."""
 
     def __init__(self, tree: SectionTree, own: Span) -> None:
         self._tree, self._own = tree, own
+        self._pairs, self._stack = list[Pair](), list[Pair]()
+        self._depths: dict[str, list[int]] = defaultdict(list)  # of the open pairs, by key
+        for mark in _MARK.finditer(tree.source, tree.line_starts[own.start], tree.line_starts[own.stop]):
+            self._read(mark, self._stack[-1] if self._stack else None)
+        for pair in self._stack:
+            if pair.end:
+                pair.stop = own.stop
+        self.fences = [
+            pair for pair in self._pairs if pair.is_code and not (pair.outer and pair.outer.is_code)
+        ]
 
     def around(self, line: int) -> list[Pair]:
         """Return the pairs around a line, outermost first; their closing lines are inside."""
-        pairs, around = self._pairs, []
-        pair = pairs[at] if (at := bisect_right(self._lines, line - 1) - 1) >= 0 else None
+        at, around = bisect_left(self._pairs, line, key=lambda pair: pair.opening.start), []
+        pair = self._pairs[at - 1] if at else None
         while pair:
             if line <= pair.stop:
                 around.append(pair)
@@ -215,38 +219,6 @@ class Pairs:
         shown = self._tree.line(line).strip(" \t>") if line < self._own.stop else ""
         is_whole = shown.startswith(last.end) if is_end else line == last.opening.stop
         return [] if is_whole and not is_within else [last]
-
-    @property
-    def fences(self) -> list[Pair]:
-        """The fences of code, in order."""
-        return [pair for pair in self._pairs if pair.is_code and not (pair.outer and pair.outer.is_code)]
-
-    @cached_property
-    def _lines(self) -> list[int]:
-        return [pair.opening.start for pair in self._pairs]
-
-    @cached_property
-    def _pairs(self) -> list[Pair]:
-        """The pairs by their opening lines."""
-        return _Reader(self._tree, self._own).pairs
-
-
-class _Reader:
-    """Reads the pairs of a section in linear time.
-
-    :ivar pairs: all pairs by their opening lines, also those without a closing mark.
-    """
-
-    def __init__(self, tree: SectionTree, own: Span) -> None:
-        self._tree, self.pairs = tree, list[Pair]()
-        self._stack: list[Pair] = []
-        self._depths: dict[str, list[int]] = defaultdict(list)  # of the open pairs, by key
-        self._own = own
-        for mark in _MARK.finditer(tree.source, tree.line_starts[own.start], tree.line_starts[own.stop]):
-            self._read(mark, self._stack[-1] if self._stack else None)
-        for pair in self._stack:
-            if pair.end:
-                pair.stop = own.stop
 
     def _read(self, mark: re.Match[str], inner: Pair | None) -> None:
         if inner and inner.is_code:
@@ -288,7 +260,7 @@ class _Reader:
         margin = _NOT_QUOTE.sub(" ", mark["margin"])
         self._depths[key].append(len(self._stack))
         self._stack.append(Pair(key, opening, margin, self._stack[-1] if self._stack else None, end=end))
-        self.pairs.append(self._stack[-1])
+        self._pairs.append(self._stack[-1])
 
     def _close(self, key: str, mark: re.Match[str]) -> None:
         depths, stack = self._depths[key], self._stack

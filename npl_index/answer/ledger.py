@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from npl_index.answer.document_set import AnswerUnit, SectionPart
 from npl_index.answer.forms import Form
+from npl_index.answer.parts import AnswerUnit, SectionPart
 from npl_index.answer.values import Pointer, Suggestion, Tailored
 
 SENTENCE_DIVISOR = 5
@@ -25,10 +25,11 @@ class Ledger:
     """
 
     def __init__(self, form: Form, budget: int | None) -> None:
-        self.form, self._documents, self._counter = form, form.documents, form.documents.counter
+        self.form, self._counter = form, form.documents.counter
         self._counted = form if budget is not None else Form().on(form.documents)
         self.budget = MAX_TOKENS if budget is None else min(budget, MAX_TOKENS)
         self.left, self._entered = self.budget, set[int]()
+        self._costs: dict[Hashable, int] = {}
 
     def reserve_frame(self, answer: Tailored) -> None:
         """Begin with the budget without the cost of an answer that has no parts."""
@@ -38,7 +39,9 @@ class Ledger:
         self.left = room - self._counter.count(self._counted.frame(frame))
 
     def _cost(self, write: Callable[..., str], part: Hashable) -> int:
-        return self._documents.once((write, part), lambda: self._counter.count(write(part)))
+        if (write, part) not in self._costs:
+            self._costs[write, part] = self._counter.count(write(part))
+        return self._costs[write, part]
 
     def named(self, part: str | Suggestion) -> int:
         """Return the cost of a remark, a keyword or a suggestion."""

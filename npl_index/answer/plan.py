@@ -13,9 +13,10 @@ from itertools import accumulate, chain, islice, takewhile
 from typing import NamedTuple
 
 from npl_index.answer.cutting import PIECE, rest_of, windows
-from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import Ledger
+from npl_index.answer.parts import AnswerUnit, SectionPart
 from npl_index.answer.steps import LEAD, Step
 from npl_index.answer.units import families, joined, merged_spans, pointer, reunited, selector
 from npl_index.answer.values import Pointer, Suggestion

@@ -13,8 +13,9 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from npl_index.answer.cutting import PIECE, WHOLE
-from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.ledger import MAX_TOKENS
+from npl_index.answer.parts import AnswerUnit
 from npl_index.answer.units import Excluded, split
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.ranking.arrays import np

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, partial_note
 from npl_index.answer.ledger import MAX_TOKENS, Ledger
+from npl_index.answer.parts import AnswerUnit
 from npl_index.answer.plan import Plan
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.steps import (
@@ -298,7 +299,7 @@ def _selected(
     failures: list[SectionNotFoundError] = []
     for selector in selectors:
         try:
-            selected[selector] = select_in(documents.once("scope", documents.scope), selector)
+            selected[selector] = select_in(documents.scope(), selector)
         except SectionNotFoundError as error:
             message = error.message if parameter == "selectors" else f"{parameter}: {error.message}"
             failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))

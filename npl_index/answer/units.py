@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
+from npl_index.answer.document_set import DocumentSet, once
+from npl_index.answer.parts import AnswerUnit, SectionPart
 from npl_index.answer.values import Pointer, TailoredSection
 from npl_index.markdown.sections import Span, section_digest
 from npl_index.ranking.scoring import Hit
@@ -192,15 +193,11 @@ def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, b
     return f"{start}...{documents.end_of_range(first.document, end)}"
 
 
+@once
 def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
     """Return the pointer to a unit, without a line."""
-
-    def work() -> Pointer:
-        name = selector(documents, unit)
-        page, note = _page(documents, unit, name), documents.note(unit.parts[0])
-        return Pointer(name, unit, page=page, note=note)
-
-    return documents.once(("named", unit), work)
+    name = selector(documents, unit)
+    return Pointer(name, unit, page=_page(documents, unit, name), note=documents.note(unit.parts[0]))
 
 
 def front_title(documents: DocumentSet, document: int, section: int) -> str | None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:  # commands that write no answer start without the parser
-    from npl_index.answer.document_set import AnswerUnit
+    from npl_index.answer.parts import AnswerUnit
 
 T = TypeVar("T")
 

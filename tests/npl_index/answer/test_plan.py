@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.parts import AnswerUnit
 from npl_index.answer.plan import SHORT_REST
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import Answered, write
