@@ -12,10 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from math import log2
 
-from npl_index.answer.document_set import DocumentSet, once
+from npl_index.answer.document_set import DocumentSet, SectionPart, Size, once
 from npl_index.answer.finding import Occurrence, best_run, occurrences
 from npl_index.answer.frames import Stretch
-from npl_index.answer.parts import SectionPart, Size
 from npl_index.markdown.sections import SectionTree, Span
 
 PIECE = 300

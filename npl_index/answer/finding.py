@@ -11,9 +11,8 @@ from math import log2
 from typing import NamedTuple
 
 from npl_index.answer.blocks import Blocks
-from npl_index.answer.document_set import DocumentSet, once
+from npl_index.answer.document_set import DocumentSet, SectionPart, once
 from npl_index.answer.frames import MARKER
-from npl_index.answer.parts import SectionPart
 from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.analysis import Word, locate

@@ -56,12 +56,9 @@ _LEAD = 1_000
 _LEADS_IN = re.compile(rf"[ \t>]*(?:{TITLED}|:{{3,}}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
 _LEADING = (":", "：", "{", "[", "(")
 _CLOSERS = "*_`\"'”’)] "
-_LAST_LINE = 512
-"""Maximum length of a block's last line."""
-
 _NOT_QUOTE = re.compile(r"[^\s>]")
-_CODE = 4
-"""Indentation of code, outside items and admonitions."""
+_TAB = 4
+"""Columns of a tab, and of the indentation of code outside items and admonitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,7 @@ def framed(tree: SectionTree, own: Span, lines: Span, pairs: Pairs) -> str:
 
 def leads_in(source: str, begin: int, end: int) -> bool:
     """Return whether a block's last line introduces the next block."""
-    line = source[max(begin, end - _LAST_LINE) : end].rstrip().rpartition("\n")[2]
+    line = source[max(begin, end - MAX_OPENING) : end].rstrip().rpartition("\n")[2]
     return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
 
 
@@ -178,7 +175,7 @@ def _defines(margin: re.Match[str]) -> bool:
 
 def _width(margin: re.Match[str]) -> int:
     """Return the columns of a line's indentation; a definition counts as indented below its term."""
-    return len(margin[2].expandtabs(4)) + _defines(margin)
+    return len(margin[2].expandtabs(_TAB)) + _defines(margin)
 
 
 class Pairs:
@@ -248,8 +245,8 @@ class Pairs:
             else:
                 self._close(":", mark)
             return
-        margin = mark["margin"].expandtabs(4)
-        is_indented = len(margin) >= _CODE and margin.isspace()
+        margin = mark["margin"].expandtabs(_TAB)
+        is_indented = len(margin) >= _TAB and margin.isspace()
         if not is_indented or _holders(self._tree, self._own, self._line(mark.start())):
             self._open(run, mark, run)
 

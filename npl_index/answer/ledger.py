@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
+from npl_index.answer.document_set import SectionPart
 from npl_index.answer.forms import Form
-from npl_index.answer.parts import AnswerUnit, SectionPart
-from npl_index.answer.values import Pointer, Suggestion, Tailored
+from npl_index.answer.units import AnswerUnit, Pointer
+from npl_index.answer.values import Suggestion, Tailored
 
-SENTENCE_DIVISOR = 5
-"""Divisor of the budget for the limit of a sentence."""
+SHARE = 4
+"""Divisor of the budget for the limit of remarks and of a sentence."""
 
-MAX_TOKENS = 10**9
+MAX_TOKENS = 1_000_000_000
 """More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
 
 
@@ -49,7 +50,7 @@ class Ledger:
 
     def short(self, sentence: str) -> str | None:
         """Return a sentence if it takes a small share of the budget, else ``None``."""
-        return sentence if sentence and self.named(sentence) <= self.budget // SENTENCE_DIVISOR else None
+        return sentence if sentence and self.named(sentence) <= self.budget // SHARE else None
 
     def text(self, part: SectionPart) -> int:
         """Return the cost of a part's text."""

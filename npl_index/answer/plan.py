@@ -13,13 +13,20 @@ from itertools import accumulate, chain, islice, takewhile
 from typing import NamedTuple
 
 from npl_index.answer.cutting import PIECE, rest_of, windows
-from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import Ledger
-from npl_index.answer.parts import AnswerUnit, SectionPart
 from npl_index.answer.steps import LEAD, Step
-from npl_index.answer.units import families, joined, merged_spans, pointer, reunited, selector
-from npl_index.answer.values import Pointer, Suggestion
+from npl_index.answer.units import (
+    AnswerUnit,
+    Pointer,
+    families,
+    joined,
+    merged_spans,
+    pointer,
+    selector,
+)
+from npl_index.answer.values import Suggestion
 from npl_index.markdown.sections import Span
 
 SHORT_REST = 80
@@ -113,10 +120,10 @@ class Plan:
     def _division(self, parts: Sequence[SectionPart], number: int) -> dict[AnswerUnit, Shown]:
         """Return some first parts, a piece of the next one and the names of the others, if they fit."""
         whole = {unit: Shown(unit) for unit in families(self.documents, parts[:number])}
-        others = [AnswerUnit((part,), 1.0) for part in parts[number:]]
+        cut = [AnswerUnit((part,), 1.0) for part in parts[number : number + 1]]
         room = self._ledger.left - self._price(*whole.values())
-        for pieces in (*(self._windows(others[0], room) if others else ()), ()):
-            left_out = [*pieces[1:], *reunited(self.documents, others[bool(pieces) :])]
+        for pieces in (*(self._windows(cut[0], room) if cut else ()), ()):
+            left_out = [*pieces[1:], *families(self.documents, parts[number + bool(pieces) :])]
             for single in (MAX_SINGLE, 0):
                 shown = whole | {unit: Shown(unit) for unit in pieces[:1]}
                 for unit in (*left_out[:single], *joined(left_out[single:])):
