@@ -168,33 +168,27 @@ class Plan:
             return
         room = min(most, self._ledger.left + self._price(before))
         windows = self._windows(unit, room, SHORT_REST if LEAD < most < unit.tokens else 0)
-        least, smallest = before.text.parts[0].lines if before.text else None, None
+        piece = None
         for piece, *rests in windows:
-            lines = piece.parts[0].lines
-            if not least or (lines.start <= least.start and least.stop <= lines.stop):
-                yield Shown(piece, tuple(pointer(self.documents, rest) for rest in rests))
-                smallest = piece
-        if smallest and not least:  # the names of two rests may cost more than the text
-            yield Shown(smallest, (pointer(self.documents, unit._replace(cut=True)),))
+            yield Shown(piece, tuple(pointer(self.documents, rest) for rest in rests))
+        if piece and not before.text:  # the names of two rests may cost more than the text
+            yield Shown(piece, (pointer(self.documents, unit._replace(cut=True)),))
 
     def _windows(self, unit: AnswerUnit, most: int, short: int = 0) -> Iterator[list[AnswerUnit]]:
         """Yield the windows of a text, largest first, each with the rests before and after it, longest first.
 
         If none is so small, that is the smallest one.
 
-        :param short: maximum tokens of a rest that joins the first window.
+        :param short: maximum tokens of a rest that joins its window.
         """
         part = unit.parts[0]
         sizes = partial(windows, self.documents, part)
         pieces = sizes(min(most, max(part.size)))
         first = list(islice(pieces, 1)) or deque(sizes(PIECE), 1)
         for piece in chain(first, pieces):
-            if short and type(piece.lines) is Span:
-                rests = (rest.lines for rest in rest_of(part, piece) if rest.size.last <= short)
-                larger = merged_spans([piece.lines, *rests])
-                if larger != [piece.lines]:
-                    yield self._divided(unit, part.narrowed(larger[0]))
-                short = 0
+            rests = [rest.lines for rest in rest_of(part, piece) if rest.size.last <= short]
+            if rests and type(piece.lines) is Span:
+                piece = part.narrowed(merged_spans([piece.lines, *rests])[0])
             yield self._divided(unit, piece)
 
     def _divided(self, unit: AnswerUnit, piece: SectionPart) -> list[AnswerUnit]:
