@@ -44,16 +44,17 @@ _GAPS = 16
 class Blocks:
     """The blocks of a section's own text.
 
-    :param pairs: its paired marks.
+    :ivar pairs: its paired marks.
     :ivar body: offset of the first line below the heading that is not blank.
     :ivar starts: offsets of the starts of blocks, in order; the first block begins with the heading.
     """
 
-    def __init__(self, tree: SectionTree, section: Section, pairs: Pairs) -> None:
+    def __init__(self, tree: SectionTree, section: Section) -> None:
         self._source, offsets, own = tree.source, tree.line_starts, section.own
+        self.pairs = Pairs(tree, own)
         self._fences = [
             (offsets[pair.opening.start], offsets[pair.opening.stop], offsets[min(pair.stop, own.stop)])
-            for pair in pairs.fences
+            for pair in self.pairs.fences
         ]
         begin, end = offsets[max(own.start, section.heading_lines.stop)], offsets[own.stop]
         text = re.compile(r"\s*").match(self._source, begin, end)
