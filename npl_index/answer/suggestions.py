@@ -82,11 +82,10 @@ def further_parts(findings: Findings, plan: Plan, companions: Companions) -> Ite
     taken = {*wanted, *findings.excluded, *places_of((*findings.named, *plan.kept))}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     ideas = chain(_loaded_together(documents, wanted, companions), _adding_words(findings, wanted, taken))
-    others = islice(_new(ideas, taken), MAX_SUGGESTIONS)
-    first = list(islice(others, 1))
-    neighbours = () if first or findings.used else _new(_neighbours(documents, wanted), taken)
-    for place, reason in chain(first, others, islice(neighbours, MAX_NEIGHBOURS)):
-        yield Suggestion(documents.selector(place), reason)
+    new = list(islice(_new(ideas, taken), MAX_SUGGESTIONS))
+    if not (new or findings.used):
+        new = list(islice(_new(_neighbours(documents, wanted), taken), MAX_NEIGHBOURS))
+    yield from (Suggestion(documents.selector(place), reason) for place, reason in new)
 
 
 def _new(ideas: Iterable[Idea], taken: set[Place]) -> Iterator[Idea]:
