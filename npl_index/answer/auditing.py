@@ -18,6 +18,7 @@ from npl_index.answer.request import TailorRequest
 from npl_index.answer.steps import Findings
 from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import answer, find
+from npl_index.answer.units import places_of
 from npl_index.choices import Weights
 from npl_index.ranking.analysis import searched_terms
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS
@@ -165,11 +166,10 @@ class _View:
     def __init__(self, findings: Findings, plan: Plan) -> None:
         self._documents, self._words = findings.documents, findings.ranking.coverage.words
         self._scores = {hit.place: (rank, hit.score) for rank, hit in enumerate(findings.ranking.hits, 1)}
-        self._chosen = dict.fromkeys(place for unit in findings.selected for place in unit.places)
+        self._chosen = dict.fromkeys(places_of(findings.selected))
         self._pieces: dict[Place, list[SectionPart]] = {}
         self.states = dict.fromkeys(self._scores, BELOW) | dict.fromkeys(findings.excluded, KNOWN)
-        for unit in plan.left_out:
-            self.states |= dict.fromkeys(unit.places, NO_ROOM)
+        self.states |= dict.fromkeys(places_of(plan.left_out), NO_ROOM)
         for unit in plan.kept:
             for part in unit.parts:
                 self.states[part.place] = CUT if unit.cut else TAKEN

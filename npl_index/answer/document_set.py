@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from npl_index.answer.blocks import Blocks
 from npl_index.answer.cleaning import cleaned
-from npl_index.answer.frames import Pairs, framed
+from npl_index.answer.frames import framed
 from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
@@ -32,6 +34,7 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts, escaped_tokens, measure, trimmed_text, unindented
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MAX_DEFINITIONS = 12
 MAX_DEFINITION = 300
@@ -42,6 +45,20 @@ MAX_NOTED = 24
 
 ORDINAL = re.compile(r" \[[0-9]+\]\Z")
 """The number after equal headings at the end of a step; such a text within a heading is in quotes."""
+
+
+def once(work: Callable[Concatenate[DocumentSet, P], T]) -> Callable[Concatenate[DocumentSet, P], T]:
+    """Keep the results of a function of documents, by its other arguments."""
+
+    @wraps(work)
+    def kept(documents: DocumentSet, /, *arguments: P.args, **named: P.kwargs) -> T:
+        key, results = (work, arguments, *named.items()), documents.results
+        if key not in results:
+            results[key] = work(documents, *arguments, **named)
+        result: T = results[key]
+        return result
+
+    return kept
 
 
 class Size(NamedTuple):
@@ -112,8 +129,10 @@ class SectionPart:
     def _under_heading(self) -> str:
         """Return the lines with the heading above them and the frame of a block."""
         section = self.tree.sections[self.section]
-        text = unindented(framed(self.tree, section.own, self.lines, self._documents.pairs(self.place)))
-        heading = section.heading_lines
+        if self.is_whole:
+            return unindented(self.tree.text(section.own).lstrip("\n"))
+        pairs, heading = self._documents.blocks(self.place).pairs, section.heading_lines
+        text = unindented(framed(self.tree, section.own, self.lines, pairs))
         is_above = heading.start < heading.stop <= self.lines.start
         return f"{trimmed_text(self.tree, heading)}\n{text}" if is_above and text else text
 
@@ -146,36 +165,6 @@ class SectionPart:
         return SectionPart(self._documents, self.place, self.chosen, lines, size)
 
 
-class AnswerUnit(NamedTuple):
-    """Text that is kept, cut or dropped as a whole.
-
-    :param parts: parts of one document, in its order.
-    :param score: 0 to 1; 1 for a match of a selector.
-    :param cut: whether room for the rest of its section is missing.
-    :param ranges: whether its parts are several consecutive sections, which are only named.
-    """
-
-    parts: tuple[SectionPart, ...]
-    score: float
-    cut: bool = False
-    ranges: bool = False
-
-    @property
-    def document(self) -> int:
-        """Index of the document."""
-        return self.parts[0].document
-
-    @property
-    def places(self) -> list[Place]:
-        """The sections of its parts."""
-        return [part.place for part in self.parts]
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the text alone."""
-        return sum(part.size.followed for part in self.parts[:-1]) + self.parts[-1].size.last
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentSet:
     """The documents of a request, with their names in the answer.
@@ -199,6 +188,7 @@ class DocumentSet:
     :param changed: selectors of sections to report as changed.
     :param behind: documents that stand behind others, with the reasons.
     :param noted: ranked sections whose copies are named.
+    :ivar results: results of functions, see :func:`once`.
     """
 
     collection: Collection
@@ -219,7 +209,7 @@ class DocumentSet:
     changed: tuple[str, ...] | None = None
     behind: Mapping[int, str] = field(default_factory=dict)
     noted: Container[Place] = ()
-    _results: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    results: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ranked_by(self, ranking: Ranking) -> DocumentSet:
         """Return the documents with the words of a question, and with what its ranking says of them."""
@@ -234,25 +224,14 @@ class DocumentSet:
         """The counter of other texts than sections."""
         return self.count_with()
 
-    def once(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Return the result of some work, cached by a key.
-
-        A section is cut several times until it fits, with mostly the same intermediate results.
-
-        :param key: everything besides the documents that the result depends on.
-        """
-        result = self._results.get(key, self)  # the set itself is never a result
-        if result is self:
-            result = self._results[key] = work()
-        return result  # type: ignore[return-value]
-
     def tree(self, document: int) -> SectionTree:
         """Return a document's sections."""
         return self.document(document).tree
 
+    @once
     def document(self, number: int) -> ParsedDocument:
         """Return a document."""
-        return self.once(("document", number), lambda: self.collection.documents[number])
+        return self.collection.documents[number]
 
     def section(self, place: Place) -> Section:
         """Return a section."""
@@ -272,18 +251,21 @@ class DocumentSet:
                     notes.append(f"{word} in {files} file{'s' * (files > 1)}, {self.selector(places[0])}")
         return "; ".join(notes) or None
 
+    @once
     def copies(self, place: Place) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
-        return self.once(("copies", place), lambda: self.collection.copies(*place))
+        return self.collection.copies(*place)
 
     def original(self, place: Place) -> Place:
         """Return the first section with the text of a section."""
         return min((place, *self.copies(place)[0]))
 
+    @once
     def status(self, document: int) -> str:
         """Return the status of a document by its front matter; empty unless it is retired."""
-        return self.once(("status", document), lambda: status_in(self.tree(document).front_matter))
+        return status_in(self.tree(document).front_matter)
 
+    @once
     def scope(self) -> Scope:
         """Return the documents for selectors.
 
@@ -304,18 +286,16 @@ class DocumentSet:
         """Return a section's own text."""
         return trimmed_text(self.tree(place[0]), self.section(place).own)
 
-    def pairs(self, place: Place) -> Pairs:
-        """Return the paired marks of a section's own text."""
-        return self.once(("pairs", place), lambda: Pairs(self.tree(place[0]), self.section(place).own))
+    @once
+    def blocks(self, place: Place) -> Blocks:
+        """Return the blocks of a section's own text."""
+        return Blocks(self.tree(place[0]), self.section(place))
 
+    @once
     def heading(self, place: Place) -> tuple[str, int]:
         """Return the heading of a section, and its tokens with a blank line after it."""
-
-        def work() -> tuple[str, int]:
-            text = trimmed_text(self.tree(place[0]), self.section(place).heading_lines)
-            return text, measure(text, self.counter)[0]
-
-        return self.once(("heading", place), work)
+        text = trimmed_text(self.tree(place[0]), self.section(place).heading_lines)
+        return text, measure(text, self.counter)[0]
 
     def name(self, document: int, *, by_path: bool = False) -> str:
         """Return a document's name in selectors, in quotation marks if necessary.
@@ -339,9 +319,10 @@ class DocumentSet:
         :param above: include all headings above it except the document's title.
         :param by_path: name the document by its path with its suffix.
         """
-        named = self.once(("selector", place, above, by_path), lambda: self._selector(place, above, by_path))
+        named = self._selector(place, above, by_path)
         return narrowed(named, own=own and bool(self.section(place).children), lines=lines)
 
+    @once
     def _selector(self, place: Place, above: bool, by_path: bool) -> str:
         document, index = place
         tree, steps = self.tree(document), self.document(document).steps
@@ -363,12 +344,15 @@ class DocumentSet:
     def _full_steps(self, place: Place) -> tuple[str, int]:
         """Return the steps of a section's selector with all headings above it, and the first of these."""
         document, index = place
-        hierarchy = self.once(("hierarchy", document), lambda: Hierarchy(self.tree(document)))
-        steps, path, top = self.document(document).steps, "", 0
+        hierarchy, steps, path, top = self._hierarchy(document), self.document(document).steps, "", 0
         while (above := hierarchy.parent(index)) is not None:
             below = steps[index].removeprefix(f"{steps[above]} >")
             path, index, top = f" >{below}{path}", above, index
         return path, top
+
+    @once
+    def _hierarchy(self, document: int) -> Hierarchy:
+        return Hierarchy(self.tree(document))
 
     def end_of_range(self, document: int, end: int) -> str:
         """Return the end of a range within one document."""
@@ -384,15 +368,15 @@ class DocumentSet:
         equal = (other for other in alike if ORDINAL.sub("", other).endswith(end))
         return step if section.level and len(list(islice(equal, 2))) == 1 else None
 
+    @once
     def _is_unique(self, document: int, section: int) -> bool:
         """Return whether a section is a heading without an equal in the collection."""
-        node = self.tree(document).sections[section]
-        key = ("unique", node.level, node.name)
-        return node.level > 0 and self.once(key, lambda: self.collection.is_unique(document, section))
+        return self.section((document, section)).level > 0 and self.collection.is_unique(document, section)
 
+    @once
     def part(self, place: Place, *, chosen: bool = False, lines: Span | None = None) -> SectionPart:
         """Return a part of a section's own text, or of some lines of it, which come under its heading."""
-        return self.once(("part", place, chosen, lines), lambda: SectionPart(self, place, chosen, lines))
+        return SectionPart(self, place, chosen, lines)
 
     def ancestors(self, place: Place) -> Iterator[Place]:
         """Yield the sections above a section, from its parent up, without restoring its document."""
@@ -402,10 +386,10 @@ class DocumentSet:
             section = parent
             yield document, section
 
-    def tag(self, units: Iterable[AnswerUnit]) -> str:
-        """Return the nonce of marks that no line of some units' sections can imitate."""
-        places = dict.fromkeys(part.place for unit in units for part in unit.parts)
-        return tag_for([self.tree(place[0]).text(self.section(place).own) for place in places])
+    def tag(self, places: Iterable[Place]) -> str:
+        """Return the nonce of marks that no line of some sections can imitate."""
+        texts = (self.tree(place[0]).text(self.section(place).own) for place in dict.fromkeys(places))
+        return tag_for(list(texts))
 
 
 def _step(section: Section) -> str:

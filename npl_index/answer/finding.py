@@ -10,16 +10,18 @@ from heapq import nsmallest
 from math import log2
 from typing import NamedTuple
 
-from npl_index.answer.document_set import DocumentSet, SectionPart
-from npl_index.answer.frames import MAX_LINES_BACK, Pairs
+from npl_index.answer.blocks import Blocks
+from npl_index.answer.document_set import DocumentSet, SectionPart, once
+from npl_index.answer.frames import MARKER
 from npl_index.library.references import near_names
-from npl_index.markdown.sections import SectionTree, Span
+from npl_index.markdown.sections import SectionTree
 from npl_index.ranking.analysis import locate
 from npl_index.ranking.arrays import np
 from npl_index.ranking.indexing import CHUNKS
 from npl_index.ranking.keywords import Word
 from npl_index.ranking.verdict import MAX_WORDS, Coverage
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT
+from npl_index.selectors.names import Place
 
 MAX_LINE = 80
 """Maximum characters of a shown line: about twenty tokens."""
@@ -30,12 +32,23 @@ MAX_NEAR = 2
 _MAX_PLACES = 64
 """Maximum occurrences of one term: a frequent term does not distinguish places."""
 
-_EMPTY = re.compile(r"[\s>]*\Z")
 _BEFORE = MAX_LINE // 4
 _MAX_TRIED = 6
 _WORD = re.compile(r"\w[\w.-]*\w|\w")
 _LETTERS = re.compile(r"[^\W_]+")
-_BEGINS_BLOCK = re.compile(r"[-+*:~|]|[0-9]{1,9}[.)]")
+
+DEFINING = 2.0
+"""Weight of a term where it begins a block, compared with its weight elsewhere."""
+
+START = 1e-5
+"""Worth of the start of a section: of pieces with the same terms, the first is best."""
+
+_MARKS = re.compile(
+    rf"[ \t>]*(?:(?:{MARKER}|\|)[ \t]*)?(?:\[[ x]\][ \t]+)?(?:<[^<>\n]*>|[*_`\"'“(\[-])*", re.IGNORECASE
+)
+"""The text before the first word of a block."""
+
+_ASIDE = re.compile(r"[ \t>]*(?:\[(?!\^)[^\]\n]+\]:|\{\{[<%].*[>%]\}\}\s*\Z|\{%.*%\}\s*\Z)")
 
 
 class Occurrence(NamedTuple):
@@ -56,7 +69,7 @@ def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> lis
 
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    sought = documents.once("sought", lambda: _sought(documents))
+    sought = _sought(documents)
     offsets_of: list[list[tuple[int, float]]] = [[] for _ in documents.wanted]
     for chunk in CHUNKS.finditer(documents.tree(document).source, begin, end):
         documents.clock.check()
@@ -71,6 +84,7 @@ def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> lis
     return sorted(matches)
 
 
+@once
 def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
     """Return the wanted terms and their variants, each with the number of the wanted term and its weight."""
     vocabulary, wanted = documents.collection.vocabulary, documents.wanted
@@ -83,46 +97,62 @@ def _sought(documents: DocumentSet) -> dict[str, tuple[int, float]]:
     return sought
 
 
-def best_start(matches: Sequence[Occurrence], width: int, begin: int, end: int) -> int:
-    """Return the start of the best window.
+@once
+def occurrences(documents: DocumentSet, place: Place) -> list[Occurrence]:
+    """Return the occurrences of the wanted terms below a section's heading, in order.
 
-    :param width: characters of the window.
-    :param begin: start of the text, which is the result if no window is better.
-    :param end: end of the text.
+    Terms of the heading do not count, because the heading is above every piece. A block that begins with a
+    term says what it is, and others mention it: there it counts as a further term as well. So does the start
+    of the section, a little.
     """
-    near = {match.term: match.worth for match in matches if match.at - begin <= width}
-    best, best_at = (round(sum(near.values()), 6), 0), begin
+    tree, blocks, terms = documents.tree(place[0]), documents.blocks(place), len(documents.wanted)
+    heading = find_all(documents, place[0], blocks.starts[0], blocks.body)
+    above = {match.term for match in heading}
+    below = find_all(documents, place[0], blocks.body, tree.line_starts[documents.section(place).own.stop])
+    found = [match for match in below if match.term not in above and not _is_aside(tree, match.at)]
+    defining = [match for match in found if _begins_block(tree.source, blocks, match.at)]
+    number = Counter(match.term for match in defining)
+    found += (
+        Occurrence(at, terms + term, DEFINING * worth / log2(1 + number[term]))
+        for at, term, worth in defining
+    )
+    return sorted([Occurrence(blocks.starts[0], -1, START), *found])
+
+
+def _is_aside(tree: SectionTree, at: int) -> bool:
+    """Return whether an offset is in a link definition or a shortcode, which no reader sees as text."""
+    return _ASIDE.match(tree.line(bisect_right(tree.line_starts, at) - 1)) is not None
+
+
+def _begins_block(source: str, blocks: Blocks, at: int) -> bool:
+    start = blocks.starts[bisect_right(blocks.starts, at) - 1]
+    return _MARKS.fullmatch(source, max(start, blocks.body), at) is not None
+
+
+def best_run(
+    matches: Sequence[Occurrence], ranges: Sequence[tuple[int, int]], width: int
+) -> tuple[int, int] | None:
+    """Return the ends of the run with the highest worth of different terms; of equal ones, the shortest.
+
+    :param matches: occurrences in order.
+    :param ranges: the text that shows each of them.
+    :param width: maximum characters of a run.
+    """
+    best, run = (-1.0, 0), None
     inside: Counter[int] = Counter()
     first, worth = 0, 0.0
-    for last in matches:
-        worth += 0.0 if inside[last.term] else last.worth
-        inside[last.term] += 1
-        while last.at - matches[first].at > width:
+    for last, match in enumerate(matches):
+        worth += 0.0 if inside[match.term] else match.worth
+        inside[match.term] += 1
+        while first <= last and ranges[last][1] - ranges[first][0] > width:
             inside[matches[first].term] -= 1
             worth -= 0.0 if inside[matches[first].term] else matches[first].worth
             first += 1
-        span = last.at - matches[first].at
-        if (round(worth, 6), -span) > best:
-            best = round(worth, 6), -span
-            # The text after a word says more about it than the text before it.
-            best_at = max(begin, min(matches[first].at - (width - span) // 3, end - width))
-    return best_at
-
-
-def safe_start(tree: SectionTree, own: Span, line: int, pairs: Pairs) -> int:
-    """Return the nearest line at or before a given one where parsing can start, or one far before it.
-
-    :param own: lines of the section's own text.
-    """
-    line = next((pair.opening.start for pair in pairs.around(line) if pair.is_code), line)
-    last = max(own.start, line - MAX_LINES_BACK)
-    for at in range(line, last, -1):
-        text = tree.line(at)
-        if text[:1].isspace() or not text:
-            continue
-        if _BEGINS_BLOCK.match(text) or _EMPTY.match(tree.line(at - 1)):
-            return at
-    return last
+        if first <= last:
+            begin, end = ranges[first][0], ranges[last][1]
+            if (value := (round(worth, 6), begin - end)) > best:
+                best, run = value, (begin, end)
+    return run
 
 
 def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] | None:
@@ -142,8 +172,7 @@ def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] 
     line = max(lines, key=lambda line: sum(match.worth for match in lines[line].values()))
     begin, end = starts[line], starts[line + 1]
     in_line = [match for match in matches if begin <= match.at < end]
-    first = best_start(in_line, MAX_LINE - _BEFORE, begin, end)
-    at = next(match.at for match in in_line if match.at >= first)
+    at, _ = best_run(in_line, [(match.at, match.at) for match in in_line], MAX_LINE - _BEFORE) or (begin, end)
     return line, _shortened(tree.line(line).rstrip(), at - begin)
 
 

@@ -24,10 +24,10 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
+from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.marks import change_marks, file_mark, in_mark, mark
-from npl_index.answer.units import digest, front_title, row, selector
-from npl_index.answer.values import Pointer, RankedSection, Tailored, as_dict
+from npl_index.answer.units import AnswerUnit, Pointer, digest, front_title, row, selector
+from npl_index.answer.values import RankedSection, Tailored, as_dict
 from npl_index.tokens.counting import starts_token
 from npl_index.tokens.sections import dumped, escaped_tokens
 

@@ -8,12 +8,11 @@ definition. The frame depends only on the lines, so that their selector gives th
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 
 from npl_index.answer.cleaning import LAYOUT
-from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree, Span
 
 MAX_LINES_BACK = 2_000
@@ -22,9 +21,12 @@ MAX_LINES_BACK = 2_000
 MAX_OPENING = 240
 """Maximum characters of an opening line that is shown above later lines, except that of a fence."""
 
-_MARKER = r"(?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)"
+TITLED = r"(?:!!!|\?\?\?\+?|===)[ \t]"
+"""The start of an admonition or a tab."""
+
+MARKER = r"(?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)"
 _MARK = re.compile(
-    rf"^(?P<margin>(?:[ \t>]|{_MARKER}(?=[ \t]))*)(?:"
+    rf"^(?P<margin>(?:[ \t>]|{MARKER}(?=[ \t]))*)(?:"
     r"(?P<run>`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(?P<info>.*)$"
     r"|(?P<opening><[A-Za-z][\w.:-]*(?=[\s/>])|(?:\{\{[<%]|\{%-?(?![ \t]*end))[ \t]*[\w-]+(?![\w-]))"
     r"(?:[^<>\n]|\n(?!\n))*?(?P<is_empty>/)?[>}]"
@@ -41,7 +43,7 @@ _COMMENTS = {"<!--": "-->", "{/*": "*/}"}
 _MAX_DEPTH = 100
 """Maximum open pairs: an opening mark without a closing one may be a placeholder."""
 
-_MARGIN = re.compile(rf"((?:[ \t]*>)*)([ \t]*)(?:({_MARKER}[ \t]+)|(?:!!!|\?\?\?\+?|===)[ \t])?")
+_MARGIN = re.compile(rf"((?:[ \t]*>)*)([ \t]*)(?:({MARKER}[ \t]+)|{TITLED})?")
 """Quote markers, indentation, and the marker of an item or the start of an admonition."""
 
 _ALERT = re.compile(r"[ \t>]*>[ \t]*(?:\[![\w-]+\]|(\*\*|__)[^*_\n]+\1[ \t]*$)")
@@ -51,15 +53,12 @@ _DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
 _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
-_LEADS_IN = re.compile(r"[ \t>]*(?:(?:!!!|\?\?\?\+?|===)[ \t]|:{3,}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
+_LEADS_IN = re.compile(rf"[ \t>]*(?:{TITLED}|:{{3,}}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
 _LEADING = (":", "：", "{", "[", "(")
 _CLOSERS = "*_`\"'”’)] "
-_LAST_LINE = 512
-"""Maximum length of a block's last line."""
-
 _NOT_QUOTE = re.compile(r"[^\s>]")
-_CODE = 4
-"""Indentation of code, outside items and admonitions."""
+_TAB = 4
+"""Columns of a tab, and of the indentation of code outside items and admonitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,6 @@ def framed(tree: SectionTree, own: Span, lines: Span, pairs: Pairs) -> str:
 
     :param own: lines of the section's own text.
     """
-    if lines == own:
-        return tree.text(own).lstrip("\n")
     first, inside = lines.start, False
     if isinstance(lines, Stretch):
         inside = lines.begin > tree.line_starts[first]
@@ -134,7 +131,7 @@ def framed(tree: SectionTree, own: Span, lines: Span, pairs: Pairs) -> str:
 
 def leads_in(source: str, begin: int, end: int) -> bool:
     """Return whether a block's last line introduces the next block."""
-    line = source[max(begin, end - _LAST_LINE) : end].rstrip().rpartition("\n")[2]
+    line = source[max(begin, end - MAX_OPENING) : end].rstrip().rpartition("\n")[2]
     return line.rstrip(_CLOSERS).endswith(_LEADING) or bool(_LEADS_IN.match(line))
 
 
@@ -178,22 +175,29 @@ def _defines(margin: re.Match[str]) -> bool:
 
 def _width(margin: re.Match[str]) -> int:
     """Return the columns of a line's indentation; a definition counts as indented below its term."""
-    return len(margin[2].expandtabs(4)) + _defines(margin)
+    return len(margin[2].expandtabs(_TAB)) + _defines(margin)
 
 
 class Pairs:
-    """The paired marks of a section, whose text is read only once.
-
-    :param own: lines of the section's own text.
-    """
+    """The paired marks of a section's own text, read in linear time."""
 
     def __init__(self, tree: SectionTree, own: Span) -> None:
         self._tree, self._own = tree, own
+        self._pairs, self._stack = list[Pair](), list[Pair]()
+        self._depths: dict[str, list[int]] = defaultdict(list)  # of the open pairs, by key
+        for mark in _MARK.finditer(tree.source, tree.line_starts[own.start], tree.line_starts[own.stop]):
+            self._read(mark, self._stack[-1] if self._stack else None)
+        for pair in self._stack:
+            if pair.end:
+                pair.stop = own.stop
+        self.fences = [
+            pair for pair in self._pairs if pair.is_code and not (pair.outer and pair.outer.is_code)
+        ]
 
     def around(self, line: int) -> list[Pair]:
         """Return the pairs around a line, outermost first; their closing lines are inside."""
-        pairs, around = self._pairs, []
-        pair = pairs[at] if (at := bisect_right(self._lines, line - 1) - 1) >= 0 else None
+        at, around = bisect_left(self._pairs, line, key=lambda pair: pair.opening.start), []
+        pair = self._pairs[at - 1] if at else None
         while pair:
             if line <= pair.stop:
                 around.append(pair)
@@ -212,33 +216,6 @@ class Pairs:
         shown = self._tree.line(line).strip(" \t>") if line < self._own.stop else ""
         is_whole = shown.startswith(last.end) if is_end else line == last.opening.stop
         return [] if is_whole and not is_within else [last]
-
-    @cached_property
-    def _lines(self) -> list[int]:
-        return [pair.opening.start for pair in self._pairs]
-
-    @cached_property
-    def _pairs(self) -> list[Pair]:
-        """The pairs by their opening lines."""
-        return _Reader(self._tree, self._own).pairs
-
-
-class _Reader:
-    """Reads the pairs of a section in linear time.
-
-    :ivar pairs: all pairs by their opening lines, also those without a closing mark.
-    """
-
-    def __init__(self, tree: SectionTree, own: Span) -> None:
-        self._tree, self.pairs = tree, list[Pair]()
-        self._stack: list[Pair] = []
-        self._depths: dict[str, list[int]] = defaultdict(list)  # of the open pairs, by key
-        self._own = own
-        for mark in _MARK.finditer(tree.source, tree.line_starts[own.start], tree.line_starts[own.stop]):
-            self._read(mark, self._stack[-1] if self._stack else None)
-        for pair in self._stack:
-            if pair.end:
-                pair.stop = own.stop
 
     def _read(self, mark: re.Match[str], inner: Pair | None) -> None:
         if inner and inner.is_code:
@@ -268,8 +245,8 @@ class _Reader:
             else:
                 self._close(":", mark)
             return
-        margin = mark["margin"].expandtabs(4)
-        is_indented = len(margin) >= _CODE and margin.isspace()
+        margin = mark["margin"].expandtabs(_TAB)
+        is_indented = len(margin) >= _TAB and margin.isspace()
         if not is_indented or _holders(self._tree, self._own, self._line(mark.start())):
             self._open(run, mark, run)
 
@@ -280,7 +257,7 @@ class _Reader:
         margin = _NOT_QUOTE.sub(" ", mark["margin"])
         self._depths[key].append(len(self._stack))
         self._stack.append(Pair(key, opening, margin, self._stack[-1] if self._stack else None, end=end))
-        self.pairs.append(self._stack[-1])
+        self._pairs.append(self._stack[-1])
 
     def _close(self, key: str, mark: re.Match[str]) -> None:
         depths, stack = self._depths[key], self._stack

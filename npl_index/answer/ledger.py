@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
-from npl_index.answer.document_set import AnswerUnit, SectionPart
+from npl_index.answer.document_set import SectionPart
 from npl_index.answer.forms import Form
-from npl_index.answer.values import Pointer, Suggestion, Tailored
+from npl_index.answer.units import AnswerUnit, Pointer
+from npl_index.answer.values import Suggestion, Tailored
 
-SENTENCE_DIVISOR = 5
-"""Divisor of the budget for the limit of a sentence."""
+SHARE = 4
+"""Divisor of the budget for the limit of remarks and of a sentence."""
 
-MAX_TOKENS = 10**9
+MAX_TOKENS = 1_000_000_000
 """More tokens than any answer has; a larger budget is reduced to this, so that it fits a float."""
 
 
@@ -25,10 +26,11 @@ class Ledger:
     """
 
     def __init__(self, form: Form, budget: int | None) -> None:
-        self.form, self._documents, self._counter = form, form.documents, form.documents.counter
+        self.form, self._counter = form, form.documents.counter
         self._counted = form if budget is not None else Form().on(form.documents)
         self.budget = MAX_TOKENS if budget is None else min(budget, MAX_TOKENS)
         self.left, self._entered = self.budget, set[int]()
+        self._costs: dict[Hashable, int] = {}
 
     def reserve_frame(self, answer: Tailored) -> None:
         """Begin with the budget without the cost of an answer that has no parts."""
@@ -38,7 +40,9 @@ class Ledger:
         self.left = room - self._counter.count(self._counted.frame(frame))
 
     def _cost(self, write: Callable[..., str], part: Hashable) -> int:
-        return self._documents.once((write, part), lambda: self._counter.count(write(part)))
+        if (write, part) not in self._costs:
+            self._costs[write, part] = self._counter.count(write(part))
+        return self._costs[write, part]
 
     def named(self, part: str | Suggestion) -> int:
         """Return the cost of a remark, a keyword or a suggestion."""
@@ -46,7 +50,7 @@ class Ledger:
 
     def short(self, sentence: str) -> str | None:
         """Return a sentence if it takes a small share of the budget, else ``None``."""
-        return sentence if sentence and self.named(sentence) <= self.budget // SENTENCE_DIVISOR else None
+        return sentence if sentence and self.named(sentence) <= self.budget // SHARE else None
 
     def text(self, part: SectionPart) -> int:
         """Return the cost of a part's text."""

@@ -27,11 +27,11 @@ def tag_for(texts: Sequence[str], has_mark: Callable[[str], object] = _has_mark)
     """
     if not any(map(has_mark, texts)):
         return ""
-    digest = blake2b(digest_size=16)
+    digest = blake2b(digest_size=_SIZE)
     while True:
         for text in texts:
             digest.update(text.encode("utf-8", "surrogatepass"))
-        tag = digest.hexdigest()[: 2 * _SIZE]
+        tag = digest.hexdigest()
         if not any(tag in text for text in texts):
             return tag
 

@@ -13,12 +13,20 @@ from itertools import accumulate, chain, islice, takewhile
 from typing import NamedTuple
 
 from npl_index.answer.cutting import PIECE, rest_of, windows
-from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
+from npl_index.answer.document_set import DocumentSet, SectionPart
 from npl_index.answer.finding import matching_line
 from npl_index.answer.ledger import Ledger
 from npl_index.answer.steps import LEAD, Step
-from npl_index.answer.units import families, joined, merged_spans, pointer, reunited, selector
-from npl_index.answer.values import Pointer, Suggestion
+from npl_index.answer.units import (
+    AnswerUnit,
+    Pointer,
+    families,
+    joined,
+    merged_spans,
+    pointer,
+    selector,
+)
+from npl_index.answer.values import Suggestion
 from npl_index.markdown.sections import Span
 
 SHORT_REST = 80
@@ -112,10 +120,10 @@ class Plan:
     def _division(self, parts: Sequence[SectionPart], number: int) -> dict[AnswerUnit, Shown]:
         """Return some first parts, a piece of the next one and the names of the others, if they fit."""
         whole = {unit: Shown(unit) for unit in families(self.documents, parts[:number])}
-        others = [AnswerUnit((part,), 1.0) for part in parts[number:]]
+        cut = [AnswerUnit((part,), 1.0) for part in parts[number : number + 1]]
         room = self._ledger.left - self._price(*whole.values())
-        for pieces in (*(self._windows(others[0], room) if others else ()), ()):
-            left_out = [*pieces[1:], *reunited(self.documents, others[bool(pieces) :])]
+        for pieces in (*(self._windows(cut[0], room) if cut else ()), ()):
+            left_out = [*pieces[1:], *families(self.documents, parts[number + bool(pieces) :])]
             for single in (MAX_SINGLE, 0):
                 shown = whole | {unit: Shown(unit) for unit in pieces[:1]}
                 for unit in (*left_out[:single], *joined(left_out[single:])):
@@ -160,33 +168,27 @@ class Plan:
             return
         room = min(most, self._ledger.left + self._price(before))
         windows = self._windows(unit, room, SHORT_REST if LEAD < most < unit.tokens else 0)
-        least, smallest = before.text.parts[0].lines if before.text else None, None
+        piece = None
         for piece, *rests in windows:
-            lines = piece.parts[0].lines
-            if not least or (lines.start <= least.start and least.stop <= lines.stop):
-                yield Shown(piece, tuple(pointer(self.documents, rest) for rest in rests))
-                smallest = piece
-        if smallest and not least:  # the names of two rests may cost more than the text
-            yield Shown(smallest, (pointer(self.documents, unit._replace(cut=True)),))
+            yield Shown(piece, tuple(pointer(self.documents, rest) for rest in rests))
+        if piece and not before.text:  # the names of two rests may cost more than the text
+            yield Shown(piece, (pointer(self.documents, unit._replace(cut=True)),))
 
     def _windows(self, unit: AnswerUnit, most: int, short: int = 0) -> Iterator[list[AnswerUnit]]:
         """Yield the windows of a text, largest first, each with the rests before and after it, longest first.
 
         If none is so small, that is the smallest one.
 
-        :param short: maximum tokens of a rest that joins the first window.
+        :param short: maximum tokens of a rest that joins its window.
         """
         part = unit.parts[0]
-        sizes = partial(windows, self.documents, part, or_beginning=True)
+        sizes = partial(windows, self.documents, part)
         pieces = sizes(min(most, max(part.size)))
         first = list(islice(pieces, 1)) or deque(sizes(PIECE), 1)
         for piece in chain(first, pieces):
-            if short and type(piece.lines) is Span:
-                rests = (rest.lines for rest in rest_of(part, piece) if rest.size.last <= short)
-                larger = merged_spans([piece.lines, *rests])
-                if larger != [piece.lines]:
-                    yield self._divided(unit, part.narrowed(larger[0]))
-                short = 0
+            rests = [rest.lines for rest in rest_of(part, piece) if rest.size.last <= short]
+            if rests and type(piece.lines) is Span:
+                piece = part.narrowed(merged_spans([piece.lines, *rests])[0])
             yield self._divided(unit, piece)
 
     def _divided(self, unit: AnswerUnit, piece: SectionPart) -> list[AnswerUnit]:

@@ -13,9 +13,9 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from npl_index.answer.cutting import PIECE, WHOLE
-from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.ledger import MAX_TOKENS
-from npl_index.answer.units import Excluded, split
+from npl_index.answer.units import AnswerUnit, Excluded, families
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.ranking.arrays import np
 from npl_index.ranking.scoring import Hit, Ranking
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
 
 LIMITS = {
     "held": Limits(WHOLE, PIECE, BEST),
-    "weak": Limits(250, 120, BEST + 1),
+    "weak": Limits(2 * LEAD, 2 * LEAD, BEST + 1),
     "absent": Limits(0, 0, BEST + 1),
 }
 
@@ -177,7 +177,7 @@ def reading_steps(findings: Findings) -> Iterator[Step]:
             if findings.exact.issuperset(unit.places):
                 yield Step(unit, MAX_TOKENS)
             elif unit.tokens > room and len(unit.parts) > 1:
-                own, *below = split(documents, unit)
+                own, below = unit._replace(parts=unit.parts[:1]), families(documents, unit.parts[1:])
                 waiting = [own, *sorted(below, key=best), *waiting]
             elif unit.tokens <= room or room >= PIECE:
                 yield Step(unit, room)

@@ -12,6 +12,7 @@ from cachetools import LRUCache
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.plan import Plan
 from npl_index.answer.steps import Findings
+from npl_index.answer.units import places_of, short_title
 from npl_index.answer.values import Suggestion
 from npl_index.ranking.collection import Collection
 from npl_index.selectors.names import Place
@@ -31,10 +32,9 @@ _Key = tuple[str, int, str]  # path of the file, section, selector: shows edits 
 _ALL = 0.99  # share of a word in a section that has it
 _MAX_KEYS = 4096
 _MAX_PARTNERS = 12
-_MAX_COUNTED = 4
 
 _FIRST = 3
-"""Number of first sections of an answer that have companions and neighbours."""
+"""Number of first sections of a call that have companions and neighbours."""
 
 
 class Companions:
@@ -46,7 +46,7 @@ class Companions:
 
     def record(self, collection: Collection, places: Sequence[Place]) -> None:
         """Count every pair among the first sections of one call."""
-        keys = [_key(collection, place) for place in places[:_MAX_COUNTED]]
+        keys = [_key(collection, place) for place in places[:_FIRST]]
         with self._lock:
             for key, other in permutations(dict.fromkeys(keys), 2):
                 counter = self._counts.setdefault(key, Counter())
@@ -78,16 +78,14 @@ def further_parts(findings: Findings, plan: Plan, companions: Companions) -> Ite
     """
     yield from findings.ranking.query.keywords.words[:MAX_KEYWORDS]
     documents = findings.documents
-    wanted = [place for unit in (*findings.selected, *findings.answers) for place in unit.places]
-    taken = {*wanted, *findings.excluded}
-    taken.update(place for unit in (*findings.named, *plan.kept) for place in unit.places)
+    wanted = places_of((*findings.selected, *findings.answers))
+    taken = {*wanted, *findings.excluded, *places_of((*findings.named, *plan.kept))}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     ideas = chain(_loaded_together(documents, wanted, companions), _adding_words(findings, wanted, taken))
-    others = islice(_new(ideas, taken), MAX_SUGGESTIONS)
-    first = list(islice(others, 1))
-    neighbours = () if first or findings.used else _new(_neighbours(documents, wanted), taken)
-    for place, reason in chain(first, others, islice(neighbours, MAX_NEIGHBOURS)):
-        yield Suggestion(documents.selector(place), reason)
+    new = list(islice(_new(ideas, taken), MAX_SUGGESTIONS))
+    if not (new or findings.used):
+        new = list(islice(_new(_neighbours(documents, wanted), taken), MAX_NEIGHBOURS))
+    yield from (Suggestion(documents.selector(place), reason) for place, reason in new)
 
 
 def _new(ideas: Iterable[Idea], taken: set[Place]) -> Iterator[Idea]:
@@ -134,5 +132,4 @@ def _neighbours(documents: DocumentSet, wanted: Sequence[Place]) -> Iterator[Ide
 
 
 def _heading_in_quotes(documents: DocumentSet, place: Place) -> str:
-    name = documents.section(place).name
-    return f'"{name if len(name) <= 60 else name[:59] + "…"}"'
+    return f'"{short_title(documents.section(place).name)}"'

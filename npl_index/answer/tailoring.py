@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, partial_note
-from npl_index.answer.ledger import MAX_TOKENS, Ledger
+from npl_index.answer.ledger import MAX_TOKENS, SHARE, Ledger
 from npl_index.answer.plan import Plan
-from npl_index.answer.request import TailorRequest
+from npl_index.answer.request import MAX_SELECTORS, TailorRequest
 from npl_index.answer.steps import (
     BEST,
     LIMITS,
@@ -24,7 +24,16 @@ from npl_index.answer.steps import (
     related,
 )
 from npl_index.answer.suggestions import Companions, further_parts
-from npl_index.answer.units import Excluded, content_of, ranked_units, row, selected_lines, selected_units
+from npl_index.answer.units import (
+    AnswerUnit,
+    Excluded,
+    content_of,
+    places_of,
+    ranked_units,
+    row,
+    selected_lines,
+    selected_units,
+)
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import SectionNotFoundError
@@ -40,12 +49,9 @@ ADVICE = "no section has most of these words"
 FLOOD = "{:,} sections of {:,} tokens match: send the selector of one, a longer selector, or token_budget."
 
 MAX_OPEN = 6_000
-MAX_LISTED, MAX_LISTED_NAMES = 1_000, 64
+MAX_LISTED = 1_000
 """Maximum tokens of sections without a budget whose selectors match several each; of the list of these
-sections instead, and its names."""
-
-REMARK_DIVISOR = 3
-"""Divisor of the budget for the limit of remarks."""
+sections instead, which has no more names than a request has selectors."""
 
 MAX_FILES = 3
 """Maximum files in remarks; the section index names all."""
@@ -99,13 +105,6 @@ def answer(
     not_found, unreadable = _remarks(findings, ledger)
     frame = Tailored(
         changed=documents.changed,
-        content="",
-        sections=(),
-        suggestions=(),
-        truncated=True,
-        request_more=(),
-        keywords_extracted=(),
-        total_tokens=0,
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
         mark=tag if documents.several and tag else None,
@@ -126,10 +125,10 @@ def answer(
     elif not form.for_models:
         plan.add(further_parts(findings, plan, companions))
     marked = documents.several or form.for_models
-    if marked and not tag and documents.tag(plan.kept):
+    if marked and not tag and documents.tag(places_of(plan.kept)):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
-        wanted = *findings.selected, *findings.answers, *findings.further
-        return answer(request, findings, form, companions, documents.tag(wanted))
+        wanted = (*findings.selected, *findings.answers, *findings.further)
+        return answer(request, findings, form, companions, documents.tag(places_of(wanted)))
     content, total = content_of(documents, plan.kept, form.mark)
     value = replace(
         frame,
@@ -150,7 +149,7 @@ def _plan(request: TailorRequest, findings: Findings, ledger: Ledger) -> Plan:
     """Return the plan of an answer within its budget."""
     plan, answers, wanted = Plan(findings.documents, ledger), findings.answers, [*findings.answers]
     if ledger.form.is_list:
-        names = (Step(unit, 0) for unit in findings.selected[:MAX_LISTED_NAMES])
+        names = (Step(unit, 0) for unit in findings.selected[:MAX_SELECTORS])
         plan.follow(names, findings.selected)
     elif request.reading:
         reading = list(reading_steps(findings))
@@ -182,7 +181,7 @@ def _advice(findings: Findings, ledger: Ledger) -> str | None:
 
 def _remarks(findings: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the remarks on failed selectors and on omitted files: the first of each, and a count."""
-    room, result = ledger.budget // REMARK_DIVISOR, list[tuple[str, ...]]()
+    room, result = ledger.budget // SHARE, list[tuple[str, ...]]()
     unreadable = findings.documents.unreadable
     for texts, most, what, state in (
         (findings.failures, len(findings.failures), "selector", "found nothing"),
@@ -207,7 +206,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     query = Query(read(request.context, documents.collection), request.topics)
     ranking = rank(documents.collection, query, weights=weights, among=request.among)
     documents, verdict = documents.ranked_by(ranking), judge(ranking.coverage)
-    excluded = selected_lines(documents, chain.from_iterable(exclusions.values()))
+    excluded = Excluded(selected_lines(documents, chain.from_iterable(exclusions.values())))
     exact = [
         match
         for selector, found in matches.items()
@@ -216,22 +215,18 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
     ]
     broad = [match for found in matches.values() if len(found) > 1 for match in found]
     wanted = [match for each in matches.items() for match in _best_first(*each, ranking)]
-    selected, omitted = selected_units(documents, wanted, request.depth, excluded)
+    selected = selected_units(documents, wanted, request.depth, excluded)
     # Without a budget selectors bring their sections alone; with one others follow that answer the question.
     hits = ranking.hits
     if request.selectors:
         hits = [] if request.token_budget is None or verdict.state != "held" else hits
         verdict = Verdict((), (), "held")
-    taken = {place for unit in selected for place in unit.places}
+    taken = set(places_of(selected))
     about = list(related(ranking)) if hits and verdict.state != "absent" else []
     chosen = [hit for hit, is_answer in about if is_answer and hit.place not in taken]
-    answers, omitted_answers = ranked_units(
-        documents, chosen[: 1 if verdict.state == "weak" else None], excluded
-    )
-    taken.update(place for unit in answers for place in unit.places)
-    further, omitted_further = ranked_units(
-        documents, _by_document((hit for hit, _ in about), taken), excluded
-    )
+    answers = ranked_units(documents, chosen[: 1 if verdict.state == "weak" else None], excluded)
+    taken.update(places_of(answers))
+    further = ranked_units(documents, _by_document((hit for hit, _ in about), taken), excluded)
     named = _named(documents, hits, [*selected, *answers], further, excluded)
     return Findings(
         documents=documents,
@@ -244,7 +239,7 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         further=further,
         named=tuple(islice(named, LIMITS[verdict.state].names)),
         excluded=excluded,
-        excluded_tokens=omitted + omitted_answers + omitted_further if request.exclude else None,
+        excluded_tokens=excluded.tokens if request.exclude else None,
         failures=(*failures, *exclusion_failures),
         used=[(match.tree, match.head) for match in chain(wanted, *exclusions.values())] if matches else (),
     )
@@ -276,8 +271,7 @@ def _named(
     A bare heading counts as the sections below it.
     """
     known = {unit.parts[0].place: unit for unit in reversed(further)}
-    taken = {documents.original(place) for unit in shown for place in unit.places}
-    taken |= {place for unit in shown for place in unit.places} | excluded.keys()
+    taken = {*places_of(shown), *map(documents.original, places_of(shown)), *excluded}
     for number, hit in enumerate(hits):
         family, texts = [hit.place], [hit.place]
         if not hit.size:
@@ -298,7 +292,7 @@ def _selected(
     failures: list[SectionNotFoundError] = []
     for selector in selectors:
         try:
-            selected[selector] = select_in(documents.once("scope", documents.scope), selector)
+            selected[selector] = select_in(documents.scope(), selector)
         except SectionNotFoundError as error:
             message = error.message if parameter == "selectors" else f"{parameter}: {error.message}"
             failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet, SectionPart
-from npl_index.answer.values import Pointer, TailoredSection
+from npl_index.answer.document_set import DocumentSet, SectionPart, once
+from npl_index.answer.values import TailoredSection
 from npl_index.markdown.sections import Span, section_digest
 from npl_index.ranking.scoring import Hit
 from npl_index.selectors.names import Place
@@ -16,47 +17,98 @@ MAX_SHORT = 2
 """Maximum words of a heading that alone says too little about its section."""
 
 MAX_TITLE = 80
-"""Maximum characters of a title of front matter in a mark."""
+"""Maximum characters of a title in a mark or a reason."""
 
-Excluded = Mapping[Place, Sequence[Span]]
-"""Excluded lines, by section."""
+
+class AnswerUnit(NamedTuple):
+    """Text that is kept, cut or dropped as a whole.
+
+    :param parts: parts of one document, in its order.
+    :param score: 0 to 1; 1 for a match of a selector.
+    :param cut: whether room for the rest of its section is missing.
+    :param ranges: whether its parts are several consecutive sections, which are only named.
+    """
+
+    parts: tuple[SectionPart, ...]
+    score: float
+    cut: bool = False
+    ranges: bool = False
+
+    @property
+    def document(self) -> int:
+        """Index of the document."""
+        return self.parts[0].document
+
+    @property
+    def places(self) -> list[Place]:
+        """The sections of its parts."""
+        return [part.place for part in self.parts]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the text alone."""
+        return sum(part.size.followed for part in self.parts[:-1]) + self.parts[-1].size.last
+
+
+class Pointer(NamedTuple):
+    """A section to read next.
+
+    :param selector: its selector, to send back unchanged.
+    :param unit: its text.
+    :param line: its line with the most terms of the question, if there is room.
+    :param page: title of its page, if the selector has neither the document nor a heading that says much.
+    :param note: as in :class:`~npl_index.answer.values.TailoredSection`.
+    """
+
+    selector: str
+    unit: AnswerUnit
+    line: str | None = None
+    page: str | None = None
+    note: str | None = None
+
+
+def places_of(units: Iterable[AnswerUnit]) -> list[Place]:
+    """Return the sections of some units, in order."""
+    return [place for unit in units for place in unit.places]
+
+
+class Excluded(dict[Place, list[Span]]):
+    """Excluded lines, by section.
+
+    :ivar tokens: tokens of wanted text in these lines.
+    """
+
+    tokens = 0
+
+    def rests(self, parts: Iterable[SectionPart]) -> Iterator[SectionPart]:
+        """Yield wanted parts without the excluded lines."""
+        for part in parts:
+            rests = [part]
+            if part.place in self:
+                rests = [rest for rest in _without(part, self[part.place]) if rest.size.last]
+                self.tokens += max(0, part.size.last - sum(rest.size.last for rest in rests))
+            yield from rests
 
 
 def selected_units(
     documents: DocumentSet, selections: Sequence[Selected], depth: int | None, excluded: Excluded
-) -> tuple[list[AnswerUnit], int]:
-    """Return the units of selectors' matches in their order, and the tokens of excluded lines.
+) -> list[AnswerUnit]:
+    """Return the units of selectors' matches in their order.
 
     :param depth: included levels below a selected section; ``None`` for all.
     """
     chosen = selected_lines(documents, selections, depth)
-    parts = [
+    parts = (
         documents.part(place, chosen=True, lines=lines) for place, spans in chosen.items() for lines in spans
-    ]
-    parts, omitted = _without_excluded(parts, excluded)
-    return list(families(documents, [part for part in parts if part.size.last])), omitted
+    )
+    return list(families(documents, [part for part in excluded.rests(parts) if part.size.last]))
 
 
-def ranked_units(
-    documents: DocumentSet, hits: Iterable[Hit], excluded: Excluded
-) -> tuple[list[AnswerUnit], int]:
-    """Return the units of hits in their order, and the tokens of excluded lines."""
+def ranked_units(documents: DocumentSet, hits: Iterable[Hit], excluded: Excluded) -> list[AnswerUnit]:
+    """Return the units of hits in their order."""
     scores = {hit.place: hit.score.total for hit in hits}
-    parts, omitted = _without_excluded(map(documents.part, scores), excluded)
-    return [AnswerUnit((part,), scores[part.place]) for part in parts], omitted
-
-
-def _without_excluded(parts: Iterable[SectionPart], excluded: Excluded) -> tuple[list[SectionPart], int]:
-    """Return the parts without the excluded lines, and the tokens of these."""
-    kept: list[SectionPart] = []
-    omitted = 0
-    for part in parts:
-        rests = [part]
-        if part.place in excluded:
-            rests = [rest for rest in _without(part, excluded[part.place]) if rest.size.last]
-            omitted += max(0, part.size.last - sum(rest.size.last for rest in rests))
-        kept += rests
-    return kept, omitted
+    parts = excluded.rests(map(documents.part, scores))
+    return [AnswerUnit((part,), scores[part.place]) for part in parts]
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
@@ -110,12 +162,6 @@ def families(
             group = [(document, section) for section in family if counts.last(section)]
             group = group if whole.keys() >= set(group) else [part.place]
             yield AnswerUnit(tuple(map(whole.pop, group)), score)
-
-
-def split(documents: DocumentSet, unit: AnswerUnit) -> list[AnswerUnit]:
-    """Split a unit into its first section's own text and the sections below it."""
-    first, *below = unit.parts
-    return [AnswerUnit((first,), unit.score), *families(documents, below, unit.score)]
 
 
 def content_of(
@@ -192,22 +238,22 @@ def selector(documents: DocumentSet, unit: AnswerUnit, *, above: bool = False, b
     return f"{start}...{documents.end_of_range(first.document, end)}"
 
 
+@once
 def pointer(documents: DocumentSet, unit: AnswerUnit) -> Pointer:
     """Return the pointer to a unit, without a line."""
-
-    def work() -> Pointer:
-        name = selector(documents, unit)
-        page, note = _page(documents, unit, name), documents.note(unit.parts[0])
-        return Pointer(name, unit, page=page, note=note)
-
-    return documents.once(("named", unit), work)
+    name = selector(documents, unit)
+    return Pointer(name, unit, page=_page(documents, unit, name), note=documents.note(unit.parts[0]))
 
 
 def front_title(documents: DocumentSet, document: int, section: int) -> str | None:
     """Return the title in a page's front matter, for the text before its headings; no other line shows it."""
     tree = documents.tree(document)
-    title = "" if section or tree.title is not None else tree.sections[0].heading
-    return (title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…") or None
+    return short_title("" if section or tree.title is not None else tree.sections[0].heading) or None
+
+
+def short_title(title: str) -> str:
+    """Return a title that is cut if it is long."""
+    return title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…"
 
 
 def _page(documents: DocumentSet, unit: AnswerUnit, name: str) -> str | None:
@@ -219,12 +265,6 @@ def _page(documents: DocumentSet, unit: AnswerUnit, name: str) -> str | None:
     sections = unit.parts[0].tree.sections
     title = sections[unit.parts[0].tree.title or 0].title
     return None if title in name else title
-
-
-def reunited(documents: DocumentSet, dropped: Sequence[AnswerUnit]) -> list[AnswerUnit]:
-    """Return units that do not fit, most important first; the opposite of :func:`split`."""
-    chosen = [part for unit in dropped for part in unit.parts if part.chosen]
-    return [*families(documents, chosen), *(unit for unit in dropped if not unit.parts[0].chosen)]
 
 
 def joined(units: Iterable[AnswerUnit]) -> list[AnswerUnit]:

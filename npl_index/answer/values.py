@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
-
-if TYPE_CHECKING:  # commands that write no answer start without the parser
-    from npl_index.answer.document_set import AnswerUnit
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -42,23 +39,6 @@ class TailoredSection:
     file: str | None = None
     cut: bool | None = None
     digest: str | None = None
-    note: str | None = None
-
-
-class Pointer(NamedTuple):
-    """A section to read next.
-
-    :param selector: its selector, to send back unchanged.
-    :param unit: its text.
-    :param line: its line with the most terms of the question, if there is room.
-    :param page: title of its page, if the selector has neither the document nor a heading that says much.
-    :param note: as in :class:`TailoredSection`.
-    """
-
-    selector: str
-    unit: AnswerUnit
-    line: str | None = None
-    page: str | None = None
     note: str | None = None
 
 
@@ -131,16 +111,16 @@ class Tailored:
     :param ranking: all hits, best first; only with ``explain``, not counted against the budget.
     """
 
-    changed: tuple[str, ...] | None = field(default=None, kw_only=True)
-    content: str
-    sections: tuple[TailoredSection, ...]
-    suggestions: tuple[Suggestion, ...]
-    truncated: bool
-    request_more: tuple[str, ...]
-    keywords_extracted: tuple[str, ...]
-    total_tokens: int
-    token_counter: str | None
-    file: str
+    changed: tuple[str, ...] | None = None
+    content: str = ""
+    sections: tuple[TailoredSection, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    truncated: bool = True
+    request_more: tuple[str, ...] = ()
+    keywords_extracted: tuple[str, ...] = ()
+    total_tokens: int = 0
+    token_counter: str | None = None
+    file: str = ""
     mark: str | None = None
     absent: tuple[str, ...] | None = None
     not_served: str | None = None

@@ -14,8 +14,9 @@ from typing import Any
 
 from cachetools import FIFOCache
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.marks import change_marks
+from npl_index.answer.units import AnswerUnit
 from npl_index.errors import DocumentError, NotFoundError, NPLError
 from npl_index.library.documents import DocumentFile, Fingerprint
 from npl_index.markdown.sections import SectionTree, digest_of

@@ -268,15 +268,6 @@ def test_what_is_only_like_a_table_gets_no_head() -> None:
     assert "what it does" not in kept(on, 60, "siphon")
 
 
-def test_the_beginning_is_left_out_where_it_is_not_asked_for() -> None:
-    """If the matching lines have no room, no other piece replaces them."""
-    on = document_set({"x.md": f"# T\n\nFirst.\n\n{words(KINDS['paragraphs'], 90)}{'siphon ' * 3}\n"})
-    part = on.part((0, 1), chosen=False)
-    assert cut(wanting(on, "siphon"), part, 8, or_beginning=False) is None
-    assert cut(wanting(on, "siphon"), part, 8)
-    assert cut(wanting(on, "greenfly"), part, 8, or_beginning=False)
-
-
 @pytest.mark.parametrize("aside", ["[Siphon valve]: ../siphon-valve.png", '{{< siphon "valve" >}}'])
 def test_a_window_shows_text_and_no_aside(aside: str) -> None:
     """A link definition or a shortcode with more of the question's words draws no window."""

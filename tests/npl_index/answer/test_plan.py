@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npl_index.answer.document_set import AnswerUnit, DocumentSet
+from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.plan import SHORT_REST
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import Answered, write
-from npl_index.answer.units import selector
+from npl_index.answer.units import AnswerUnit, selector
 from npl_index.choices import DEFAULT_BUDGET
 from tests.npl_index.conftest import document_set
 

@@ -63,6 +63,21 @@ def test_code_is_whole_or_visibly_cut() -> None:
     assert "…" not in passage(f"Intro.\n\n```js\n{code[:800]}\n```\n", "open_valve 7")
 
 
+@pytest.mark.parametrize("budget", [None, 150, 220, 300])
+def test_a_paragraph_that_announces_code_brings_its_first_lines(budget: int | None) -> None:
+    code = "".join(f"open_valve {n}\n" for n in range(300))
+    text = f"{SAID}\n\nClean the siphon like this:\n\n```sh\n{code}```\n\n{SAID}"
+    shown = passage(text, "clean siphon", token_budget=budget)
+    assert "like this:\n\n```sh\nopen_valve 0\n" in shown
+    assert shown.endswith("\n…\n```\n")
+
+
+@pytest.mark.parametrize("budget", range(90, 200, 10))
+def test_no_passage_is_a_bare_heading(budget: int) -> None:
+    shown = passage(SAID + "pump " * 90, "options", token_budget=budget)
+    assert shown.removeprefix("## Options").strip() or not shown
+
+
 def test_a_section_that_is_asked_for_comes() -> None:
     """A short section comes whole with its subsections, a long one with its own text and pointers."""
     part = "Clean the filter of the pump, and look for leaves in the inlet.\n\n"

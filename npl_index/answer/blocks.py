@@ -1,0 +1,131 @@
+"""The blocks of a section: paragraphs, items, table rows, code. A passage is some consecutive ones.
+
+Blocks are found line by line, once for a section. A block that introduces the next one is joined to it.
+A block with a term that does not fit is divided: code between lines, text between sentences, a long sentence
+between words.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from npl_index.answer.frames import MARKER, TITLED, Pairs, leads_in
+from npl_index.markdown.sections import Section, SectionTree
+
+_START = re.compile(
+    rf"^(?:(?P<blank>(?:[ \t>]*\n)+)|[ \t>]*(?:(?P<definition>[:~][ \t])|{MARKER}[ \t]|{TITLED}|:::|<tr\b)"
+    r"|(?P<row>[^\n|]*\|))",
+    re.MULTILINE,
+)
+"""The end of blank lines, or a line that begins a block by its mark; any line with a bar may be a row."""
+
+_DELIMITER = re.compile(r"[ \t>:|-]+(?:\n|\Z)")
+"""The line below the head of a table."""
+
+_END = (
+    r"(?:(?:(?<!\b\w)(?<!\b[0-9]{2})(?<!\b[0-9]{3})(?<!\b(?:vs|cf|ca|Dr|Mr|St|No))(?<!\b(?:Mrs|Fig))\."
+    r"|(?<=[^\s!?…])[!?…]+)[\"'”’»)\]*_`]*%s(?![a-zß-ÿа-яα-ω])|[。！？][”’」』）]*%s)"
+)
+_LINE = re.compile(r"\n")
+_BREAKS = {
+    False: (re.compile(_END % (r"[ \t]*\n", r"[ \t]*\n")), re.compile(_END % (r"\s+", r"\s*")), _LINE),
+    True: (re.compile(r"\n[ \t>]*\n"), _LINE, _LINE),
+}
+"""Places of cuts in text and in code, better ones first."""
+
+_GAP = re.compile(r"(?<!:)[\s,;。，、]+")
+_GAPS = 16
+"""Approximate number of possible cuts between words in a piece."""
+
+
+class Blocks:
+    """The blocks of a section's own text.
+
+    :ivar pairs: its paired marks.
+    :ivar body: offset of the first line below the heading that is not blank.
+    :ivar starts: offsets of the starts of blocks, in order; the first block begins with the heading.
+    """
+
+    def __init__(self, tree: SectionTree, section: Section) -> None:
+        self._source, offsets, own = tree.source, tree.line_starts, section.own
+        self.pairs = Pairs(tree, own)
+        self._fences = [
+            (offsets[pair.opening.start], offsets[pair.opening.stop], offsets[min(pair.stop, own.stop)])
+            for pair in self.pairs.fences
+        ]
+        begin, end = offsets[max(own.start, section.heading_lines.stop)], offsets[own.stop]
+        text = re.compile(r"\s*").match(self._source, begin, end)
+        self.body = text.end() if text else begin
+        found = dict(self._found(begin, end))
+        self.starts = [offsets[own.start], *(at for at in found if self.body < at < end)]
+        self._firm, self._joints = list[int](), list[int]()
+        for before, at in pairwise(self.starts):
+            if not leads_in(self._source, before, at):
+                (self._joints if found[at] else self._firm).append(at)
+
+    def _found(self, begin: int, end: int) -> Iterator[tuple[int, bool]]:
+        """Yield the starts of blocks, and whether each is joined to the block before it."""
+        for opening, _, closing in (*self._fences, (end, end, end)):
+            for mark in _START.finditer(self._source, begin, opening):
+                if mark["blank"]:
+                    yield mark.end(), False
+                elif not (mark["row"] and _DELIMITER.match(self._source, mark.start())):
+                    yield mark.start(), bool(mark["definition"])
+            yield opening, bool(self._source[begin:opening].strip())
+            begin = self._source.find("\n", closing, end) + 1 or end
+            yield begin, False
+
+    def bounds(self, begin: int, end: int, seeds: Sequence[int], width: int) -> list[int]:
+        """Return the possible cuts in a range of the text, with its ends.
+
+        :param seeds: offsets in order; a block with one of them that is longer than a piece is divided.
+        :param width: maximum characters of a piece.
+        """
+        firm = [begin, *self._firm[bisect_right(self._firm, begin) : bisect_left(self._firm, end)], end]
+        blocks = dict.fromkeys(bisect_right(firm, at) for at in seeds if begin <= at < end)
+        inner = (self._divisions(firm[block - 1], firm[block], seeds, width) for block in blocks)
+        return sorted({*firm, *(at for cuts in inner for at in cuts)})
+
+    def _divisions(
+        self, begin: int, end: int, seeds: Sequence[int], width: int, step: int = 0
+    ) -> Iterator[int]:
+        """Yield the cuts within a range that does not fit, finer ones around the seeds."""
+        seeds = seeds[bisect_left(seeds, begin) : bisect_left(seeds, end)]
+        if not seeds or end - begin <= width or step > len(_BREAKS[True]) + 1:
+            return
+        low, high = max(begin, seeds[0] - width), min(end, seeds[-1] + width)
+        cuts = list(self._cuts(low, high, step, width))
+        yield from cuts
+        for first, last in pairwise([begin, *cuts, end]):
+            yield from self._divisions(first, last, seeds, width, step + 1)
+
+    def _cuts(self, begin: int, end: int, step: int, width: int) -> Iterator[int]:
+        """Yield the cuts of one step within a range: before code, then finer ones, then between words."""
+        if not step:
+            yield from self._joints[bisect_right(self._joints, begin) : bisect_left(self._joints, end)]
+            return
+        source = self._source
+        for first, last, is_code in self._stretches(begin, end):
+            if step > len(_BREAKS[is_code]):
+                places = range(first, last, width // _GAPS + 1)
+                gaps = ((at, _GAP.search(source, at, min(at + width, last))) for at in places)
+                cuts = sorted({gap.end() if gap else at for at, gap in gaps})
+            else:
+                ends = _BREAKS[is_code][step - 1].finditer(source, max(first, begin - 1), last)
+                cuts = [end.start() + end[0].rfind("\n") + 1 if "\n" in end[0] else end.end() for end in ends]
+                cuts = [at for at in cuts if not leads_in(source, first, at)]
+            yield from (at for at in cuts if max(first, self.body) < at < last)
+
+    def _stretches(self, begin: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        """Yield the text and the code in a range in turn; the marks of code are text."""
+        number = max(0, bisect_left(self._fences, (begin,)) - 1)
+        for _, first, last in self._fences[number : bisect_left(self._fences, (end,))]:
+            if begin < last and first < end:
+                first, last = max(begin, first), min(last, end)
+                yield begin, first, False
+                yield first, last, True
+                begin = last
+        yield begin, end, False
