@@ -41,8 +41,7 @@ class Sections:
 
     def parts(self, node: Node | None) -> Iterator[Sequence[Node]]:
         """Yield the nodes below a node, or the top ones."""
-        if not isinstance(node, FolderNode):
-            yield (node or self.document).children
+        yield (node or self.document).children
 
 
 class Folders:
@@ -63,7 +62,7 @@ class Folders:
         names: Sequence[str],
         starts: Sequence[int],
         sizes: Sequence[tuple[int, int]],
-        make: Callable[[int], OutlineNode],
+        make: Callable[[int], Node],
         *,
         patterns: bool,
     ) -> None:
@@ -81,7 +80,7 @@ class Folders:
             yield node.children
             return
         path = node.name if node else ""
-        own, above = self._below[path]
+        own, above = self._below.get(path, ((), 0))
         entries = self._entries(own, above)
         while len(entries) == 1 < len(own):
             above = len(next(iter(entries)))
@@ -132,8 +131,7 @@ def _grouped(entries: Mapping[str, list[int]]) -> dict[str, list[int]]:
 
 def inside(node: Node) -> int:
     """Return the number of headings below a node, shown or hidden; with a filter, of matching ones."""
-    below = () if isinstance(node, FolderNode) else node.children
-    return (node.more or 0) + sum(map(counted, below))
+    return (node.more or 0) + sum(map(counted, node.children))
 
 
 def counted(node: Node) -> int:
@@ -224,8 +222,7 @@ def fitted(
 
 def folded_below(nodes: Sequence[Node]) -> int:
     """Return the number of hidden headings below shown nodes."""
-    below = (folded_below(node.children) for node in nodes if isinstance(node, OutlineNode))
-    return sum(node.more or 0 for node in nodes) + sum(below)
+    return sum((node.more or 0) + folded_below(node.children) for node in nodes)
 
 
 Cost = Callable[[Node, int], int]

@@ -124,8 +124,7 @@ class OutlineText:
     def _lines(self, nodes: Sequence[Node], depth: int) -> Iterator[str]:
         for node in nodes:
             yield self.line(node, depth)
-            if isinstance(node, OutlineNode):
-                yield from self._lines(node.children, depth + 1)
+            yield from self._lines(node.children, depth + 1)
 
 
 def _legend(nodes: Sequence[OutlineNode]) -> str:
