@@ -8,7 +8,6 @@ from collections import defaultdict
 from npl_index.markdown.blocks import read_blocks
 
 _MAY_BE_CODE = re.compile(r"`|~~~|    |\t")
-_CODE = frozenset({"fence", "code_block"})
 _INLINE = frozenset({"paragraph_open", "heading_open", "tr_open", "dt_open"})
 _TICKS = re.compile("`+")
 _OPENING = re.compile(r"\\.|`+", re.DOTALL)
@@ -22,21 +21,20 @@ def without_code(source: str) -> str:
     """
     if _MAY_BE_CODE.search(source) is None:
         return source
-    lines = source.split("\n")
-    for token in read_blocks(source, complete=True).tokens:
-        if token.map is None:
-            continue
-        first, stop = token.map
-        place = slice(first, max(stop, first + 1))  # a term of a definition has no lines
-        if token.type in _CODE:
-            lines[place] = [""] * len(lines[place])
-        elif token.type in _INLINE:
-            lines[place] = _without_spans("\n".join(lines[place])).split("\n")
+    blocks = read_blocks(source, complete=True)
+    lines = blocks.lines_without_code()
+    for token in blocks.tokens:
+        if token.type in _INLINE and token.map:
+            first, stop = token.map
+            place = slice(first, max(stop, first + 1))  # a term of a definition has no lines
+            lines[place] = without_spans("\n".join(lines[place])).split("\n")
     return "\n".join(lines)
 
 
-def _without_spans(text: str) -> str:
+def without_spans(text: str) -> str:
     """Replace the code spans of a block by blanks, in linear time."""
+    if "`" not in text:
+        return text
     closing = defaultdict(list)
     for ticks in reversed(list(_TICKS.finditer(text))):
         closing[len(ticks[0])].append(ticks)

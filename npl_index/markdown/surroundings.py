@@ -72,11 +72,7 @@ class Surroundings:
     def __init__(self, source: str, *, npl: bool, first: int = 0) -> None:
         self.blocks = read_blocks(source, npl=npl, first=first, complete=True, deadline=CALL.get())
         self.lines = source.split("\n")
-        self._shown = self.lines.copy()
-        for token in self.blocks.tokens:
-            if token.type in ("fence", "code_block") and token.map:
-                for line in range(token.map[0], min(token.map[1], len(self.lines))):
-                    self._shown[line] = ""
+        self._shown = self.blocks.lines_without_code()
 
     @cached_property
     def _marks(self) -> tuple[list[_Mark], dict[int, int]]:
