@@ -20,14 +20,15 @@ from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeRead
 from npl_index.index.writing import AMONG, unsealed
 from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.lazy import LazySequence
+from npl_index.markdown.copies import SIMILAR
 from npl_index.markdown.sections import digest_of
-from npl_index.markdown.traits import TraitFilter
+from npl_index.markdown.traits import LEVEL, TraitFilter
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.indexing import Collection, ParsedDocument, Summary, restore_sections, summarized
 from npl_index.ranking.postings import Counts, Postings, Sections, counts_in, summed
 from npl_index.ranking.standing import FIELDS, Standing, status_of
-from npl_index.selectors.names import LEVEL, SIMILAR, Place
+from npl_index.selectors.names import Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 

@@ -42,8 +42,8 @@ from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, DocumentFile, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
-from npl_index.markdown.fences import BETWEEN, match_npl_header
-from npl_index.markdown.front_matter import MAX_YAML, decoded, divide, front_matter, name_and_version, values
+from npl_index.markdown.fences import BETWEEN, match_npl_header, name_and_version
+from npl_index.markdown.front_matter import MAX_YAML, decoded, divide, front_matter, values
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from npl_index.library.references import near_names
-from npl_index.markdown.fences import BETWEEN, SEPARATOR, follow, match_npl_header
-from npl_index.markdown.front_matter import name_and_version
+from npl_index.markdown.fences import BETWEEN, SEPARATOR, follow, match_npl_header, name_and_version
 from npl_index.selectors.versions import NO_VERSION, version_key
 
 

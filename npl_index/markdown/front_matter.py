@@ -50,7 +50,6 @@ _COMMENT = re.compile(r"(?:^|(?<![ \t])[ \t]+)#(?:[ \t]|$)")
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
 # Words that YAML does not parse as text, in addition to those that begin with a digit or a sign.
 _TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
-_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,15 +388,3 @@ def _with_value(front: str, field: Field, value: str, written: str) -> str:
     line = _LINE.match(front, end)
     rest = line[0] if line else ""
     return before + written + rest + front[field.stop :]
-
-
-def name_and_version(header: str) -> tuple[str | None, str | None]:
-    """Return the name and the version in an ``npl-instructions`` header, as text.
-
-    :param header: its indented ``key: value`` lines.
-    """
-    fields = values("---\n" + _INDENTATION.sub("", header))
-    name, version = (
-        value if isinstance(value, str) else "" for value in map(fields.get, ("name", "version"))
-    )
-    return name or None, version or None

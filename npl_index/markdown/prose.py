@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 
 from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.state import BlockState
 
 _MAY_BE_CODE = re.compile(r"`|~~~|    |\t")
 _INLINE = frozenset({"paragraph_open", "heading_open", "tr_open", "dt_open"})
@@ -21,14 +22,21 @@ def without_code(source: str) -> str:
     """
     if _MAY_BE_CODE.search(source) is None:
         return source
-    blocks = read_blocks(source, complete=True)
+    return "\n".join(lines_of_prose(read_blocks(source, complete=True)))
+
+
+def lines_of_prose(blocks: BlockState) -> list[str]:
+    """Return the lines of a text with blanks for code.
+
+    :param blocks: all blocks of the text.
+    """
     lines = blocks.lines_without_code()
     for token in blocks.tokens:
         if token.type in _INLINE and token.map:
             first, stop = token.map
             place = slice(first, max(stop, first + 1))  # a term of a definition has no lines
             lines[place] = without_spans("\n".join(lines[place])).split("\n")
-    return "\n".join(lines)
+    return lines
 
 
 def without_spans(text: str) -> str:

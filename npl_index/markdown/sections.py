@@ -24,7 +24,7 @@ from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.preambles import Segment, segments
 from npl_index.markdown.prose import without_spans
 from npl_index.markdown.state import BlockState, check_count, find_lines
-from npl_index.markdown.traits import TRAIT_OF_BLOCK, Traits, count_words, is_example
+from npl_index.markdown.traits import FLAGS, TRAIT_OF_BLOCK, Traits, bits_of, count_words, is_example
 
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 # A text whose words are counted together, since they take memory, and the rest of its last word.
@@ -92,6 +92,11 @@ class Section:
     def title(self) -> str:
         """The title for readers: the section's name, or the title in the document's front matter."""
         return self.name if self.level else self.heading or self.name
+
+    @property
+    def kind(self) -> int:
+        """The bits for the level and the traits of the own text."""
+        return self.level | bits_of(name for name in FLAGS if getattr(self.own_traits, name))
 
 
 class DocumentText:

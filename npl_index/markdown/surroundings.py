@@ -21,12 +21,12 @@ from npl_index.cached import cached_property
 from npl_index.deadline import CALL
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.prose import lines_of_prose
 from npl_index.markdown.state import find_lines
 
 _ELEMENTS = """details summary div section article aside nav main header footer center figure picture table
 blockquote ul ol"""
 _SPANNING = frozenset(_ELEMENTS.split())
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:[^`\n]|\n(?![ \t]*\n))+\1(?!`)")
 _MARK = re.compile(
     r"<!--|<(?P<end>/?)(?P<tag>[A-Za-z][\w.-]*)(?P<rest>(?![\w.-])[^<>]{0,500})>"
     r"|^[ \t]*:{3,}[ \t]*(?P<note>[^\n]*)|\{%-?\s*(?P<last>end)?(?P<block>\w+)\b[^{}%]{0,500}%\}",
@@ -72,7 +72,7 @@ class Surroundings:
     def __init__(self, source: str, *, npl: bool, first: int = 0) -> None:
         self.blocks = read_blocks(source, npl=npl, first=first, complete=True, deadline=CALL.get())
         self.lines = source.split("\n")
-        self._shown = self.blocks.lines_without_code()
+        self._shown = lines_of_prose(self.blocks)
 
     @cached_property
     def _marks(self) -> tuple[list[_Mark], dict[int, int]]:
@@ -175,7 +175,6 @@ class Surroundings:
     def _uses(self, inside: range) -> tuple[frozenset[str], frozenset[str]]:
         """Return the labels in brackets outside of a range of lines, and the words there."""
         text = "\n".join(self._shown[: inside.start] + self._shown[inside.stop :])
-        text = _CODE_SPAN.sub("", text)
         labels = frozenset(normalizeReference(label) for label in _USE.findall(text))
         return labels, frozenset(_WORD.findall(text))
 
@@ -253,7 +252,6 @@ class Surroundings:
 
 
 def _marks(text: str) -> Iterator[_Mark]:
-    text = _CODE_SPAN.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     starts, pos = find_lines(text), 0
     while mark := _MARK.search(text, pos):
         begin, pos = mark.start(), mark.end()

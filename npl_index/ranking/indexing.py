@@ -26,10 +26,11 @@ from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.library.documents import Document
 from npl_index.library.lazy import LazySequence
+from npl_index.markdown.copies import SIMILAR
 from npl_index.markdown.front_matter import decoded, field_values, texts_of
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span, parse_sections
-from npl_index.markdown.traits import NO_TRAITS, TraitFilter, Traits
+from npl_index.markdown.traits import LEVEL, NO_TRAITS, TraitFilter, Traits
 from npl_index.ranking.analysis import all_terms, terms
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
@@ -39,7 +40,7 @@ from npl_index.ranking.standing import Standing, Versions, language_of, status_i
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, unknown_field
 from npl_index.selectors.labels import fold, heading_label
-from npl_index.selectors.names import LEVEL, SIMILAR, KnownNames, Name, Names, Place, names_of
+from npl_index.selectors.names import KnownNames, Name, Names, Place, names_of
 from npl_index.selectors.writing import steps_of
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import NOTHING

@@ -13,12 +13,12 @@ from npl_index.markdown.traits import (
     FLAGS,
     NO_TRAITS,
     TraitFilter,
+    bits_of,
     brief,
     checked_condition,
     condition_of,
     invalid_filter,
 )
-from npl_index.selectors.names import bits_of
 
 _FIELD = "fm."
 _MAX_NAMES = 12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from operator import itemgetter
 
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
+from npl_index.library.references import name_and_part
 from npl_index.markdown.links import slugs
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.selectors.grammar import Step
@@ -18,9 +18,6 @@ from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
 from npl_index.selectors.names import KnownNames, Names, Place, names_of
 from npl_index.selectors.predicates import Conditions
-
-_PART = re.compile(r"@?(?:npl://file/)?([^#]+?)(?:#([\s\S]+)|:([0-9]{1,9})(?::[0-9]+)?)?")
-"""A document's name as other programs write places: perhaps with an anchor or a line."""
 
 
 class Scope:
@@ -98,11 +95,11 @@ class Scope:
 
     def _parts_of_pages(self, step: Step, context: Sequence[Place]) -> list[Place]:
         """Return the sections with the anchor or the line after a document's name, or else the document."""
-        part = _PART.fullmatch(step.name or "") if step.combinator == "start" else None
-        if part is None:
+        if step.name is None or step.combinator != "start":
             return []
-        pages = [place for place in self.called([(tree, 0) for tree, _ in context], part[1]) if not place[1]]
-        return [(tree, _section_at(self.trees[tree], part[2], int(part[3] or 0) - 1)) for tree, _ in pages]
+        name, part = name_and_part(step.name)
+        pages = self.called([(tree, 0) for tree, _ in context], name)
+        return [(tree, _section_at(self.trees[tree], part)) for tree, _ in pages]
 
     def _unnamed(
         self, step: Step, context: Sequence[Place], traits: Sequence[str] = ()
@@ -247,11 +244,12 @@ class Scope:
         return list(dict.fromkeys(filter(None, versions)))
 
 
-def _section_at(tree: SectionTree, anchor: str | None, line: int) -> int:
-    """Return the section with an anchor, or with a line from 0; 0 without one."""
-    headings = [section for section in tree.sections if section.level]
-    if anchor is not None:
+def _section_at(tree: SectionTree, part: str) -> int:
+    """Return the section with an anchor, or with a line from 1; 0 without one."""
+    if part.startswith("#"):
+        headings = [section for section in tree.sections if section.level]
         anchors = zip(slugs(headings), headings, strict=True)
-        return next((section.index for slug, section in anchors if slug == anchor.lower()), 0)
+        return next((section.index for slug, section in anchors if slug == part[1:].lower()), 0)
+    line = int(part.split(":")[1]) - 1 if part else -1
     owns = (section.index for section in tree.sections if section.own.start <= line < section.own.stop)
     return next(owns, 0)
