@@ -313,12 +313,7 @@ class _Edit:
         return stop <= self._begin or self._data[stop - 1 : stop] in (b"\n", b"\r")
 
 
-_OPERATIONS = {
-    "replace": _Edit.replace,
-    "append": _Edit.append,
-    "prepend": _Edit.prepend,
-    "delete": _Edit.delete,
-}
+_OPERATIONS = {each.__name__: each for each in (_Edit.replace, _Edit.append, _Edit.prepend, _Edit.delete)}
 
 
 def _text_end(data: bytes, start: int, stop: int) -> int:
