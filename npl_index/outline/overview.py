@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from npl_index.markdown.front_matter import find_front_matter, with_line_feeds
 from npl_index.markdown.sections import title_in
-from npl_index.outline.folding import Folders, Shown, fitted
+from npl_index.outline.folding import File, Folders, Shown, fitted
 from npl_index.outline.nodes import FolderNode, Node
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.wordlists import commonness
@@ -119,7 +119,7 @@ def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
         return counter.upper_bound(counter.count(form.text(nodes, words)))
 
     leaves = [FolderNode(path, 1, 0, 1) for path in paths]
-    folders = Folders(paths, [0] * len(paths), [(0, 1)] * len(paths), leaves.__getitem__, patterns=False)
+    folders = Folders(list(map(File, paths)), leaves.__getitem__, patterns=False)
     nodes = fitted(folders, form, _MAX_NAME_TOKENS, counter).nodes
     in_names = {term for node in nodes for term in terms(node.name.removesuffix(".md"))}
     most = max(3, _RARE * len(paths))
