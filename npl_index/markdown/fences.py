@@ -32,18 +32,14 @@ def name_and_version(header: str) -> tuple[str | None, str | None]:
     return name or None, version or None
 
 
-def follow(fences: list[str], line: str, *, nested: bool = False) -> bool:
-    """Open or close a fence at a line; return whether the line begins with the marks of a fence.
+def open_fence(fence: str, line: str) -> str:
+    """Return the marks of the open fence after a line, ``""`` for none.
 
-    :param fences: marks of the open fences, outermost first; changed.
-    :param nested: fences of equal length nest, as in NPL.
+    :param fence: those before the line.
     """
     marker = _MARKER.match(line)
-    if marker is None:
-        return False
-    marks, info = marker[1], marker[2].strip()
-    if fences and not info and marks.startswith(fences[-1]):
-        fences.pop()
-    elif (nested or not fences) and not (marks[0] == "`" and "`" in info):
-        fences.append(marks)
-    return True
+    if marker is None or (fence and not marker[1].startswith(fence)):
+        return fence
+    if fence:
+        return fence if marker[2].strip() else ""
+    return "" if marker[1][0] == "`" and "`" in marker[2] else marker[1]
