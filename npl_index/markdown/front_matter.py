@@ -257,22 +257,17 @@ def new_front_matter(values: Mapping[str, str], *, bare: Collection[str] = ()) -
     return "\n".join(["---", *lines, "---", ""])
 
 
-def _bounds(front: str) -> Iterator[tuple[int, int, int]]:
-    """Yield each field's start, the end of its first line, and the end of its last line."""
-    start = first = last = -1  # start < 0: the lines belong to no field
+def _bounds(front: str) -> Iterator[Sequence[int]]:
+    """Return each field's start, the end of its first line, and the end of its last line."""
+    bounds: list[list[int]] = []  # also of other lines
     for line in islice(_LINE.finditer(front), 1, None):
         text = line[0].strip(" \t\r\n")
-        if not text or text.startswith("#"):
-            continue
-        if line[0][0] in " \t" or text == "-" or text.startswith("- "):
-            last = line.end()
-            continue
-        if start >= 0:
-            yield start, first, last
-        start = line.start() if ":" in text else -1
-        first = last = line.end()
-    if start >= 0:
-        yield start, first, last
+        if text and not text.startswith("#"):
+            if line[0][0] not in " \t" and text != "-" and not text.startswith("- "):
+                bounds.append([line.start(), line.end(), 0])
+            for last in bounds[-1:]:
+                last[2] = line.end()
+    return (each for each in bounds if ":" in front[each[0] : each[1]])
 
 
 def _field_line(front: str, start: int, first: int) -> tuple[str, object, tuple[int, int]]:

@@ -6,7 +6,6 @@ are half-open and zero-based, like markdown-it's ``Token.map``.
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from codecs import BOM_UTF8
@@ -14,7 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from heapq import merge
 from operator import or_
+
+from markdown_it.token import Token
 
 from npl_index.cached import cached_property
 from npl_index.deadline import Deadline
@@ -318,29 +320,27 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
     """List the sections in document order, with the traits of their own text."""
     references = blocks.env.get("references", {})
     result: list[_Opening] = []
-    waiting = list(reversed(parts))
-
-    def open_parts(until: float) -> None:
-        while waiting and waiting[-1].start <= until:
-            part = waiting.pop()
-            shown = one_line(part.name or name)
-            result.append(_Opening(0, part.start, part.start, part.stop, "", shown, part.version))
-
-    for token in blocks.tokens:
-        start, stop = token.map or (0, 0)
-        open_parts(start)
-        if token.type == "heading_open" and not token.level:
+    tokens: Sequence[Segment | Token] = blocks.tokens
+    for block in merge(parts, tokens, key=_first_line):
+        if isinstance(block, Segment):
+            shown = one_line(block.name or name)
+            result.append(_Opening(0, block.start, block.start, block.stop, "", shown, block.version))
+        elif block.type == "heading_open" and not block.level:
             clock.check()
+            start, stop = block.map or (0, 0)
             end, result[-1].stop = result[-1].stop, start
-            heading, shown = one_line(token.content), visible_text(token.content, references)
-            result.append(_Opening(int(token.tag[1]), start, stop, end, heading, shown))
-        elif token.type == "fence":
-            result[-1].traits |= {"has_code", "has_examples"} if is_example(token.info) else {"has_code"}
-        elif token.type in TRAIT_OF_BLOCK:
-            result[-1].traits.add(TRAIT_OF_BLOCK[token.type])
-    open_parts(math.inf)
+            heading, shown = one_line(block.content), visible_text(block.content, references)
+            result.append(_Opening(int(block.tag[1]), start, stop, end, heading, shown))
+        elif block.type == "fence":
+            result[-1].traits |= {"has_code", "has_examples"} if is_example(block.info) else {"has_code"}
+        elif block.type in TRAIT_OF_BLOCK:
+            result[-1].traits.add(TRAIT_OF_BLOCK[block.type])
     check_count(name, len(result), "sections")
     return result
+
+
+def _first_line(block: Segment | Token) -> int:
+    return block.start if isinstance(block, Segment) else (block.map or [0])[0]
 
 
 def _sections(

@@ -122,11 +122,11 @@ class KnownNames:
     @cached_property
     def _alike(self) -> dict[int, list[tuple[Place, int]]]:
         """The sections by what similar texts share."""
-        alike: dict[int, list[tuple[Place, int]]] = {}
+        alike = defaultdict[int, list[tuple[Place, int]]](list)
         for document, names in enumerate(self._names):
             for section, name in enumerate(names):
                 if name.copy:
-                    alike.setdefault(name.copy >> SIMILAR, []).append(((document, section), name.copy))
+                    alike[name.copy >> SIMILAR].append(((document, section), name.copy))
         return alike
 
     def called(self, fold: str, *, begins: bool = False) -> Iterator[Place]:
