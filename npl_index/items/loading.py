@@ -171,11 +171,12 @@ class _Load:
             with self._noting_problems():
                 matches = self.library.find_items(kind, name)
                 absent += [] if matches else [name]
-                self.skipped |= dict.fromkeys(filter(is_skipped, sorted(matches)))
-                for match in sorted(matches):
-                    if not is_skipped(match) and matches[match].absolute not in self.taken:
-                        self.taken.add(matches[match].absolute)
-                        files[match] = matches[match]
+                for match, file in sorted(matches.items()):
+                    if is_skipped(match):
+                        self.skipped[match] = None
+                    elif file.absolute not in self.taken:
+                        self.taken.add(file.absolute)
+                        files[match] = file
         for name, file in files.items():
             with self._noting_problems():
                 self.texts.append(_load_item(self.library, kind, name, file))

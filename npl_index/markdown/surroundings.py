@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from itertools import groupby, takewhile
 from posixpath import commonprefix
 from typing import NamedTuple
 
@@ -139,18 +139,16 @@ class Surroundings:
     def _serving(self, first: int, stop: int) -> frozenset[int]:
         """Return the lines that hold only marks whose partners are outside of a range of lines."""
         marks, pairs = self._marks
-        by_line: dict[int, list[int]] = defaultdict(list)
-        inside = frozenset(range(first, stop))
-        for number, mark in enumerate(marks):
-            if mark.line in inside:
-                by_line[mark.line].append(number)
-        serving = set()
-        for line, numbers in by_line.items():
-            text = self.lines[line]
+        inside, serving = range(first, stop), set()
+        for line, group in groupby(range(len(marks)), lambda number: marks[number].line):
+            if line not in inside:
+                continue
+            numbers, text = list(group), self.lines[line]
             for number in numbers[:_MAX_MARKS]:
                 text = text.replace(marks[number].shown, "", 1)
             partners = [marks[pairs[number]].line for number in numbers if number in pairs]
-            if not text.strip() and len(partners) == len(numbers) and inside.isdisjoint(partners):
+            alone = not text.strip() and len(partners) == len(numbers)
+            if alone and not any(partner in inside for partner in partners):
                 serving.add(line)
         return frozenset(serving)
 

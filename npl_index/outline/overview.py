@@ -118,7 +118,7 @@ def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
     def cost(words: Sequence[HeadingWord]) -> int:
         return counter.upper_bound(counter.count(form.text(nodes, words)))
 
-    leaves = [FolderNode(path, 1, 0, 1) for path in paths]
+    leaves = [FolderNode(path, 1, 0, 1) for path in paths]  # each document counts as a heading
     folders = Folders(list(map(File, paths)), leaves.__getitem__, patterns=False)
     nodes = fitted(folders, form, _MAX_NAME_TOKENS, counter).nodes
     in_names = {term for node in nodes for term in terms(node.name.removesuffix(".md"))}
@@ -154,6 +154,7 @@ class _Map:
         :param nodes: the shown documents and folders.
         :param words: the shown words; each stands behind the first node with most of its headings.
         """
+        # The documents are sorted, so those of a node stand together, and those without a node at the end.
         homes = [number for number, node in enumerate(nodes) for _ in range(node.more or 0)]
         homes += [len(nodes)] * (hidden := self._documents - len(homes))
         below = defaultdict(list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
 
@@ -51,16 +52,13 @@ class Scope:
             tuple(dict.fromkeys(map(label, (*title, *sorted(further, key=len), *unique))))
             for title, further, unique in zip(titles, names, self.addresses, strict=True)
         ]
-        self._hierarchies: dict[int, Hierarchy] = {}
-        self._folds: dict[Place, str] = {}
-        self._known_near: dict[str, frozenset[Place]] = {}
+        self.hierarchy, self.folded = cache(self._hierarchy), cache(self._folded)
+        self._near = cache(self._near_to)
 
-    def hierarchy(self, tree: int) -> Hierarchy:
+    def _hierarchy(self, tree: int) -> Hierarchy:
         """Return the hierarchy of one tree."""
-        if tree not in self._hierarchies:
-            self.clock.check()
-            self._hierarchies[tree] = Hierarchy(self.trees[tree])
-        return self._hierarchies[tree]
+        self.clock.check()
+        return Hierarchy(self.trees[tree])
 
     @cached_property
     def folded_names(self) -> list[frozenset[str]]:
@@ -125,7 +123,7 @@ class Scope:
             return unnamed
         if step.combinator == "start":
             return self._starts(step.name, [tree for tree, _ in context])
-        near = self._near(step.name)
+        near = None if step.name is None else self._near(step.name)
         if near is not None:
             there = {tree for tree, _ in near}
             context = [place for place in context if place[0] in there]
@@ -138,13 +136,9 @@ class Scope:
             pool += [(tree, index) for index in inside if near is None or (tree, index) in near]
         return [place for place in pool if step.level is None or self._register.name(place)[0] == step.level]
 
-    def _near(self, name: str | None) -> frozenset[Place] | None:
-        """Return the sections whose names may match or begin with a name; ``None`` without a name."""
-        if name is None:
-            return None
-        if name not in self._known_near:
-            self._known_near[name] = frozenset(self._register.called(fold(heading_label(name)), begins=True))
-        return self._known_near[name]
+    def _near_to(self, name: str) -> frozenset[Place]:
+        """Return the sections whose names may match or begin with a name."""
+        return frozenset(self._register.called(fold(heading_label(name)), begins=True))
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Place]:
         """Return the documents with a name, or else all sections; for ``*`` the documents and their parts."""
@@ -157,7 +151,7 @@ class Scope:
     def like(self, trees: Iterable[int], name: str) -> list[Place]:
         """Return the sections of trees, the documents included, whose names may resemble a name."""
         searched = set(trees)
-        inside = {place for place in self._near(name) or () if place[0] in searched}
+        inside = {place for place in self._near(name) if place[0] in searched}
         return sorted(inside.union((tree, 0) for tree in searched))
 
     def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
@@ -217,14 +211,10 @@ class Scope:
         first = min(ranks, default=0)
         return [place for place, rank in zip(places, ranks, strict=True) if rank == first]
 
-    def folded(self, place: Place) -> str:
+    def _folded(self, place: Place) -> str:
         """Return the folded form of a section's name."""
         tree, index = place
-        if place not in self._folds:
-            self._folds[place] = (
-                self._register.name(place)[1] if index else fold_document(self.names[tree][0])
-            )
-        return self._folds[place]
+        return self._register.name(place)[1] if index else fold_document(self.names[tree][0])
 
     def fulfils(self, place: Place, conditions: Conditions) -> bool:
         """Return whether a section fulfils a step's predicates."""
