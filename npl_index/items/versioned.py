@@ -196,7 +196,4 @@ def append(text: str, prompts: Sequence[str]) -> str:
 
 def _without_separators(text: str) -> str:
     """Return a text without surrounding blank lines and without a separator at its start and its end."""
-    text = text.strip()
-    if text.startswith(SEPARATOR):
-        text = text[len(SEPARATOR) :].lstrip("\n")
-    return text[: -len(SEPARATOR)].rstrip("\n") if text.endswith(SEPARATOR) else text
+    return text.strip().removeprefix(SEPARATOR).lstrip("\n").removesuffix(SEPARATOR).rstrip("\n")

@@ -25,8 +25,7 @@ def with_map(data: bytes, text: str) -> bytes:
     shown = read_blocks(with_line_feeds(data.decode("utf-8-sig"))).lines_without_code()
     ending = b"\r\n" if b"\r\n" in data else b"\n"
     block = f"<!-- npl map -->\n{text}<!-- /npl map -->".encode().replace(b"\n", ending)
-    lines = ((mark, data.count(b"\n", 0, mark.start())) for mark in _MARK.finditer(data))
-    marks = [mark for mark, line in lines if shown[line]]
+    marks = [mark for mark in _MARK.finditer(data) if shown[data.count(b"\n", 0, mark.start())]]
     if [mark[1] for mark in marks] == [b"", b"/"]:
         return data[: marks[0].start()] + block + data[marks[1].end() :]
     if marks:
