@@ -67,7 +67,7 @@ class KnownCounts:
     :param sections: number of sections.
     :param stored: result of :meth:`TokenCounts.stored` for the document; other numbers are ignored.
 
-    An unknown count is 0.
+    ``escaped`` is 0 for an unknown count; ``followed`` and ``last`` are known where ``measured`` is 1.
     """
 
     def __init__(self, sections: int, counter: TokenCounter, stored: array[int] = NOTHING) -> None:
@@ -75,11 +75,12 @@ class KnownCounts:
         numbers = array("I", stored[1:].tobytes() if known else bytes(8 * sections))
         self.followed, self.last = numbers[:sections], numbers[sections:]
         self.escaped = array("I", bytes(4 * sections))
+        self.measured = bytearray([known]) * sections
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the counts take."""
-        return 200 + 12 * len(self.last)
+        return 200 + 13 * len(self.measured)
 
 
 class TokenCounts:
@@ -129,8 +130,9 @@ class TokenCounts:
 
     def _measured(self, index: int) -> KnownCounts:
         known = self._known
-        if not known.followed[index]:
+        if not known.measured[index]:
             known.followed[index], known.last[index] = measure(self._text(index), self._counter, self._clock)
+            known.measured[index] = 1
         return known
 
     def _text(self, index: int) -> str:
