@@ -8,11 +8,11 @@ from __future__ import annotations
 import tracemalloc
 
 from common import corpus_texts, long_file
-from npl_index.ranking.collection import KnownCollection
-from npl_index.ranking.documents import dump_sections, restore_sections
 from timing import best_ms, document
 
 from npl_index.markdown.sections import parse_sections
+from npl_index.ranking.collection import KnownCollection
+from npl_index.ranking.documents import dump_sections, restore_sections
 from npl_index.ranking.indexing import index_document
 
 FILES = 1_000

@@ -6,10 +6,10 @@ Usage: ``python benchmarks/bench_rank.py``. Figures are processor time per query
 from __future__ import annotations
 
 from common import CONTEXTS, corpus_texts, long_file
-from npl_index.ranking.collection import Collection, KnownCollection
 from timing import best_ms, document
 
 from npl_index.answer.steps import related
+from npl_index.ranking.collection import Collection, KnownCollection
 from npl_index.ranking.indexing import index_document
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank

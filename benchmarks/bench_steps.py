@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from common import CONTEXTS, long_file, settings, write_folder
 from markdown_it import MarkdownIt
-from npl_index.ranking.documents import dump_sections, restore_sections
 from rank_bm25 import BM25Okapi
 from timing import document
 
@@ -24,6 +23,7 @@ from npl_index.answer.forms import Json
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import write
 from npl_index.markdown.sections import parse_sections
+from npl_index.ranking.documents import dump_sections, restore_sections
 from npl_index.ranking.indexing import index_document
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank

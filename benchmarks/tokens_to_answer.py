@@ -28,12 +28,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from npl_index.ranking.collection import IndexedDocument, KnownCollection
-
 from benchmarks.common import settings
 from benchmarks.figures import drawing, put_between, text_at
 from benchmarks.relevance.__main__ import HERE, Label, Question, read_documents, read_questions
 from benchmarks.relevance.plain import PlainSearch
+from npl_index.ranking.collection import IndexedDocument, KnownCollection
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter

@@ -27,7 +27,7 @@ PACKAGES = {
     "npl_index.deadline": "errors priority",
     "npl_index.library": "errors cached deadline",
     "npl_index.markdown": "errors cached deadline",
-    "npl_index.selectors": "errors cached deadline markdown",
+    "npl_index.selectors": "errors cached deadline library markdown",
     "npl_index.items": "errors deadline library markdown selectors",
     "npl_index.tokens": "errors cached choices deadline priority library markdown",
     "npl_index.ranking": "errors cached choices deadline priority library markdown selectors tokens",

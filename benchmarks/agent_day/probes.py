@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from npl_index.ranking.collection import IndexedDocument
-
 from benchmarks.agent_day.player import Answer, Count, System
 from benchmarks.agent_day.tasks import Documents, Phrasing
+from npl_index.ranking.collection import IndexedDocument
 
 MOST_PAGES = 60
 """Most pages of a folder that are asked for."""

@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from npl_index.ranking.collection import IndexedDocument
-
 from benchmarks.relevance.__main__ import read_documents
 from npl_index.errors import NPLError
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.sections import Span
+from npl_index.ranking.collection import IndexedDocument
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import select_in

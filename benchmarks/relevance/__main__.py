@@ -38,13 +38,12 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from npl_index.ranking.collection import IndexedDocument
-
 from benchmarks.relevance.indexed import indexed_collection
 from benchmarks.relevance.packing import measure_tasks, pack
 from benchmarks.relevance.plain import PlainSearch
 from npl_index.answer.steps import related
 from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.collection import IndexedDocument
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature
 from npl_index.ranking.indexing import index_document
 from npl_index.ranking.keywords import extract_keywords

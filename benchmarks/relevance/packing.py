@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from npl_index.ranking.collection import Collection, IndexedDocument
-
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.answer.steps import related
+from npl_index.ranking.collection import Collection, IndexedDocument
 from npl_index.ranking.features import Feature
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Hit, Query, rank

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import sqlite3
 
-from npl_index.ranking.collection import Collection
-
 from npl_index.markdown.sections import Span
+from npl_index.ranking.collection import Collection
 from npl_index.ranking.wordlists import stop_words
 from npl_index.selectors.names import Place
 

@@ -17,11 +17,12 @@ from npl_index.cached import cached_property
 from npl_index.index.database import DamagedIndexError
 from npl_index.index.scope import ScopeReader
 from npl_index.index.writing import AMONG, DAMAGED_FILES, DAMAGED_TOTALS, TEXTS, unsealed, verified
+from npl_index.markdown.traits import LEVEL, bits_of
 from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.postings import Counts, Sections, counts_in, summed
 from npl_index.ranking.vocabulary import LAST, Vocabulary, parts_of
 from npl_index.selectors.labels import fold as folded
-from npl_index.selectors.names import LEVEL, Place, bits_of
+from npl_index.selectors.names import Place
 
 MAX_CANDIDATES = 200
 """Maximum documents whose sections are ranked."""

@@ -1,11 +1,46 @@
-"""Filters of agents by front matter and text."""
+"""Agents, and filters by their front matter and text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from npl_index.errors import InvalidRequestError
+from npl_index.errors import InvalidRequestError, NPLError
+from npl_index.items.loading import text_of
+from npl_index.library.documents import Library
+from npl_index.markdown.front_matter import front_matter
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInfo:
+    """An agent in a list.
+
+    :param name: its item name.
+    :param location: path of its file, absolute or below the working directory.
+    :param fields: its front matter, scalars as text; empty if the file cannot be read.
+    :param text: text of the whole file, on request; ``""`` if the file cannot be read.
+    """
+
+    name: str
+    location: str
+    fields: Mapping[str, object]
+    text: str | None
+
+
+def list_agents(library: Library) -> tuple[AgentInfo, ...]:
+    """Return all agents, sorted by name; among equal names the first root wins.
+
+    A file that cannot be read is listed by its name alone.
+    """
+    agents = []
+    for name, file in sorted(library.find_items(library.catalog.kind("agent"), "**").items()):
+        try:
+            text = text_of(library.read(file))
+        except NPLError:
+            text = ""
+        agents.append(AgentInfo(name, file.absolute, front_matter(text), text))
+    return tuple(agents)
 
 
 def search_expression(text: str) -> re.Pattern[str]:

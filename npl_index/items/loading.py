@@ -29,12 +29,12 @@ Agents parse the text, the flag names and the flag header, so these keep the for
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from hashlib import blake2b
 
 from npl_index import errors
@@ -42,8 +42,8 @@ from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, DocumentFile, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
-from npl_index.markdown.fences import BETWEEN, match_npl_header
-from npl_index.markdown.front_matter import MAX_YAML, decoded, divide, front_matter, name_and_version, values
+from npl_index.markdown.fences import BETWEEN, match_npl_header, name_and_version
+from npl_index.markdown.front_matter import MAX_YAML, decoded, divide, values
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
@@ -124,22 +124,6 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentInfo:
-    """An agent in a list.
-
-    :param name: its item name.
-    :param location: path of its file, absolute or below the working directory.
-    :param fields: its front matter, scalars as text; empty if the file cannot be read.
-    :param text: text of the whole file, on request; ``""`` if the file cannot be read.
-    """
-
-    name: str
-    location: str
-    fields: Mapping[str, object]
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
     """The items to load of a kind.
 
@@ -187,11 +171,12 @@ class _Load:
             with self._noting_problems():
                 matches = self.library.find_items(kind, name)
                 absent += [] if matches else [name]
-                self.skipped |= dict.fromkeys(filter(is_skipped, sorted(matches)))
-                for match in sorted(matches):
-                    if not is_skipped(match) and matches[match].absolute not in self.taken:
-                        self.taken.add(matches[match].absolute)
-                        files[match] = matches[match]
+                for match, file in sorted(matches.items()):
+                    if is_skipped(match):
+                        self.skipped[match] = None
+                    elif file.absolute not in self.taken:
+                        self.taken.add(file.absolute)
+                        files[match] = file
         for name, file in files.items():
             with self._noting_problems():
                 self.texts.append(_load_item(self.library, kind, name, file))
@@ -304,21 +289,6 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     )
 
 
-def list_agents(library: Library) -> tuple[AgentInfo, ...]:
-    """Return all agents, sorted by name; among equal names the first root wins."""
-    files = library.find_items(library.catalog.kind("agent"), "**")
-    return tuple(_agent(library, name, files[name]) for name in sorted(files))
-
-
-def _agent(library: Library, name: str, file: DocumentFile) -> AgentInfo:
-    """Describe an agent; a file that cannot be read is listed by its name alone."""
-    try:
-        text = text_of(library.read(file))
-    except errors.NPLError:
-        text = ""
-    return AgentInfo(name, file.absolute, front_matter(text), text)
-
-
 def flag_header(flags: Mapping[str, str]) -> str:
     """Return the header that lists the loaded items for an agent; ``""`` without any.
 
@@ -358,7 +328,7 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
         hint = f"use at most {_MAX_SKIP_CHARACTERS:,}, or a pattern"
         raise errors.InvalidRequestError(f"'skip' has {len(text):,} characters", parameter="skip", hint=hint)
     parts = frozenset(part for part in re.split(r"[,\s]+", text) if part)
-    patterns = [re.compile(fnmatch.translate(part)) for part in parts if has_magic(part)]
+    patterns = list(filter(has_magic, parts))
     if len(patterns) > _MAX_SKIP_PATTERNS:
         hint = f"use at most {_MAX_SKIP_PATTERNS}"
         raise errors.InvalidRequestError(f"'skip' has {len(patterns)} patterns", parameter="skip", hint=hint)
@@ -366,7 +336,7 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
     def is_skipped(name: str) -> bool:
         spellings = (name, name.replace("/", "."))
         return not parts.isdisjoint(spellings) or any(
-            pattern.match(spelling) for pattern in patterns for spelling in spellings
+            fnmatchcase(spelling, pattern) for pattern in patterns for spelling in spellings
         )
 
     return is_skipped

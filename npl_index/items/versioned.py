@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from npl_index.library.references import near_names
-from npl_index.markdown.fences import BETWEEN, SEPARATOR, follow, match_npl_header
-from npl_index.markdown.front_matter import name_and_version
+from npl_index.markdown.fences import BETWEEN, SEPARATOR, match_npl_header, name_and_version, open_fence
 from npl_index.selectors.versions import NO_VERSION, version_key
 
 
@@ -120,19 +119,18 @@ def versioned_sections(text: str) -> dict[str, VersionedSection]:
 
 def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
     """Yield the offset and match of every header, and the offset of every separator with ``None``."""
-    fences: list[str] = []
-    at, after_separator = 0, False
+    fence, at, after_separator = "", 0, False
     for line in text.splitlines(keepends=True):
         header = match_npl_header(text, at) if line.startswith("npl-instructions:") else None
-        if header is not None and (not fences or after_separator):
-            fences.clear()
+        if header is not None and (not fence or after_separator):
+            fence = ""
             yield at, header
-        elif line.rstrip() == SEPARATOR and (not fences or _header_follows(text, at + len(line))):
+        elif line.rstrip() == SEPARATOR and (not fence or _header_follows(text, at + len(line))):
             yield at, None
             after_separator = True
         elif line.strip():
             after_separator = False
-            follow(fences, line)
+            fence = open_fence(fence, line)
         at += len(line)
 
 
@@ -198,7 +196,4 @@ def append(text: str, prompts: Sequence[str]) -> str:
 
 def _without_separators(text: str) -> str:
     """Return a text without surrounding blank lines and without a separator at its start and its end."""
-    text = text.strip()
-    if text.startswith(SEPARATOR):
-        text = text[len(SEPARATOR) :].lstrip("\n")
-    return text[: -len(SEPARATOR)].rstrip("\n") if text.endswith(SEPARATOR) else text
+    return text.strip().removeprefix(SEPARATOR).lstrip("\n").removesuffix(SEPARATOR).rstrip("\n")

@@ -26,8 +26,10 @@ OTHER_TEXTS = (".adoc", ".ipynb", ".rst", ".txt")
 QUESTION_SUFFIXES = ("questions.md",)
 
 _ENDS = "|".join(map(re.escape, MARKDOWN_SUFFIXES))
-_PART = r"(?:#[\s\S]*|(?::[0-9]+){1,2})"
-_NAMED = re.compile(rf"(@?(?:npl://file/)?(.+(?:{_ENDS})))({_PART})?", re.IGNORECASE)
+_NAMED = re.compile(
+    rf"(@?(?:npl://file/)?(?:(?P<file>.+(?:{_ENDS}))|(?P<name>[^#]+?)))(?P<part>#[\s\S]*|(?::[0-9]+){{1,2}})?",
+    re.IGNORECASE,
+)
 _QUESTIONS = re.compile(r"(?:^|[/\\.])questions\.md$", re.IGNORECASE)
 _HIDDEN_BUT_WALKED = frozenset({".npl", ".agents", ".claude", ".cursor", ".github", ".windsurf"})
 _NEVER_WALKED = frozenset({".git", ".pytest_cache", "node_modules", "__pycache__", "venv", "site-packages"})
@@ -85,13 +87,19 @@ def plain_name(text: str) -> str:
     Backslashes become slashes. Other texts stay.
     """
     named = _NAMED.fullmatch(text.strip())
-    return named[2].replace("\\", "/") if named else text
+    return named["file"].replace("\\", "/") if named and named["file"] else text
 
 
 def page_and_part(text: str) -> tuple[str, str]:
     """Return a file's name without the anchor or the line that agents add to it, and that part."""
     named = _NAMED.fullmatch(text.strip())
-    return (named[1], named[3]) if named and named[3] else (text, "")
+    return (named[1], named["part"]) if named and named["file"] and named["part"] else (text, "")
+
+
+def name_and_part(text: str) -> tuple[str, str]:
+    """Return the name of a document, with or without a suffix, and the anchor or the line after it."""
+    named = _NAMED.fullmatch(text)
+    return (named["file"] or named["name"], named["part"] or "") if named else (text, "")
 
 
 def has_suffix(path: str, suffixes: tuple[str, ...]) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
 from npl_index.deadline import CALL
@@ -33,24 +33,20 @@ Parse = Callable[[bytes], SectionTree]
 
 
 class _Body(NamedTuple):
-    """Range of bytes after a section's heading.
+    """Lines after a section's heading.
 
-    :param start: end of the heading's lines, with the anchors directly below it.
-    :param stop: end of the section, without what serves others.
-    :param first: start of the first line that is not blank.
-    :param last: end of the last line that is not blank, without its line end; ``first`` if all are blank.
-    :param anchors: the anchors directly below the heading.
-    :param lines: lines of the section below its heading.
-    :param tail: first line of what serves others.
+    :param start: line after the heading, and after the anchors directly below it.
+    :param first: first line that is not blank.
+    :param last: line after the last one that is not blank; ``first`` if all are blank.
+    :param stop: line after the body, where that begins what serves others.
+    :param end: line after the section.
     """
 
     start: int
-    stop: int
     first: int
     last: int
-    anchors: str
-    lines: range
-    tail: int
+    stop: int
+    end: int
 
 
 def edit_section(
@@ -74,7 +70,8 @@ def edit_section(
     :raises InvalidRequestError: the text is not allowed there, or the section is the whole file.
     """
     edit = _Edit(data, tree, tree.sections[index], whole and operation != "prepend")
-    result, place, removed = _OPERATIONS[operation](edit, text)
+    place, removed = _OPERATIONS[operation](edit, text)
+    result = edit.result()
     new = parse(result)
     edit.around.check(_surroundings(new))
     if not edit.keeps_others(result, new, place, removed):
@@ -87,8 +84,8 @@ def edit_section(
 
 
 class _Edit:
-    """An edit of one section. Each operation returns the file's new bytes, the index of the first added or
-    removed section, and the number of removed sections.
+    """An edit of one section. Each operation returns the index of the first added or removed section, and the
+    number of removed sections.
 
     :ivar around: the parts of the document that serve several sections.
     :ivar heading: source of the section's heading, new or old.
@@ -96,73 +93,79 @@ class _Edit:
     """
 
     def __init__(self, data: bytes, tree: SectionTree, section: Section, whole: bool) -> None:
-        self._data, self._tree, self._section, self._whole = data, tree, section, whole
+        self._tree, self._section, self._whole = tree, section, whole
         self._size, self._line_end = len(data), _line_end_of(data)
-        self._begin = len(BOM_UTF8) * data.startswith(BOM_UTF8)
+        self._mark = data[: len(BOM_UTF8) * data.startswith(BOM_UTF8)]
+        starts = byte_starts(data, tree.lines)
+        self._rows = [data[start:stop] for start, stop in pairwise(starts) if start < stop]
         self.around, self.heading = _surroundings(tree), section.heading
         self.headings: tuple[tuple[int, str], ...] = ()
 
-    def replace(self, text: str) -> tuple[bytes, int, int]:
+    def result(self) -> bytes:
+        """Return the file's new bytes."""
+        return self._mark + b"".join(self._rows)
+
+    def replace(self, text: str) -> tuple[int, int]:
         """Replace the body, or the heading, or both."""
         title, new = self._parse(text, rename=True)
-        index = self._section.index
+        index, begin = self._section.index, self._section.heading_lines
         self._whole = self._whole and (bool(self.headings) or index not in (0, self._tree.title))
-        body, result, removed = self._body(), self._data, 0
+        body, removed = self._body(), 0
         if new or not title:
-            body, new = self._without_repetition(body, new.removeprefix(body.anchors).lstrip("\n"))
-            result = self._replaced(body, new)
+            anchors = "\n".join(map(self._tree.line, range(begin.stop, body.start)))
+            self._put(*self._without_repetition(body, new.removeprefix(anchors).lstrip("\n")))
             removed = len(self._tree.subtree(index)) - 1 if self._whole else 0
         if title:
-            begin = self._section.own_bytes.start
-            end = begin + len(self._data[begin : body.start].rstrip(b"\r\n"))
-            result = result[:begin] + self._encode(title) + result[end:]
-        return result, index + 1, removed
+            heading = b"".join(self._rows[begin.start : body.start])
+            ending = heading[len(heading.rstrip(b"\r\n")) :]
+            self._rows[begin.start : body.start] = [self._encode(title) + ending]
+        return index + 1, removed
 
-    def append(self, text: str) -> tuple[bytes, int, int]:
+    def append(self, text: str) -> tuple[int, int]:
         """Add a text after the body."""
-        body, data = self._body(), self._data
+        body = self._body()
         _, text = self._parse(text)
-        if body.stop == len(data) and (unclosed := _unclosed(self.around.blocks)[0]):
+        if body.stop == len(self._rows) and (unclosed := _unclosed(self.around.blocks)[0]):
             raise InvalidRequestError(
                 f"the section {self._section.name!r} ends inside a {unclosed} that is never closed",
                 hint="replace the section, and close it there",
             )
-        result = self._replaced(body, text)
-        if body.first != body.last:
-            new = self._gap(self._text(body), text) + self._encode(text) + self._closing(body)
-            result = data[: body.last] + new + data[body.last :]
+        self._put(body, text, behind=self._content(body))
         index = self._section.index
-        return result, self._tree.subtree(index).stop if self._whole else index + 1, 0
+        return self._tree.subtree(index).stop if self._whole else index + 1, 0
 
-    def prepend(self, text: str) -> tuple[bytes, int, int]:
+    def prepend(self, text: str) -> tuple[int, int]:
         """Add a text before the body."""
-        body, data = self._body(), self._data
+        body = self._body()
         _, text = self._parse(text)
-        if self.headings and body.first != body.last:
-            problem = f"the existing text would come under {self.headings[-1][1]!r}"
-            raise InvalidRequestError(problem, parameter="content", hint="append puts a subsection below it")
-        result = self._replaced(body, text)
-        if body.first != body.last:
-            new = self._encode(text) + self._gap(text, self._text(body))
-            result = data[: body.first] + new + data[body.first :]
-        return result, self._section.index + 1, 0
+        if old := self._content(body):
+            if self.headings:
+                problem = f"the existing text would come under {self.headings[-1][1]!r}"
+                hint = "append puts a subsection below it"
+                raise InvalidRequestError(problem, parameter="content", hint=hint)
+            self._rows.insert(body.first, self._encode(text) + self._gap(text, old.decode()))
+        else:
+            self._put(body, text)
+        return self._section.index + 1, 0
 
-    def delete(self, _: str) -> tuple[bytes, int, int]:
+    def delete(self, _: str) -> tuple[int, int]:
         """Remove the section with its subsections."""
-        section, begin = self._section, self._begin
-        start, stop = section.whole_bytes.start, section.whole_bytes.stop
-        before = _text_end(self._data, begin, start)
-        is_last, is_first = stop == len(self._data), not self._data[begin:start].strip(_WHITE)
+        section, rows = self._section, self._rows
+        start, is_last = section.whole.start, section.whole.stop == len(rows)
+        above = b"".join(rows[:start])
+        is_first = not above.strip(_WHITE)
         if not section.level or section.index == self._tree.title or (is_first and is_last):
             problem = f"{section.name!r} is the whole document"
             raise InvalidRequestError(problem, hint="remove the file, or delete its sections")
         self._whole = True
         body, _ = self._without_repetition(self._body(), "")
-        data, is_last = self._data, is_last and body.stop == len(self._data)
-        kept = data[_text_end(data, start, body.stop) :] if is_last else data[before:start]
-        if not (is_first or is_last) and len(_LINE_END.findall(kept)) < 2:
-            kept += self._line_end
-        return data[:before] + kept + data[body.stop :], section.index, len(self._tree.subtree(section.index))
+        if is_last and body.stop == len(rows):
+            own = b"".join(rows[start:])
+            rows[:] = [above[: _text_end(above)], own[_text_end(own) :]]
+        else:
+            touches = not is_first and rows[start - 1].strip(_WHITE)
+            rows[start : body.stop] = [self._line_end] if touches else []
+        return section.index, len(self._tree.subtree(section.index))
 
     def keeps_others(self, result: bytes, new: SectionTree, place: int, removed: int) -> bool:
         """Return whether a new tree differs from the old one only in the edited section."""
@@ -191,12 +194,13 @@ class _Edit:
             and all(map(is_same, kept, twins))
         )
 
-    def _text(self, body: _Body) -> str:
-        return with_line_feeds(self._data[body.first : body.last].decode())
+    def _content(self, body: _Body) -> bytes:
+        """Return the body without blank lines at its ends."""
+        return b"".join(self._rows[body.first : body.last]).rstrip(b"\r\n")
 
     def _gap(self, above: str, below: str) -> bytes:
         """Return the line ends between two texts: one if the second continues a table or list, else two."""
-        upper, lower = self._parts_of(above), self._parts_of(below)
+        upper, lower = map(self._parts_of, map(with_line_feeds, (above, below)))
         return self._line_end if upper.continued_by(lower) else 2 * self._line_end
 
     def _parts_of(self, text: str) -> Surroundings:
@@ -206,19 +210,19 @@ class _Edit:
         """Drop the end of a new text that repeats the section's end, and definitions in the file without use.
 
         :param text: the new text.
-        :returns: the body in the remaining bytes of the file, and the text without the repetition.
+        :returns: the body in the remaining lines of the file, and the text without the repetition.
         """
-        tail = range(body.tail, body.lines.stop)
+        tail = range(body.stop, body.end)
         if not tail:
             return body, text
         new, lines = self._parts_of(text), self.around.lines
         text = "\n".join(new.lines[: new.own_end(lines[tail.start : tail.stop])]).rstrip(" \t\n")
-        starts = byte_starts(self._data, self._tree.lines)
-        unused = set(self.around.unused(tail.start, tail.stop, body.lines, self._parts_of(text)))
+        outside = range(self._section.heading_lines.stop, body.end)
+        unused = set(self.around.unused(tail.start, tail.stop, outside, self._parts_of(text)))
         if all(line in unused or not lines[line].strip() for line in tail):
             return self._body(tail.stop), text
-        kept = (self._data[starts[line] : starts[line + 1]] for line in tail if line not in unused)
-        self._data = self._data[: starts[tail.start]] + b"".join(kept) + self._data[starts[tail.stop] :]
+        for line in unused:
+            self._rows[line] = b""
         return body, text
 
     def _body(self, tail: int | None = None) -> _Body:
@@ -226,23 +230,16 @@ class _Edit:
 
         :param tail: first line of what serves others, if known.
         """
-        data, tree, section = self._data, self._tree, self._section
-        starts = byte_starts(data, tree.lines)
+        tree, section = self._tree, self._section
         last = tree.sections[tree.subtree(section.index)[-1] if self._whole else section.index]
-        begin, end = section.heading_lines.stop, last.own.stop
+        below, end = section.heading_lines.stop, last.own.stop
         if tail is None:
-            tail = self.around.tail(begin, end, max(last.heading_lines.stop, last.own.start))
-        lines, below = range(begin, end), begin
+            tail = self.around.tail(below, end, max(last.heading_lines.stop, last.own.start))
         while below < tail and section.level and ANCHORS.fullmatch(tree.line(below).strip()):
             below += 1
-        anchors = "\n".join(map(tree.line, range(begin, below)))
-        start, stop = starts[below], starts[tail]
         shown = [line for line in range(below, tail) if tree.line(line).strip(" \t")]
-        if shown:
-            first, text_end = starts[shown[0]], _text_end(data, start, stop)
-        else:
-            first = text_end = starts[min(below + 1, tail)]
-        return _Body(start, stop, first, text_end, anchors, lines, tail)
+        first = shown[0] if shown else min(below + 1, tail)
+        return _Body(below, first, shown[-1] + 1 if shown else first, tail, end)
 
     def _parse(self, text: str, *, rename: bool = False) -> tuple[str, str]:
         """Parse the given text, and refuse text that the section cannot contain.
@@ -287,44 +284,38 @@ class _Edit:
                 f"the text holds a lone surrogate at character {error.start + 1}", parameter="content"
             ) from error
 
-    def _replaced(self, body: _Body, new: str) -> bytes:
-        """Replace the body with a text, or clear it."""
-        data, line_end = self._data, self._line_end
+    def _put(self, body: _Body, new: str, behind: bytes = b"") -> None:
+        """Put a text in place of the body, or clear it; there is a blank line before a heading below it.
+
+        :param behind: text that stays before the new one.
+        """
+        rows, line_end = self._rows, self._line_end
         text = self._encode(new)
+        if behind:
+            text = behind + self._gap(behind.decode(), new) + text
         if not text:
-            touches = body.first == body.start and body.stop < len(data)
-            return data[: body.first] + (line_end if touches else b"") + data[body.stop :]
-        lead = b""
-        if body.first == body.last and body.first > self._begin:
-            lead = line_end if body.first == body.start else b""
-            lead += b"" if self._ends_line(body.first) else line_end
-        return data[: body.first] + lead + text + self._closing(body) + data[body.last :]
-
-    def _closing(self, body: _Body) -> bytes:
-        """Return the line ends to add after a text at the body's end, with a blank line before a heading."""
-        data, is_blank = self._data, body.first == body.last
-        closing = self._line_end if is_blank and self._ends_line(body.first) else b""
-        if body.stop < len(data) and len(_LINE_END.findall(closing + data[body.last : body.stop])) < 2:
-            closing += self._line_end
-        return closing
-
-    def _ends_line(self, stop: int) -> bool:
-        """Return whether a line ends before a byte, or the file begins there."""
-        return stop <= self._begin or self._data[stop - 1 : stop] in (b"\n", b"\r")
+            touches = body.first == body.start and body.stop < len(rows)
+            rows[body.first : body.stop] = [line_end] * touches
+            return
+        above = b"".join(rows[: body.first][-1:])
+        is_ended = not above or above.endswith((b"\n", b"\r"))
+        lead, ending = b"", line_end if is_ended else b""
+        if body.first < body.last:
+            ending = rows[body.last - 1][len(rows[body.last - 1].rstrip(b"\r\n")) :]
+        elif above:
+            lead = (line_end if body.first == body.start else b"") + (b"" if is_ended else line_end)
+        if body.stop < len(rows) and body.stop == body.last:
+            text += line_end
+        rows[body.first : body.last] = [lead + text + ending]
 
 
-_OPERATIONS = {
-    "replace": _Edit.replace,
-    "append": _Edit.append,
-    "prepend": _Edit.prepend,
-    "delete": _Edit.delete,
-}
+_OPERATIONS = {each.__name__: each for each in (_Edit.replace, _Edit.append, _Edit.prepend, _Edit.delete)}
 
 
-def _text_end(data: bytes, start: int, stop: int) -> int:
+def _text_end(data: bytes) -> int:
     """Return the end of the last line that is not blank, without its line end."""
-    line_end = _LINE_END.search(data, start + len(data[start:stop].rstrip(_WHITE)), stop)
-    return line_end.start() if line_end else stop
+    line_end = _LINE_END.search(data, len(data.rstrip(_WHITE)))
+    return line_end.start() if line_end else len(data)
 
 
 def _surroundings(tree: SectionTree) -> Surroundings:

@@ -50,7 +50,6 @@ _COMMENT = re.compile(r"(?:^|(?<![ \t])[ \t]+)#(?:[ \t]|$)")
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
 # Words that YAML does not parse as text, in addition to those that begin with a digit or a sign.
 _TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
-_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,22 +257,17 @@ def new_front_matter(values: Mapping[str, str], *, bare: Collection[str] = ()) -
     return "\n".join(["---", *lines, "---", ""])
 
 
-def _bounds(front: str) -> Iterator[tuple[int, int, int]]:
-    """Yield each field's start, the end of its first line, and the end of its last line."""
-    start = first = last = -1  # start < 0: the lines belong to no field
+def _bounds(front: str) -> Iterator[Sequence[int]]:
+    """Return each field's start, the end of its first line, and the end of its last line."""
+    bounds: list[list[int]] = []  # also of other lines
     for line in islice(_LINE.finditer(front), 1, None):
         text = line[0].strip(" \t\r\n")
-        if not text or text.startswith("#"):
-            continue
-        if line[0][0] in " \t" or text == "-" or text.startswith("- "):
-            last = line.end()
-            continue
-        if start >= 0:
-            yield start, first, last
-        start = line.start() if ":" in text else -1
-        first = last = line.end()
-    if start >= 0:
-        yield start, first, last
+        if text and not text.startswith("#"):
+            if line[0][0] not in " \t" and text != "-" and not text.startswith("- "):
+                bounds.append([line.start(), line.end(), 0])
+            for last in bounds[-1:]:
+                last[2] = line.end()
+    return (each for each in bounds if ":" in front[each[0] : each[1]])
 
 
 def _field_line(front: str, start: int, first: int) -> tuple[str, object, tuple[int, int]]:
@@ -389,15 +383,3 @@ def _with_value(front: str, field: Field, value: str, written: str) -> str:
     line = _LINE.match(front, end)
     rest = line[0] if line else ""
     return before + written + rest + front[field.stop :]
-
-
-def name_and_version(header: str) -> tuple[str | None, str | None]:
-    """Return the name and the version in an ``npl-instructions`` header, as text.
-
-    :param header: its indented ``key: value`` lines.
-    """
-    fields = values("---\n" + _INDENTATION.sub("", header))
-    name, version = (
-        value if isinstance(value, str) else "" for value in map(fields.get, ("name", "version"))
-    )
-    return name or None, version or None

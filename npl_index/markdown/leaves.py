@@ -35,13 +35,10 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
     definition may continue and close at the margin; in CommonMark it ends with the item.
     """
     source, begins, shifts, ends = state.src, state.bMarks, state.tShift, state.eMarks
-    opening = _FENCE.fullmatch(source, begins[start] + shifts[start], ends[start])
-    if opening is None or state.is_code_block(start):
-        return False
-    if silent:
-        return True
-    run = opening[1] or opening[3]
-    marker, open_runs = run[0], [len(run)]
+    opening, info = _fence_marks(state, start)
+    if not opening or silent:
+        return bool(opening)
+    open_runs = [opening]
     behind_marker = source[begins[start] : begins[start] + shifts[start]].strip(" \t") != ""
     container_end = None
     line = start + 1
@@ -55,14 +52,13 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
             # linear.
             if not (state.npl and behind_marker) or _MARKED_FENCE.match(source, pos):
                 break
-        if source[pos : pos + 1] == marker and not state.is_code_block(line):
-            mark = _FENCE.fullmatch(source, pos, ends[line])
-            run = mark[1] or mark[3] if mark else ""
-            if mark and len(run) >= open_runs[-1]:
-                if not (mark[2] or mark[4] or "").strip(" \t"):
+        if source[pos : pos + 1] == opening[0]:
+            run, further = _fence_marks(state, line)
+            if run.startswith(open_runs[-1]):
+                if not further.strip(" \t"):
                     open_runs.pop()
                 elif state.npl:
-                    open_runs.append(len(run))
+                    open_runs.append(run)
                     state.npl_fences = True
         line += 1
     if open_runs:
@@ -73,8 +69,15 @@ def fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
         state.npl_fences = True
     if open_runs or container_end:
         state.doubtful_fences.append(start)
-    state.leaf("fence", start, line).info = opening[2] or opening[4] or ""
+    state.leaf("fence", start, line).info = info
     return True
+
+
+def _fence_marks(state: BlockState, line: int) -> tuple[str, str]:
+    """Return the marks of a fence at a line and the text after them; ``""`` without marks."""
+    begin, end = state.bMarks[line] + state.tShift[line], state.eMarks[line]
+    mark = None if state.is_code_block(line) else _FENCE.fullmatch(state.src, begin, end)
+    return (mark[1] or mark[3], mark[2] or mark[4] or "") if mark else ("", "")
 
 
 def loose_fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
@@ -98,9 +101,10 @@ def loose_fence(state: BlockState, start: int, end: int, silent: bool) -> bool:
         first = source[pos : pos + 1]
         if first == ">" or _MARKED_FENCE.match(source, pos):
             break  # the quote continues, or the fence is not closed
-        if first == run[0] and (bare := _FENCE.fullmatch(source, pos, ends[line])):
-            closed = len(bare[1] or bare[3]) >= len(run) and not (bare[2] or bare[4] or "").strip(" \t")
-            if not closed or state.is_code_block(line):
+        if first == run[0]:
+            marks, further = _fence_marks(state, line)
+            closed = marks.startswith(run) and not further.strip(" \t")
+            if marks and not closed:
                 break
         line += 1
     if line == start + 1 and not closed:

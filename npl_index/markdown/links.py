@@ -5,29 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from unicodedata import category
 from urllib.parse import unquote
 
 from markdown_it.common.utils import normalizeReference, unescapeAll
 
-from npl_index.markdown.fences import follow
+from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.headings import visible_text
+from npl_index.markdown.prose import without_spans
 from npl_index.markdown.sections import Section
+from npl_index.markdown.state import BlockState
 
 MAX_TARGET = 500
 """Maximum characters of a target; a longer one is not the address of a document."""
 
 _IN_SLUG = frozenset(("Nd", "Nl", "Pc"))
 _PICTURE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])?|<img\b[^<>]*>", re.IGNORECASE)
-_CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)[^`]+\1(?!`)")
-_DEFINITION = re.compile(
-    r" {0,3}\[(?!\^)((?:[^\[\]\\]|\\.)+)\]:[ \t]*(<[^<>]*>|[^\s<]\S*)(?=[ \t]*$|[ \t]+[\"'(])"
-)
 _DEFINED = re.compile(r"^ {0,3}\[((?:[^\[\]\\\n]|\\.){1,200})\]:", re.MULTILINE)
+_NOTE = re.compile(r"^ {0,3}\[\^[^\[\]\n]{1,200}\]:(?=[ \t])", re.MULTILINE)
 _USE = re.compile(r"\[((?:[^\[\]\\\n]|\\.){1,200})\](?![(:])")
 _WIKI = re.compile(r"\[\[([^\[\]|#\0]*)(?:#([^\[\]|\0]*))?(?:[|\0][^\[\]]*)?\]\](?![(\[:])")
 _ESCAPE = re.compile(r"\\[!-/:-@\[-`{-~]")
-_ITEM = re.compile(r"(?:[-+*]|[0-9]{1,9}[.)]|\[\^[^\[\]]+\]:)(?:[ \t]{1,4}(?=\S)|[ \t]|$)")
 _ID = re.compile(r"\b(?:id|name) ?= ?(?:\"([^\"<>\n]{1,200})\"|'([^'<>\n]{1,200})'|([^\s\"'<>=`]{1,200}))")
 _OWN_ID = re.compile(
     r"\{[^{}#\n]{0,200}#([^\s{}]{1,200})(?:[ \t][^{}\n]{0,200})?\}|^\(([^()\n]{1,200})\)=$", re.MULTILINE
@@ -99,18 +98,25 @@ def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
     """
     if not any(mark in source for mark in _LINK_MARKS):
         return
-    labels = set[str]()
-    for number, line in _without_comments(_outside_code(source, nested)):
+    blocks, links = _blocks(source, nested), list[Reference]()
+    targets = [
+        (definition["map"][0], definition["href"])
+        for label, definition in blocks.env.get("references", {}).items()
+        if not label.startswith("^")
+    ]
+    for number, line in _without_comments(blocks):
         if any(mark in line for mark in _LINK_MARKS):
             masked = _ESCAPE.sub("\0\0", line) if "\\" in line else line
             for wiki in _WIKI.finditer(masked):
                 heading = (wiki[2] or "").rpartition("#")[2].strip()
                 anchor = "" if heading.startswith("^") else slug(heading)  # ^ names a paragraph
-                yield Reference(number, wiki[1].strip(), anchor, wiki=True)
-            for target in _targets(line, masked, labels):
-                if target and not _SCHEME.match(target):
-                    path, _, anchor = target.partition("#")
-                    yield Reference(number, unquote(path.partition("?")[0]), unquote(anchor))
+                links.append(Reference(number, wiki[1].strip(), anchor, wiki=True))
+            targets += ((number, target) for target in _targets(line, masked))
+    for number, target in targets:
+        if target and not _SCHEME.match(target):
+            path, _, anchor = target.partition("#")
+            links.append(Reference(number, unquote(path.partition("?")[0]), unquote(anchor)))
+    yield from sorted(links, key=attrgetter("line"))
 
 
 def definitions_for(text: str, source: str, *, nested: bool = False) -> list[str]:
@@ -121,20 +127,25 @@ def definitions_for(text: str, source: str, *, nested: bool = False) -> list[str
     used = {normalizeReference(use[1]) for use in _USE.finditer(text)}
     if not used or not any(normalizeReference(line[1]) in used for line in _DEFINED.finditer(source)):
         return []
-    shown = "\n".join(line for _, line in _without_comments(_outside_code(text, nested)))
+    shown = "\n".join(line for _, line in _without_comments(_blocks(text, nested)))
     used = {normalizeReference(use[1]) for use in _USE.finditer(shown)}
     definitions: dict[str, str] = {}
-    for _, line in _outside_code(source, nested):
+    for line in read_blocks(source, npl=nested).lines_without_code():
         if defined := _DEFINED.match(line):
             definitions.setdefault(normalizeReference(defined[1]), line.strip())
     return [line for label, line in definitions.items() if label in used]
 
 
-def _without_comments(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines without code spans and comments; a comment may have several lines."""
+def _blocks(source: str, nested: bool) -> BlockState:
+    """Parse the blocks of a text; a footnote is an item, since its text is indented as an item's."""
+    return read_blocks(_NOTE.sub("-", source), npl=nested)
+
+
+def _without_comments(blocks: BlockState) -> Iterator[tuple[int, str]]:
+    """Yield numbers and lines without code and comments; a comment may have several lines."""
     inside = False
-    for number, line in lines:
-        text = _CODE_SPAN.sub(" ", line) if "`" in line and not inside else line
+    for number, line in enumerate(blocks.lines_without_code()):
+        text = line if inside else without_spans(line)
         shown = ""
         while text:
             before, mark, text = text.partition("-->" if inside else "<!--")
@@ -143,39 +154,11 @@ def _without_comments(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, s
         yield number, shown
 
 
-def _outside_code(source: str, nested: bool) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text outside of fences and indented code, with their numbers."""
-    fences: list[str] = []
-    columns = [0]  # where the texts of the open items begin
-    separate = True
-    for number, line in enumerate(source.split("\n")):
-        if follow(fences, line.lstrip(" \t>*+-"), nested=nested) or fences:
-            continue
-        content = line.lstrip(" \t")
-        indent = len(line[: len(line) - len(content)].expandtabs(4))
-        item = _ITEM.match(content)
-        while content and len(columns) > 1 and columns[-1] > indent and (separate or item):
-            columns.pop()
-        if content and separate and indent >= columns[-1] + 4:
-            continue
-        separate = not content
-        if item:
-            columns.append(indent + (4 if content[0] == "[" else len(item[0])))
-        yield number, line
-
-
-def _targets(line: str, masked: str, labels: set[str]) -> Iterator[str]:
+def _targets(line: str, masked: str) -> Iterator[str]:
     r"""Yield the targets of a line's links, without escapes and entities.
 
     :param masked: the line with each escape as ``\0\0``.
-    :param labels: the defined labels, of which the first definition counts; this line's is added.
     """
-    defined = _DEFINITION.match(line)
-    if defined:
-        if (label := normalizeReference(defined[1])) not in labels:
-            labels.add(label)
-            yield unescapeAll(defined[2].removeprefix("<").removesuffix(">"))
-        return
     first, written = masked.find("["), line.find("[")
     for begin in (opening.end() for opening in _OPENING.finditer(masked)):
         # The words of a link may begin in an earlier line, but not with an escaped bracket.

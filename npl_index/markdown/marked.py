@@ -9,7 +9,6 @@ from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import with_line_feeds
 
 _MARK = re.compile(rb"(?:^|(?<=\A\xef\xbb\xbf))<!-- (/?)npl map -->(?=[ \t]*\r?$)", re.MULTILINE)
-_CODE = frozenset(("fence", "code_block"))
 
 
 def with_map(data: bytes, text: str) -> bytes:
@@ -23,12 +22,10 @@ def with_map(data: bytes, text: str) -> bytes:
     :raises InvalidRequestError: the marks do not form exactly one pair.
     :raises UnicodeDecodeError: the file is not UTF-8.
     """
-    blocks = read_blocks(with_line_feeds(data.decode("utf-8-sig")))
-    code = [range(*token.map) for token in blocks.tokens if token.type in _CODE and token.map]
+    shown = read_blocks(with_line_feeds(data.decode("utf-8-sig"))).lines_without_code()
     ending = b"\r\n" if b"\r\n" in data else b"\n"
     block = f"<!-- npl map -->\n{text}<!-- /npl map -->".encode().replace(b"\n", ending)
-    lines = ((mark, data.count(b"\n", 0, mark.start())) for mark in _MARK.finditer(data))
-    marks = [mark for mark, line in lines if not any(line in block for block in code)]
+    marks = [mark for mark in _MARK.finditer(data) if shown[data.count(b"\n", 0, mark.start())]]
     if [mark[1] for mark in marks] == [b"", b"/"]:
         return data[: marks[0].start()] + block + data[marks[1].end() :]
     if marks:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
-from npl_index.markdown.fences import SEPARATOR, match_npl_header
-from npl_index.markdown.front_matter import name_and_version
+from npl_index.markdown.fences import SEPARATOR, match_npl_header, name_and_version
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 
 from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.state import BlockState
 
 _MAY_BE_CODE = re.compile(r"`|~~~|    |\t")
-_CODE = frozenset({"fence", "code_block"})
 _INLINE = frozenset({"paragraph_open", "heading_open", "tr_open", "dt_open"})
 _TICKS = re.compile("`+")
 _OPENING = re.compile(r"\\.|`+", re.DOTALL)
@@ -22,21 +22,27 @@ def without_code(source: str) -> str:
     """
     if _MAY_BE_CODE.search(source) is None:
         return source
-    lines = source.split("\n")
-    for token in read_blocks(source, complete=True).tokens:
-        if token.map is None:
-            continue
-        first, stop = token.map
-        place = slice(first, max(stop, first + 1))  # a term of a definition has no lines
-        if token.type in _CODE:
-            lines[place] = [""] * len(lines[place])
-        elif token.type in _INLINE:
-            lines[place] = _without_spans("\n".join(lines[place])).split("\n")
-    return "\n".join(lines)
+    return "\n".join(lines_of_prose(read_blocks(source, complete=True)))
 
 
-def _without_spans(text: str) -> str:
+def lines_of_prose(blocks: BlockState) -> list[str]:
+    """Return the lines of a text with blanks for code.
+
+    :param blocks: all blocks of the text.
+    """
+    lines = blocks.lines_without_code()
+    for token in blocks.tokens:
+        if token.type in _INLINE and token.map:
+            first, stop = token.map
+            place = slice(first, max(stop, first + 1))  # a term of a definition has no lines
+            lines[place] = without_spans("\n".join(lines[place])).split("\n")
+    return lines
+
+
+def without_spans(text: str) -> str:
     """Replace the code spans of a block by blanks, in linear time."""
+    if "`" not in text:
+        return text
     closing = defaultdict(list)
     for ticks in reversed(list(_TICKS.finditer(text))):
         closing[len(ticks[0])].append(ticks)

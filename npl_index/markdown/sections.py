@@ -6,16 +6,15 @@ are half-open and zero-based, like markdown-it's ``Token.map``.
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
-from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
-from operator import itemgetter, or_
+from heapq import merge
+from operator import or_
 
 from markdown_it.token import Token
 
@@ -25,14 +24,14 @@ from npl_index.markdown.blocks import read_blocks
 from npl_index.markdown.front_matter import decoded, find_front_matter, texts_of
 from npl_index.markdown.headings import MAX_HEADING, one_line, visible_text
 from npl_index.markdown.preambles import Segment, segments
+from npl_index.markdown.prose import without_spans
 from npl_index.markdown.state import BlockState, check_count, find_lines
-from npl_index.markdown.traits import TRAIT_OF_BLOCK, Traits, count_words, is_example
+from npl_index.markdown.traits import FLAGS, TRAIT_OF_BLOCK, Traits, bits_of, count_words, is_example
 
 _NPL_MARK = re.compile(r"⌜[^⌜⌝\n]+⌝")
 # A text whose words are counted together, since they take memory, and the rest of its last word.
 _PIECE = re.compile(rf"(?s:.{{1,{1 << 20}}})\S*")
 _TITLE_FIELDS = ("title", "linkTitle", "sidebar_label")
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^`]+\1(?!`)")
 
 
 DIGEST_LENGTH = 8
@@ -95,6 +94,11 @@ class Section:
     def title(self) -> str:
         """The title for readers: the section's name, or the title in the document's front matter."""
         return self.name if self.level else self.heading or self.name
+
+    @property
+    def kind(self) -> int:
+        """The bits for the level and the traits of the own text."""
+        return self.level | bits_of(name for name in FLAGS if getattr(self.own_traits, name))
 
 
 class DocumentText:
@@ -271,53 +275,31 @@ def _blocks_by_dialect(lines: DocumentText, first: int, npl: bool, clock: Deadli
     read = partial(read_blocks, source, starts=lines.starts, first=first, deadline=clock)
     if npl or "npl-instructions:" in source or "⌜" in source:
         nested = read(npl=True)
-        if not nested.open_fence and (npl or _shows_npl(nested.tokens, lines)):
+        if not nested.open_fence and (npl or _shows_npl(nested)):
             return nested, "npl"
         if not nested.npl_fences:
             return nested, "commonmark"
     plain = read()
     if plain.open_fence or plain.cut_fence:
         nested = nested or read(npl=True)
-        if not nested.open_fence and (plain.open_fence or _hides_headings(plain.tokens, nested.tokens)):
+        if not nested.open_fence and (plain.open_fence or _hides_headings(plain, nested)):
             return nested, "npl"
     return plain, "commonmark"
 
 
-def _hides_headings(plain: Sequence[Token], nested: Sequence[Token]) -> bool:
-    """Return whether a fence of the plain reading contains a heading of the nested reading."""
-    fences = [token.map for token in plain if token.type == "fence" and token.map]
-    return any(
-        _block_at(fences, token.map[0]) is not None
-        for token in nested
-        if token.type == "heading_open" and not token.level and token.map
-    )
+def _hides_headings(plain: BlockState, nested: BlockState) -> bool:
+    """Return whether code of the plain reading contains a heading of the nested reading."""
+    lines = plain.lines_without_code()
+    headings = (token for token in nested.tokens if token.type == "heading_open" and not token.level)
+    return any(not lines[heading.map[0]].strip() for heading in headings if heading.map)
 
 
-def _block_at(blocks: Sequence[list[int]], line: int) -> list[int] | None:
-    """Return the block that contains a line.
-
-    :param blocks: first line and end of each, in order.
-    """
-    before = bisect_right(blocks, line, key=itemgetter(0)) - 1
-    return blocks[before] if before >= 0 and line < blocks[before][1] else None
-
-
-def _shows_npl(tokens: Sequence[Token], lines: DocumentText) -> bool:
+def _shows_npl(blocks: BlockState) -> bool:
     """Return whether there is an ``npl-instructions`` header, or a mark like ``⌜name⌝`` outside code."""
-    if any(token.type == "npl_header" for token in tokens):
+    if any(token.type == "npl_header" for token in blocks.tokens):
         return True
-    source, starts = lines.source, lines.starts
-    code = [token.map for token in tokens if token.type in ("fence", "code_block") and token.map]
-    mark = _NPL_MARK.search(source)
-    while mark:
-        line = bisect_right(starts, mark.start()) - 1
-        stop = starts[line + 1]
-        if block := _block_at(code, line):
-            stop = starts[min(block[1], len(starts) - 1)]
-        elif _NPL_MARK.search(_CODE_SPAN.sub("", source[starts[line] : stop])):
-            return True
-        mark = _NPL_MARK.search(source, stop)
-    return False
+    marked = (line for line in blocks.lines_without_code() if "⌜" in line)
+    return any(_NPL_MARK.search(without_spans(line)) for line in marked)
 
 
 @dataclass(slots=True)
@@ -338,29 +320,27 @@ def _openings(blocks: BlockState, parts: Sequence[Segment], name: str, clock: De
     """List the sections in document order, with the traits of their own text."""
     references = blocks.env.get("references", {})
     result: list[_Opening] = []
-    waiting = list(reversed(parts))
-
-    def open_parts(until: float) -> None:
-        while waiting and waiting[-1].start <= until:
-            part = waiting.pop()
-            shown = one_line(part.name or name)
-            result.append(_Opening(0, part.start, part.start, part.stop, "", shown, part.version))
-
-    for token in blocks.tokens:
-        start, stop = token.map or (0, 0)
-        open_parts(start)
-        if token.type == "heading_open" and not token.level:
+    tokens: Sequence[Segment | Token] = blocks.tokens
+    for block in merge(parts, tokens, key=_first_line):
+        if isinstance(block, Segment):
+            shown = one_line(block.name or name)
+            result.append(_Opening(0, block.start, block.start, block.stop, "", shown, block.version))
+        elif block.type == "heading_open" and not block.level:
             clock.check()
+            start, stop = block.map or (0, 0)
             end, result[-1].stop = result[-1].stop, start
-            heading, shown = one_line(token.content), visible_text(token.content, references)
-            result.append(_Opening(int(token.tag[1]), start, stop, end, heading, shown))
-        elif token.type == "fence":
-            result[-1].traits |= {"has_code", "has_examples"} if is_example(token.info) else {"has_code"}
-        elif token.type in TRAIT_OF_BLOCK:
-            result[-1].traits.add(TRAIT_OF_BLOCK[token.type])
-    open_parts(math.inf)
+            heading, shown = one_line(block.content), visible_text(block.content, references)
+            result.append(_Opening(int(block.tag[1]), start, stop, end, heading, shown))
+        elif block.type == "fence":
+            result[-1].traits |= {"has_code", "has_examples"} if is_example(block.info) else {"has_code"}
+        elif block.type in TRAIT_OF_BLOCK:
+            result[-1].traits.add(TRAIT_OF_BLOCK[block.type])
     check_count(name, len(result), "sections")
     return result
+
+
+def _first_line(block: Segment | Token) -> int:
+    return block.start if isinstance(block, Segment) else (block.map or [0])[0]
 
 
 def _sections(

@@ -31,6 +31,7 @@ _MANY_LINES = 200_000  # above, arrays: a fifth of the memory of lists, but slow
 _CHUNK = 16_384
 _RECORDED = frozenset(("heading_open", "fence", "hr", "npl_header", *TRAIT_OF_BLOCK))
 _CELLS = frozenset(("inline", "th_open", "td_open"))
+_CODE = frozenset(("fence", "code_block"))
 _INDENT = re.compile(r"[ \t]+")
 
 
@@ -150,6 +151,15 @@ class BlockState(StateBlock):
     @bsCount.setter
     def bsCount(self, value: list[int]) -> None:  # noqa: N802
         self._bs_count = value
+
+    def lines_without_code(self) -> list[str]:
+        """Return the lines of the text; those of fences and indented code are empty."""
+        lines = self.src.split("\n")
+        for token in self.tokens:
+            if token.type in _CODE and token.map:
+                place = slice(*token.map)
+                lines[place] = [""] * len(lines[place])
+        return lines
 
     def check(self) -> None:
         """Check the deadline."""

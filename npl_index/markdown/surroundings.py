@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from itertools import groupby, takewhile
 from posixpath import commonprefix
 from typing import NamedTuple
 
@@ -21,12 +21,12 @@ from npl_index.cached import cached_property
 from npl_index.deadline import CALL
 from npl_index.errors import InvalidRequestError
 from npl_index.markdown.blocks import read_blocks
+from npl_index.markdown.prose import lines_of_prose
 from npl_index.markdown.state import find_lines
 
 _ELEMENTS = """details summary div section article aside nav main header footer center figure picture table
 blockquote ul ol"""
 _SPANNING = frozenset(_ELEMENTS.split())
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(?:[^`\n]|\n(?![ \t]*\n))+\1(?!`)")
 _MARK = re.compile(
     r"<!--|<(?P<end>/?)(?P<tag>[A-Za-z][\w.-]*)(?P<rest>(?![\w.-])[^<>]{0,500})>"
     r"|^[ \t]*:{3,}[ \t]*(?P<note>[^\n]*)|\{%-?\s*(?P<last>end)?(?P<block>\w+)\b[^{}%]{0,500}%\}",
@@ -72,11 +72,7 @@ class Surroundings:
     def __init__(self, source: str, *, npl: bool, first: int = 0) -> None:
         self.blocks = read_blocks(source, npl=npl, first=first, complete=True, deadline=CALL.get())
         self.lines = source.split("\n")
-        self._shown = self.lines.copy()
-        for token in self.blocks.tokens:
-            if token.type in ("fence", "code_block") and token.map:
-                for line in range(token.map[0], min(token.map[1], len(self.lines))):
-                    self._shown[line] = ""
+        self._shown = lines_of_prose(self.blocks)
 
     @cached_property
     def _marks(self) -> tuple[list[_Mark], dict[int, int]]:
@@ -143,18 +139,16 @@ class Surroundings:
     def _serving(self, first: int, stop: int) -> frozenset[int]:
         """Return the lines that hold only marks whose partners are outside of a range of lines."""
         marks, pairs = self._marks
-        by_line: dict[int, list[int]] = defaultdict(list)
-        inside = frozenset(range(first, stop))
-        for number, mark in enumerate(marks):
-            if mark.line in inside:
-                by_line[mark.line].append(number)
-        serving = set()
-        for line, numbers in by_line.items():
-            text = self.lines[line]
+        inside, serving = range(first, stop), set()
+        for line, group in groupby(range(len(marks)), lambda number: marks[number].line):
+            if line not in inside:
+                continue
+            numbers, text = list(group), self.lines[line]
             for number in numbers[:_MAX_MARKS]:
                 text = text.replace(marks[number].shown, "", 1)
             partners = [marks[pairs[number]].line for number in numbers if number in pairs]
-            if not text.strip() and len(partners) == len(numbers) and inside.isdisjoint(partners):
+            alone = not text.strip() and len(partners) == len(numbers)
+            if alone and not any(partner in inside for partner in partners):
                 serving.add(line)
         return frozenset(serving)
 
@@ -179,7 +173,6 @@ class Surroundings:
     def _uses(self, inside: range) -> tuple[frozenset[str], frozenset[str]]:
         """Return the labels in brackets outside of a range of lines, and the words there."""
         text = "\n".join(self._shown[: inside.start] + self._shown[inside.stop :])
-        text = _CODE_SPAN.sub("", text)
         labels = frozenset(normalizeReference(label) for label in _USE.findall(text))
         return labels, frozenset(_WORD.findall(text))
 
@@ -257,7 +250,6 @@ class Surroundings:
 
 
 def _marks(text: str) -> Iterator[_Mark]:
-    text = _CODE_SPAN.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     starts, pos = find_lines(text), 0
     while mark := _MARK.search(text, pos):
         begin, pos = mark.start(), mark.end()

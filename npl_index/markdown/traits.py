@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -80,11 +80,19 @@ TRAIT_OF_BLOCK = {"code_block": "has_code", "table_open": "has_tables", "dl_open
 FLAGS = Traits._fields[:-1]
 """The traits that a section has or lacks. A new one is stored at the end: documents keep a bit for each."""
 
+LEVEL = 7
+"""Bits of a section's kind for its heading level. The next bits are the traits of its own text."""
+
 CONDITIONS = (*FLAGS, *_RANGES)
 
 FLAG_SPELLINGS = {name: name for name in FLAGS}
 FLAG_SPELLINGS |= {old: new for old, new in _ALIASES.items() if new in FLAGS}
 """The accepted spellings of these traits, with ``_`` between words."""
+
+
+def bits_of(traits: Iterable[str]) -> int:
+    """Return the bits of a section's kind for traits."""
+    return sum((LEVEL + 1) << FLAGS.index(name) for name in set(traits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,22 @@ class Sections:
 
     def parts(self, node: Node | None) -> Iterator[Sequence[Node]]:
         """Yield the nodes below a node, or the top ones."""
-        if not isinstance(node, FolderNode):
-            yield (node or self.document).children
+        yield (node or self.document).children
+
+
+class File(NamedTuple):
+    """A document of a set.
+
+    :param name: its name.
+    :param start: length of the name of its root before the name, 0 without one.
+    :param tokens: its tokens.
+    :param headings: its counted headings.
+    """
+
+    name: str
+    start: int = 0
+    tokens: int = 0
+    headings: int = 1
 
 
 class Folders:
@@ -51,25 +65,15 @@ class Folders:
     The name of a folder's node selects exactly its documents: it is a path, or a pattern if a folder has
     too many entries for lines of their own.
 
-    :param names: name of each document.
-    :param starts: length of the name of its root before each name, 0 without one.
-    :param sizes: tokens and counted headings of each document.
+    :param documents: the documents.
     :param make: returns the node of a document.
     :param patterns: whether patterns select some of the documents.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        starts: Sequence[int],
-        sizes: Sequence[tuple[int, int]],
-        make: Callable[[int], OutlineNode],
-        *,
-        patterns: bool,
-    ) -> None:
-        self.names, self._starts, self._sizes, self._make = names, starts, sizes, cache(make)
-        self._patterns, self.files = patterns, len(names)
-        self._below: dict[str, tuple[Sequence[int], int]] = {"": (range(len(names)), 0)}
+    def __init__(self, documents: Sequence[File], make: Callable[[int], Node], *, patterns: bool) -> None:
+        self.documents, self._make, self._patterns = documents, cache(make), patterns
+        self.files = len(documents)
+        self._below: dict[str, tuple[Sequence[int], int]] = {"": (range(self.files), 0)}
 
     def everything(self) -> Sequence[Node]:
         """Return the nodes of all documents."""
@@ -81,7 +85,7 @@ class Folders:
             yield node.children
             return
         path = node.name if node else ""
-        own, above = self._below[path]
+        own, above = self._below.get(path, ((), 0))
         entries = self._entries(own, above)
         while len(entries) == 1 < len(own):
             above = len(next(iter(entries)))
@@ -99,7 +103,7 @@ class Folders:
         """
         entries: dict[str, list[int]] = {}
         for number in own:
-            name, start = self.names[number], self._starts[number]
+            name, start, *_ = self.documents[number]
             end = start if above < start else name.find("/", above) + 1
             entries.setdefault(name[:end] or name, []).append(number)
         return entries
@@ -112,7 +116,8 @@ class Folders:
                 nodes.append(self._make(own[0]))
             else:
                 self._below[path] = own, len(path) if path.endswith(("/", ":")) else above
-                tokens, headings = map(sum, zip(*map(self._sizes.__getitem__, own), strict=True))
+                files = [self.documents[number] for number in own]
+                tokens, headings = sum(file.tokens for file in files), sum(file.headings for file in files)
                 nodes.append(FolderNode(path, len(own), tokens, headings))
         return tuple(nodes)
 
@@ -132,8 +137,7 @@ def _grouped(entries: Mapping[str, list[int]]) -> dict[str, list[int]]:
 
 def inside(node: Node) -> int:
     """Return the number of headings below a node, shown or hidden; with a filter, of matching ones."""
-    below = () if isinstance(node, FolderNode) else node.children
-    return (node.more or 0) + sum(map(counted, below))
+    return (node.more or 0) + sum(map(counted, node.children))
 
 
 def counted(node: Node) -> int:
@@ -224,8 +228,7 @@ def fitted(
 
 def folded_below(nodes: Sequence[Node]) -> int:
     """Return the number of hidden headings below shown nodes."""
-    below = (folded_below(node.children) for node in nodes if isinstance(node, OutlineNode))
-    return sum(node.more or 0 for node in nodes) + sum(below)
+    return sum((node.more or 0) + folded_below(node.children) for node in nodes)
 
 
 Cost = Callable[[Node, int], int]
@@ -238,6 +241,7 @@ class _Row:
     :param depth: number of nodes above it.
     :ivar shown: the shown nodes below it.
     :ivar hidden: number of the other headings below it.
+    :ivar cost: tokens of its line if nothing below it is shown.
     """
 
     def __init__(self, node: Node | None, depth: int, cost: Cost) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from npl_index.markdown.sections import Section, SectionTree, section_digest
 from npl_index.markdown.traits import TraitFilter
@@ -86,7 +86,7 @@ class OutlineNode:
 
 @dataclass(frozen=True, slots=True)
 class FolderNode:
-    """A folder, or a pattern, that stands for its files.
+    """A folder, a pattern or a document that stands for its files.
 
     :param name: value of ``file`` that selects them.
     :param files: number of files.
@@ -98,6 +98,7 @@ class FolderNode:
     files: int
     token_count: int
     more: int
+    children: ClassVar[tuple[OutlineNode, ...]] = ()
 
 
 def outline(

@@ -7,16 +7,18 @@ documents, not on the machine: clients cache it, and CI compares it.
 
 from __future__ import annotations
 
+import posixpath
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from itertools import chain, groupby
+from collections.abc import Iterable, Sequence
 from math import log, log2
-from operator import itemgetter
 from typing import NamedTuple
 
 from npl_index.markdown.front_matter import find_front_matter, with_line_feeds
 from npl_index.markdown.sections import title_in
+from npl_index.outline.folding import File, Folders, Shown, fitted
+from npl_index.outline.nodes import FolderNode, Node
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.wordlists import commonness
 from npl_index.selectors.grammar import quoted
@@ -30,17 +32,14 @@ MAX_NAME = 40
 """Maximum characters of a name."""
 
 _MAX_WORD = 24  # bytes, because Chinese characters may be a sentence
-_FOR_NAMES = 0.7  # share of a map's tokens for names; words of headings have the rest
+_MAX_NAME_TOKENS = 700
 _RARE = 0.05  # maximum share of documents with a characteristic word
-_TRIES = 4
 _WORD = re.compile(r"[^\W\d_]\w*(?:['’.+#-]\w+){0,2}[+#]*")
 _PLAIN = re.compile(r"[\w.+@:-]{1,24}(?:/[\w.+@:-]{1,24}){0,3}/?", re.ASCII)  # others may be a sentence
 _PART = re.compile(r"[^\W_]+")
 _MAX_PARTS = 7  # words of a plain name
 _HEADING = re.compile(r"^(?:(```|~~~)|#{1,3}[ \t]+(.+))", re.MULTILINE)
 _MARKUP = re.compile(r"\{[^{}]*\}|<[^<>]*>|\]\([^()]*\)")
-
-_Entry = tuple[str, str]  # a folder, and a name in its line
 
 
 class HeadingWord(NamedTuple):
@@ -109,90 +108,72 @@ def heading_words(documents: Sequence[Sequence[str]]) -> list[HeadingWord]:
 def overview(paths: Sequence[str], headings: Sequence[Sequence[str]]) -> str:
     """Return a map of documents as Markdown: a line of names for each folder, with rare words of headings.
 
-    Names without room are counted. With too many folders, only upper ones have lines.
+    Folders and documents without room are counted.
 
     :param paths: paths relative to a root, sorted.
     :param headings: headings of each document, its title first; empty for unread documents.
     """
-    counter = estimator()
+    counter, form = estimator(), _Map(len(paths))
 
-    def cost(text: str) -> int:
-        return counter.upper_bound(counter.count(text))
+    def cost(words: Sequence[HeadingWord]) -> int:
+        return counter.upper_bound(counter.count(form.text(nodes, words)))
 
-    depth = max((path.count("/") for path in paths), default=0)
-    while cost((chart := _Map(paths, depth)).text()) > MAX_MAP_TOKENS // 2 and depth:
-        depth -= 1
-    names = sorted((counter.count(f", {chart.name(entry)}"), entry) for entry in chart.entries)
-    words = [(counter.count(f", {word.text}"), word) for word in heading_words(headings)]
-    text = chart.text()
-    room = MAX_MAP_TOKENS - cost(text)
-    for _ in range(_TRIES):
-        chart.fill(names, words, room)
-        over = cost(chart.text()) - MAX_MAP_TOKENS
-        text = text if over > 0 else chart.text()
-        room -= over
-    return text
+    leaves = [FolderNode(path, 1, 0, 1) for path in paths]  # each document counts as a heading
+    folders = Folders(list(map(File, paths)), leaves.__getitem__, patterns=False)
+    nodes = fitted(folders, form, _MAX_NAME_TOKENS, counter).nodes
+    in_names = {term for node in nodes for term in terms(node.name.removesuffix(".md"))}
+    most = max(3, _RARE * len(paths))
+    words = [w for w in heading_words(headings) if len(w.counts) <= most and w.term not in in_names]
+    number = bisect_right(range(len(words) + 1), MAX_MAP_TOKENS, key=lambda count: cost(words[:count])) - 1
+    return form.text(nodes, words[:number])
 
 
 class _Map:
-    """Lines of folders with entries: documents, and folders without a line.
+    """The form of an outline as a map.
 
-    :param paths: paths of all documents.
-    :param depth: levels of folders with lines.
+    :param documents: number of all documents.
     """
 
-    def __init__(self, paths: Sequence[str], depth: int) -> None:
-        self.homes: list[_Entry] = []
-        for path in paths:
-            *above, name = path.split("/")
-            below = f"{above[depth]}/" if len(above) > depth else name.removesuffix(".md")
-            self.homes.append(("/".join(above[:depth]) or ".", below))
-        self.entries = Counter(self.homes)
-        self.shown: set[_Entry] = set()
-        self.words: defaultdict[_Entry, list[str]] = defaultdict(list)
+    def __init__(self, documents: int) -> None:
+        self._documents = documents
 
-    def name(self, entry: _Entry) -> str:
-        """Return the name of an entry, and for a folder the number of its documents."""
-        return _entry_name(entry[1]) + (f" {self.entries[entry]:,}" if entry[1].endswith("/") else "")
+    def answer(self, shown: Shown) -> str:
+        """Return the map without words of headings."""
+        return self.text(shown.nodes, ())
 
-    def fill(
-        self, names: Sequence[tuple[int, _Entry]], words: Sequence[tuple[int, HeadingWord]], room: int
-    ) -> None:
-        """Choose names and words; short names come first, so that most are shown.
+    def line(self, node: Node, depth: int) -> str:  # noqa: ARG002
+        """Return the name of a document, or of a folder with the number of its documents."""
+        name = posixpath.basename(node.name.removesuffix("/"))
+        if not node.name.endswith("/"):
+            return _entry_name(name.removesuffix(".md"))
+        return f"{_entry_name(f'{name}/')} {node.more:,}"
 
-        :param names: costs of names, and their entries.
-        :param words: costs of words, and the words.
+    def text(self, nodes: Sequence[Node], words: Iterable[HeadingWord]) -> str:
+        """Return the lines.
+
+        :param nodes: the shown documents and folders.
+        :param words: the shown words; each stands behind the first node with most of its headings.
         """
-        used, most = 0, max(3, _RARE * len(self.homes))
-        self.shown.clear()
-        self.words.clear()
-        for cost, entry in names:
-            if used + cost <= room * _FOR_NAMES:
-                used += cost
-                self.shown.add(entry)
-        in_names = {term for folder, _ in self.entries for term in terms(folder)}
-        in_names.update(term for _, name in self.shown for term in terms(name))
-        for cost, word in words:
-            if used + cost <= room and len(word.counts) <= most and word.term not in in_names:
-                used += cost
-                self.words[self.homes[word.counts.most_common(1)[0][0]]].append(word.text)
-
-    def text(self) -> str:
-        """Return the lines."""
-        several = "s" * (len(self.homes) != 1)
-        title = f"{len(self.homes):,} document{several} for npl_load_tailored; in brackets words of headings"
-        lines = [title, ""]
-        for folder, entries in groupby(sorted(self.entries), itemgetter(0)):
-            below = list(entries)
-            parts = [self.name(entry) + self._words_of([entry]) for entry in below if entry in self.shown]
-            if others := [entry for entry in below if entry not in self.shown]:
-                parts.append(f"{sum(map(self.entries.__getitem__, others)):,} more{self._words_of(others)}")
-            lines.append(f"- {_entry_name(folder)}/: {', '.join(parts)}")
-        return "\n".join((*lines, ""))
-
-    def _words_of(self, entries: Sequence[_Entry]) -> str:
-        words = sorted(chain.from_iterable(self.words.get(entry, ()) for entry in entries), key=str.casefold)
-        return f" ({', '.join(words)})" if words else ""
+        # The documents are sorted, so those of a node stand together, and those without a node at the end.
+        homes = [number for number, node in enumerate(nodes) for _ in range(node.more or 0)]
+        homes += [len(nodes)] * (hidden := self._documents - len(homes))
+        below = defaultdict(list)
+        for word in words:
+            below[homes[word.counts.most_common(1)[0][0]]].append(word.text)
+        lines = defaultdict(list)
+        for number, node in enumerate((*nodes, None)):
+            folder, name = ".", f"{hidden:,} more"
+            if node:
+                folder, name = posixpath.dirname(node.name.removesuffix("/")) or ".", self.line(node, 0)
+            found = sorted(below[number], key=str.casefold)
+            if node or hidden:
+                lines[folder].append(f"{name} ({', '.join(found)})" if found else name)
+        several = "s" * (self._documents != 1)
+        title = f"{self._documents:,} document{several} for npl_load_tailored; in brackets words of headings"
+        rows = (
+            f"- {_entry_name(folder)}/: {', '.join(entries)}" for folder, entries in sorted(lines.items())
+        )
+        return "\n".join((title, "", *rows, ""))
 
 
 def _entry_name(path: str) -> str:

@@ -21,7 +21,7 @@ from posixpath import basename, commonprefix
 from npl_index.answer.document_set import ORDINAL
 from npl_index.answer.forms import in_brackets
 from npl_index.cached import cached_property
-from npl_index.outline.folding import Shown, folded_below
+from npl_index.outline.folding import File, Shown, folded_below
 from npl_index.outline.nodes import FolderNode, Node, OutlineNode
 from npl_index.selectors.grammar import quoted, spell
 from npl_index.selectors.labels import fold_document, heading_label, label
@@ -42,18 +42,14 @@ class OutlineText:
 
     :param document: the only document; ``None`` for a set.
     :param titled: whether the first heading of the document is its title.
-    :param version: version of the document, if it has one.
-    :param paths: names of the documents of a set.
-    :param tokens: tokens of these documents.
+    :param files: the documents of a set.
     :param remarks: lines at the end of the text.
     :param numbered: the things that the numbers of a set's lines count.
     """
 
     document: OutlineNode | None = None
     titled: bool = False
-    version: str | None = None
-    paths: Sequence[str] = ()
-    tokens: int = 0
+    files: Sequence[File] = ()
     remarks: tuple[str, ...] = ()
     numbered: str = "headings"
 
@@ -73,7 +69,7 @@ class OutlineText:
     def _first(self, nodes: Sequence[Node]) -> str:
         """Return the legend of the lines, with the form of a selector."""
         if self.document:
-            version = f"version {label(self.version)}; " if self.version else ""
+            version = f"version {label(self.document.version)}; " if self.document.version else ""
             status = f"{label(self.document.status)}; " if self.document.status else ""
             title = "" if self.titled else _title(self.document, "title {}; ")
             rule = "{} > ## A" if self._is_flat else "{} > ## A > ### B"
@@ -85,7 +81,7 @@ class OutlineText:
         named = 'path "title"' if any(map(_title, files)) else "path"
         lines = ", of headings lines tokens" if any(file.children for file in files) else ""
         return (
-            f"{len(self.paths)} files {self.tokens} tokens; "
+            f"{len(self.files)} files {sum(file.tokens for file in self.files)} tokens; "
             f"tokens{_legend(files)} +{self.numbered} {named}{lines}; "
             f"{shared}file=path shows headings; selector path > ## A > ### B"
         )
@@ -100,8 +96,8 @@ class OutlineText:
     @cached_property
     def _shared(self) -> str:
         """The common prefix of all paths, up to the end of a word."""
-        paths = self.paths
-        shared = commonprefix(list(paths)) if len(paths) > 1 and all(map(_is_plain, paths)) else ""
+        paths = [file.name for file in self.files]
+        shared = commonprefix(paths) if len(paths) > 1 and all(map(_is_plain, paths)) else ""
         return shared[: max(map(shared.rfind, "/-_"), default=-1) + 1]
 
     def line(self, node: Node, depth: int) -> str:
@@ -124,8 +120,7 @@ class OutlineText:
     def _lines(self, nodes: Sequence[Node], depth: int) -> Iterator[str]:
         for node in nodes:
             yield self.line(node, depth)
-            if isinstance(node, OutlineNode):
-                yield from self._lines(node.children, depth + 1)
+            yield from self._lines(node.children, depth + 1)
 
 
 def _legend(nodes: Sequence[OutlineNode]) -> str:

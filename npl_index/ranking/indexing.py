@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from npl_index.deadline import Deadline
 from npl_index.library.documents import Document
+from npl_index.markdown.copies import SIMILAR
 from npl_index.markdown.front_matter import texts_of
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, Span, parse_sections
@@ -19,7 +20,7 @@ from npl_index.ranking.collection import IndexedDocument
 from npl_index.ranking.postings import sections_of
 from npl_index.ranking.spelling import without_compounds
 from npl_index.ranking.standing import version_words
-from npl_index.selectors.names import SIMILAR, names_of
+from npl_index.selectors.names import names_of
 
 MAX_TERMS = 250_000
 """Maximum distinct terms of one document. Prose of ten megabytes has a tenth of that."""

@@ -15,13 +15,17 @@ from typing import Any, NamedTuple
 
 from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.traits import FLAGS, LEVEL
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.selectors.names import BEGINS_PAGE, LEVEL, kind_of
 
 FIELDS = 3
 _COLUMNS = FIELDS + 5
 _BITS = 32
 _LOW = (1 << _BITS) - 1
+BEGINS_PAGE = (LEVEL + 1) << len(FLAGS)
+"""Bit of a section's kind for the first section of a page. A page is a document, or in a document with
+several headings of level 1 the part below one of them."""
+
 _BLANK = re.compile(r"\s*\Z")
 
 
@@ -30,8 +34,9 @@ class Sections(NamedTuple):
 
     :param shape: one row per section, uint32: number of terms in heading, path and body; number of the
         parent, or its own number without a parent; bytes of its own text, 0 for a bare heading; its kind
-        (:mod:`npl_index.selectors.names`); the low bits of the digest of its text, 0 without one; number of
-        terms at the end of the body that do not count for its length.
+        (:attr:`~npl_index.markdown.sections.Section.kind`) with :data:`BEGINS_PAGE`; the low bits
+        of the digest of its text, 0 without one; number of terms at the end of the body that do not count
+        for its length.
     :param rows: the terms of all fields in order, as rows of a vocabulary, uint32.
     """
 
@@ -127,7 +132,7 @@ def sections_of(
         blank = _BLANK.match(tree.source, begin, end)
         sizes.append(0 if blank else section.own_bytes.stop - section.own_bytes.start)
         begins = section.index == 0 or (several and section.level == 1)
-        levels.append(kind_of(section) | (BEGINS_PAGE if begins else 0))
+        levels.append(section.kind | (BEGINS_PAGE if begins else 0))
     parents = [section.index if section.parent is None else section.parent for section in tree.sections]
     lengths = [list(map(len, section)) for section in fields]
     digests = [copy & _LOW for copy in copies]

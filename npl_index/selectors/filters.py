@@ -13,12 +13,12 @@ from npl_index.markdown.traits import (
     FLAGS,
     NO_TRAITS,
     TraitFilter,
+    bits_of,
     brief,
     checked_condition,
     condition_of,
     invalid_filter,
 )
-from npl_index.selectors.names import bits_of
 
 _FIELD = "fm."
 _MAX_NAMES = 12
@@ -62,13 +62,13 @@ class SectionFilter:
             return cls()
         if not isinstance(conditions, Mapping):
             raise invalid_filter(f"filter must be an object of conditions, not {brief(conditions)}")
-        present = {key: value for key, value in conditions.items() if value is not None}
-        traits = dict(checked_condition(key, value) for key, value in present.items() if condition_of(key))
-        fields = {str(key).strip(): value for key, value in present.items() if not condition_of(key)}
-        tests = (
-            _field_test(name.removeprefix(_FIELD), value) for name, value in fields.items() if value != []
-        )
-        return cls(TraitFilter(**traits), tuple(tests))
+        traits, fields = dict[str, Any](), list[FieldTest]()
+        for key, value in conditions.items():
+            if value is not None and condition_of(key):
+                traits |= [checked_condition(key, value)]
+            elif value not in (None, []):
+                fields.append(_field_test(str(key).strip().removeprefix(_FIELD), value))
+        return cls(TraitFilter(**traits), tuple(fields))
 
     @property
     def set_bits(self) -> int:

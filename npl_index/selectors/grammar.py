@@ -71,7 +71,6 @@ _HINT_INSIDE = (
     "and a separate selector for each further section"
 )
 
-_LIKELY_PREDICATE = re.compile(LIKELY, re.IGNORECASE)
 _PLAIN = re.compile(  # a text that _Reader.plain_end reads as one name in any context
     r"""
     (?!["'\[]) (?!\*\s*(?:\[|\Z))
@@ -82,8 +81,18 @@ _PLAIN = re.compile(  # a text that _Reader.plain_end reads as one name in any c
 _COMMENT_END, _ESCAPED_END = re.compile("(--!?)>"), r"\1\\>"
 _ESCAPE = re.compile(r"""\\(?:([\\"'>])|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})""")
 _QUOTATION = re.compile(r"""(["'])((?:\\[\\"'>]|\\(?![\\"'>])|(?!\1)[^\\])*)\1""")
-_ELLIPSIS = re.compile(r"\.\.\.(?!\.)|…")
-_SPACES = re.compile(r"\s*")
+_DOTS = r"(?:\.\.\.(?!\.)|…)"  # in a longer run the last three count
+_OPERATOR = rf"(?:[>#\[]|//|{_DOTS})"  # outside of a name
+_MARK = rf"\#(?:\#|\s|\Z|{_OPERATOR})"  # a heading's mark after a space: two, or a space follows
+_RANGE = re.compile(rf"{_DOTS}\s*")
+_ENDED = re.compile(rf"\Z|{_DOTS}")
+_FOLLOWED = re.compile(rf"\s*(?:\Z|{_OPERATOR})")
+_CLOSING_MARKS = re.compile(rf"\s*#+(?!#)(?={_FOLLOWED.pattern})")
+_PREDICATE = re.compile(LIKELY, re.IGNORECASE)
+_LITERAL = re.compile(r"<(?!\s)[^<>]+(?<!\s)>|(`+)(?:.*?\1)?|://|->|=>|>=|.", re.DOTALL)
+"""Characters of an unquoted name, although they may resemble an operator."""
+_STOP = re.compile(rf">(?!=)|(?<=\s){_MARK}|{LIKELY}|//|{_DOTS}\s*(?:{_MARK}|//)", re.IGNORECASE)
+"""An operator or a predicate after an unquoted name."""
 _LINE_BREAKS = str.maketrans("\t\r\n", "   ")
 
 Combinator = Literal["start", "child", "descendant"]
@@ -142,6 +151,7 @@ class Selector:
         return self.steps[-1].conditions.lines
 
 
+@lru_cache(maxsize=1024)
 def compile_selector(text: str) -> Selector:
     """Parse a selector; the last 1,024 selectors are cached.
 
@@ -150,11 +160,6 @@ def compile_selector(text: str) -> Selector:
     if len(text) > MAX_LENGTH:
         problem = f"a selector may have at most {MAX_LENGTH} characters"
         raise SelectorSyntaxError(problem, without_controls(text[: MAX_LENGTH + 100]), MAX_LENGTH)
-    return _compile(text)
-
-
-@lru_cache(maxsize=1024)
-def _compile(text: str) -> Selector:
     text = text.translate(_LINE_BREAKS)
     if control := CONTROL.search(text):
         problem = f"control character U+{ord(control[0]):04X}"
@@ -171,7 +176,7 @@ def spell(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a label in quotes, as :meth:`_Reader.quoted` reads it."""
+    """Return a label in quotes, as :meth:`_Reader.name` reads it."""
     name = escaped(name.replace("\\", "\\\\").replace('"', '\\"'))
     return f'"{_COMMENT_END.sub(_ESCAPED_END, name)}"'
 
@@ -204,11 +209,11 @@ class _Reader:
     document: str = ""
 
     def selector(self) -> Selector:
-        self.advance(0)
+        self.skip()
         steps = self.side("expected a name, # marks, > or //")
         if self.at == len(self.text):
             return Selector(self.text, steps)
-        self.advance(self.ellipsis(self.at))
+        self.skip(1 if self.text[self.at] == "…" else 3)
         until = self.side("expected the heading that ends the range")
         if self.at < len(self.text):
             raise self.error("a range has only two ends")
@@ -218,12 +223,12 @@ class _Reader:
         return Selector(self.text, steps, until)
 
     def side(self, expected: str) -> tuple[Step, ...]:
-        if self.ended(self.at):
+        if _ENDED.match(self.text, self.at):
             raise self.error(expected)
         steps: list[Step] = []
-        if self.text[self.at] not in ">#" and not self.text.startswith("//", self.at):
+        if not self.text.startswith((">", "#", "//"), self.at):
             steps.append(self.start())
-        while not self.ended(self.at):
+        while not _ENDED.match(self.text, self.at):
             if len(steps) == MAX_STEPS:
                 raise self.error(f"a selector may have at most {MAX_STEPS} steps")
             if steps and (limit := _limit(steps[-1])) is not None:
@@ -243,28 +248,27 @@ class _Reader:
 
     def part(self, outer: int | None) -> Step:
         begin = self.at
-        combinator = self.combinator()
-        marks = self.run("#", self.at)
+        combinator: Combinator = "descendant" if self.text[begin] == "#" else self.combinator()
+        place, rest = self.at, self.text[self.at :]
+        marks = len(rest) - len(rest.lstrip("#"))
+        self.skip(marks)
         if marks > 6:
-            raise self.error("headings have at most six # marks", self.at + 6)
-        if marks and self.at == begin and outer is not None and marks <= outer:
+            raise self.error("headings have at most six # marks", place + 6)
+        if place == begin and outer is not None and marks <= outer:
             problem = f"a {'#' * marks} heading cannot lie inside a {'#' * outer} heading"
-            raise self.error(problem, hint=_HINT_INSIDE)
-        self.advance(marks)
+            raise self.error(problem, place, hint=_HINT_INSIDE)
         name = None
-        if not self.is_predicate(self.at):
+        if not _PREDICATE.match(self.text, self.at):
             expected = f"expected a name or * after {' '.join(self.text[begin : self.at].split())}"
             name = self.name(marked=marks > 0, expected=expected)
         return self.step(combinator, marks or None, name, begin)
 
     def combinator(self) -> Combinator:
         """Read the combinator before a part's name or marks."""
-        if self.text[self.at] == "#":
-            return "descendant"
         sign = next((sign for sign in (">", "//") if self.text.startswith(sign, self.at)), "")
         if not sign:
             raise self.error("expected >, //, # marks, [ or ...", hint=_HINT_QUOTES)
-        self.advance(len(sign))
+        self.skip(len(sign))
         if self.text.startswith((">", "//") if sign == ">" else (">", "/"), self.at):
             raise self.error(f"expected a name, * or # marks after {sign}", hint=_HINT_ONE_OPERATOR)
         return "child" if sign == ">" else "descendant"
@@ -273,136 +277,48 @@ class _Reader:
         """Read the predicates and finish a step."""
         bracket = stop = begin + len(self.text[begin : self.at].rstrip())
         conditions = Conditions()
-        self.advance(0)
+        self.skip()
         if self.text.startswith("[", self.at):
             bracket = self.at
         while self.text.startswith("[", self.at):
             conditions, stop = read_predicate(self.text, self.at, conditions)
-            self.at = self.after_spaces(stop)
+            self.skip(stop - self.at)
         return Step(combinator, level, name, conditions, begin, bracket, stop)
 
     def name(self, *, marked: bool, expected: str) -> str | None:
         begin = self.at
         quote = self.text[begin : begin + 1]
-        if quote == "*" and self.follows(begin + 1):
+        if quote == "*" and _FOLLOWED.match(self.text, begin + 1):
             self.at += 1
             return None
-        if quote in ('"', "'"):
-            quotation = self.quoted()
-            if quotation is None and quote == '"':
-                raise self.error("the quotation mark is not closed")
-            # After marks, or with an apostrophe, it may be a heading that only begins with a quotation.
-            if quotation is not None and (self.follows(quotation[1]) or (quote == '"' and not marked)):
-                self.at = quotation[1]
-                self.drop_closing_marks(marked)
-                return label(quotation[0])
-        self.at = self.plain_end()
-        name = label(self.text[begin : self.at])
-        if not name:
-            raise self.error(expected, begin)
-        self.drop_closing_marks(marked)
+        quotation = _QUOTATION.match(self.text, begin)
+        if quotation is None and quote == '"':
+            raise self.error("the quotation mark is not closed")
+        # After marks, or with an apostrophe, it may be a heading that only begins with a quotation.
+        if quotation and (_FOLLOWED.match(self.text, quotation.end()) or (quote == '"' and not marked)):
+            self.at = quotation.end()
+            name = label(_ESCAPE.sub(_unescaped, quotation[2]))
+        else:
+            while not self.stops() and (literal := _LITERAL.match(self.text, self.at)):
+                self.at = literal.end()
+            name = label(self.text[begin : self.at])
+            if not name:
+                raise self.error(expected, begin)
+        if marked and (closing := _CLOSING_MARKS.match(self.text, self.at)):
+            self.at = closing.end()
         return name
 
-    def quoted(self) -> tuple[str, int] | None:
-        """Read a quotation; return its text and the offset after it, or ``None`` if it is not closed."""
-        quotation = _QUOTATION.match(self.text, self.at)
-        return (_ESCAPE.sub(_unescaped, quotation[2]), quotation.end()) if quotation else None
+    def stops(self) -> bool:
+        """Return whether an operator, a predicate or the end of a range ends an unquoted name here."""
+        if _STOP.match(self.text, self.at):
+            return True
+        dots = _RANGE.match(self.text, self.at)
+        return dots is not None and self.document != "" and self.text.startswith(self.document, dots.end())
 
-    def plain_end(self) -> int:
-        """Return the end of the unquoted name that starts here."""
-        i = self.at
-        while i < len(self.text) and not self.stops(i):
-            i += self.literal(i)
-        return i
-
-    def literal(self, i: int) -> int:
-        """Return the number of characters here that belong to a name although they resemble an operator."""
-        if self.text[i] == "<":
-            close = self.text.find(">", i)
-            inner = self.text[i + 1 : max(close, 0)]
-            if inner and inner == inner.strip() and "<" not in inner:
-                return close - i + 1
-        if self.text[i] == "`":
-            fence = "`" * self.run("`", i)
-            close = self.text.find(fence, i + len(fence))
-            return len(fence) if close < 0 else close - i + len(fence)
-        if self.text.startswith("://", i):
-            return 3
-        return 2 if self.text.startswith(("->", "=>", ">="), i) else 1
-
-    def stops(self, i: int) -> bool:
-        """Return whether an operator or a predicate ends an unquoted name here."""
-        character = self.text[i]
-        if character == ">":
-            return not self.text.startswith(">=", i)
-        if character == "#":
-            return self.text[i - 1].isspace() and self.is_mark(i)
-        if character == "[":
-            return self.is_predicate(i)
-        if character in ".…":
-            return self.is_range(i)
-        return self.text.startswith("//", i)
-
-    def is_predicate(self, i: int) -> bool:
-        """Return whether a known predicate begins here, where a name could also stand."""
-        return _LIKELY_PREDICATE.match(self.text, i) is not None
-
-    def is_mark(self, i: int) -> bool:
-        """Return whether ``#`` after a space is a heading's mark: two of them, or a space follows."""
-        behind = i + self.run("#", i)
-        return (
-            behind > i + 1 or behind == len(self.text) or self.text[behind].isspace() or self.operator(behind)
-        )
-
-    def is_range(self, i: int) -> bool:
-        """Return whether ``...`` inside an unquoted name separates the ends of a range."""
-        if not self.ellipsis(i):
-            return False
-        behind = self.after_spaces(i + self.ellipsis(i))
-        if self.text.startswith("#", behind):
-            return self.is_mark(behind)
-        return self.text.startswith("//", behind) or (
-            self.document != "" and self.text.startswith(self.document, behind)
-        )
-
-    def drop_closing_marks(self, marked: bool) -> None:
-        """Skip the ``#`` marks that may close a heading's line."""
-        begin = self.after_spaces(self.at)
-        behind = begin + self.run("#", begin)
-        if marked and behind > begin and self.follows(behind):
-            self.at = behind
-
-    def operator(self, i: int) -> bool:
-        """Return whether the text here, outside of a name, can follow a name."""
-        return self.text[i] in ">#[" or self.text.startswith("//", i) or self.ellipsis(i) > 0
-
-    def follows(self, i: int) -> bool:
-        """Return whether, after spaces, the selector ends or an operator follows."""
-        i = self.after_spaces(i)
-        return self.ended(i) or self.operator(i)
-
-    def ended(self, i: int) -> bool:
-        """Return whether this side of the selector ends here."""
-        return i == len(self.text) or self.ellipsis(i) > 0
-
-    def ellipsis(self, i: int) -> int:
-        """Return the length of the range operator here, or 0; in a longer run the last three dots count."""
-        dots = _ELLIPSIS.match(self.text, i)
-        return len(dots[0]) if dots else 0
-
-    def run(self, character: str, i: int) -> int:
-        """Count the repetitions of a character here."""
-        rest = self.text[i:]
-        return len(rest) - len(rest.lstrip(character))
-
-    def after_spaces(self, i: int) -> int:
-        """Return the offset of the next character that is not a space."""
-        spaces = _SPACES.match(self.text, i)
-        return spaces.end() if spaces else i
-
-    def advance(self, count: int) -> None:
+    def skip(self, count: int = 0) -> None:
         """Skip characters and the spaces after them."""
-        self.at = self.after_spaces(self.at + count)
+        rest = self.text[self.at + count :]
+        self.at = len(self.text) - len(rest.lstrip())
 
     def error(self, problem: str, at: int | None = None, *, hint: str | None = None) -> SelectorSyntaxError:
         return SelectorSyntaxError(problem, self.text, self.at if at is None else at, hint=hint)

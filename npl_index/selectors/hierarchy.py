@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from npl_index.cached import cached_property
 from npl_index.markdown.sections import SectionTree
 from npl_index.selectors.labels import heading_label
 from npl_index.selectors.versions import NO_VERSION
@@ -26,7 +27,6 @@ class Hierarchy:
         }
         self._tops = {title: top for top, title in self._titles.items()}
         self.titles = self._tops.keys()
-        self._numbers: dict[int, dict[int, tuple[int, int]]] = {}
 
     def children(self, index: int) -> tuple[int, ...]:
         """Return the direct children, in document order."""
@@ -52,12 +52,7 @@ class Hierarchy:
 
     def number(self, index: int) -> tuple[int, int]:
         """Return a section's number among equal headings, from 1, and the number of equal headings."""
-        parent = self.parent(index)
-        if parent is None:
-            return 1, 1
-        if parent not in self._numbers:
-            self._numbers[parent] = self._number_children(parent)
-        return self._numbers[parent][index]
+        return self._numbers.get(index, (1, 1))
 
     def version(self, index: int) -> str | None:
         """Return the version that applies to a section, as written.
@@ -80,11 +75,12 @@ class Hierarchy:
         headings = [child for child in children if sections[child].level == 1]
         return headings[0] if top and len(headings) == 1 and headings[0] == children[0] else None
 
-    def _number_children(self, parent: int) -> dict[int, tuple[int, int]]:
+    @cached_property
+    def _numbers(self) -> dict[int, tuple[int, int]]:
         equals = defaultdict(list)
-        for child in self.children(parent):
-            section = self.tree.sections[child]
-            equals[section.level, heading_label(section.name)].append(child)
+        for section in self.tree.sections[1:]:
+            name = self.parent(section.index), section.level, heading_label(section.name)
+            equals[name].append(section.index)
         return {
-            child: (number, len(group)) for group in equals.values() for number, child in enumerate(group, 1)
+            index: (number, len(group)) for group in equals.values() for number, index in enumerate(group, 1)
         }

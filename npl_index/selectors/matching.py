@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
 
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
+from npl_index.library.references import name_and_part
 from npl_index.markdown.links import slugs
 from npl_index.markdown.sections import Section, SectionTree
 from npl_index.selectors.grammar import Step
@@ -18,9 +19,6 @@ from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
 from npl_index.selectors.names import KnownNames, Names, Place, names_of
 from npl_index.selectors.predicates import Conditions
-
-_PART = re.compile(r"@?(?:npl://file/)?([^#]+?)(?:#([\s\S]+)|:([0-9]{1,9})(?::[0-9]+)?)?")
-"""A document's name as other programs write places: perhaps with an anchor or a line."""
 
 
 class Scope:
@@ -54,16 +52,13 @@ class Scope:
             tuple(dict.fromkeys(map(label, (*title, *sorted(further, key=len), *unique))))
             for title, further, unique in zip(titles, names, self.addresses, strict=True)
         ]
-        self._hierarchies: dict[int, Hierarchy] = {}
-        self._folds: dict[Place, str] = {}
-        self._known_near: dict[str, frozenset[Place]] = {}
+        self.hierarchy, self.folded = cache(self._hierarchy), cache(self._folded)
+        self._near = cache(self._near_to)
 
-    def hierarchy(self, tree: int) -> Hierarchy:
+    def _hierarchy(self, tree: int) -> Hierarchy:
         """Return the hierarchy of one tree."""
-        if tree not in self._hierarchies:
-            self.clock.check()
-            self._hierarchies[tree] = Hierarchy(self.trees[tree])
-        return self._hierarchies[tree]
+        self.clock.check()
+        return Hierarchy(self.trees[tree])
 
     @cached_property
     def folded_names(self) -> list[frozenset[str]]:
@@ -98,11 +93,11 @@ class Scope:
 
     def _parts_of_pages(self, step: Step, context: Sequence[Place]) -> list[Place]:
         """Return the sections with the anchor or the line after a document's name, or else the document."""
-        part = _PART.fullmatch(step.name or "") if step.combinator == "start" else None
-        if part is None:
+        if step.name is None or step.combinator != "start":
             return []
-        pages = [place for place in self.called([(tree, 0) for tree, _ in context], part[1]) if not place[1]]
-        return [(tree, _section_at(self.trees[tree], part[2], int(part[3] or 0) - 1)) for tree, _ in pages]
+        name, part = name_and_part(step.name)
+        pages = self.called([(tree, 0) for tree, _ in context], name)
+        return [(tree, _section_at(self.trees[tree], part)) for tree, _ in pages]
 
     def _unnamed(
         self, step: Step, context: Sequence[Place], traits: Sequence[str] = ()
@@ -128,7 +123,7 @@ class Scope:
             return unnamed
         if step.combinator == "start":
             return self._starts(step.name, [tree for tree, _ in context])
-        near = self._near(step.name)
+        near = None if step.name is None else self._near(step.name)
         if near is not None:
             there = {tree for tree, _ in near}
             context = [place for place in context if place[0] in there]
@@ -141,13 +136,9 @@ class Scope:
             pool += [(tree, index) for index in inside if near is None or (tree, index) in near]
         return [place for place in pool if step.level is None or self._register.name(place)[0] == step.level]
 
-    def _near(self, name: str | None) -> frozenset[Place] | None:
-        """Return the sections whose names may match or begin with a name; ``None`` without a name."""
-        if name is None:
-            return None
-        if name not in self._known_near:
-            self._known_near[name] = frozenset(self._register.called(fold(heading_label(name)), begins=True))
-        return self._known_near[name]
+    def _near_to(self, name: str) -> frozenset[Place]:
+        """Return the sections whose names may match or begin with a name."""
+        return frozenset(self._register.called(fold(heading_label(name)), begins=True))
 
     def _starts(self, name: str | None, trees: Sequence[int]) -> list[Place]:
         """Return the documents with a name, or else all sections; for ``*`` the documents and their parts."""
@@ -160,7 +151,7 @@ class Scope:
     def like(self, trees: Iterable[int], name: str) -> list[Place]:
         """Return the sections of trees, the documents included, whose names may resemble a name."""
         searched = set(trees)
-        inside = {place for place in self._near(name) or () if place[0] in searched}
+        inside = {place for place in self._near(name) if place[0] in searched}
         return sorted(inside.union((tree, 0) for tree in searched))
 
     def _children(self, tree: int, heads: Sequence[int], step: Step) -> Iterable[int]:
@@ -220,14 +211,10 @@ class Scope:
         first = min(ranks, default=0)
         return [place for place, rank in zip(places, ranks, strict=True) if rank == first]
 
-    def folded(self, place: Place) -> str:
+    def _folded(self, place: Place) -> str:
         """Return the folded form of a section's name."""
         tree, index = place
-        if place not in self._folds:
-            self._folds[place] = (
-                self._register.name(place)[1] if index else fold_document(self.names[tree][0])
-            )
-        return self._folds[place]
+        return self._register.name(place)[1] if index else fold_document(self.names[tree][0])
 
     def fulfils(self, place: Place, conditions: Conditions) -> bool:
         """Return whether a section fulfils a step's predicates."""
@@ -247,11 +234,12 @@ class Scope:
         return list(dict.fromkeys(filter(None, versions)))
 
 
-def _section_at(tree: SectionTree, anchor: str | None, line: int) -> int:
-    """Return the section with an anchor, or with a line from 0; 0 without one."""
-    headings = [section for section in tree.sections if section.level]
-    if anchor is not None:
+def _section_at(tree: SectionTree, part: str) -> int:
+    """Return the section with an anchor, or with a line from 1; 0 without one."""
+    if part.startswith("#"):
+        headings = [section for section in tree.sections if section.level]
         anchors = zip(slugs(headings), headings, strict=True)
-        return next((section.index for slug, section in anchors if slug == anchor.lower()), 0)
+        return next((section.index for slug, section in anchors if slug == part[1:].lower()), 0)
+    line = int(part.split(":")[1]) - 1 if part else -1
     owns = (section.index for section in tree.sections if section.own.start <= line < section.own.stop)
     return next(owns, 0)

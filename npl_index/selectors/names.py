@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from hashlib import blake2b
 from itertools import repeat
 from typing import NamedTuple, Protocol
 
 from npl_index.cached import cached_property
-from npl_index.markdown.sections import Section, SectionTree
-from npl_index.markdown.traits import FLAGS
+from npl_index.markdown.copies import SIMILAR, copy_digest
+from npl_index.markdown.sections import SectionTree
+from npl_index.markdown.traits import LEVEL, bits_of
 from npl_index.selectors.labels import fold, heading_label
 
 Place = tuple[int, int]
 """A section: position of its document among the searched ones, and its index in the document."""
-
-LEVEL = 7
-"""Bits of a section's kind for its heading level. The next bits are the traits of its own text."""
-
-BEGINS_PAGE = (LEVEL + 1) << len(FLAGS)
-"""Bit of a section's kind for the first section of a page. A page is a document, or in a document with
-several headings of level 1 the part below one of them."""
-
-
-MIN_COPY = 8
-"""Minimum words of a text that counts as a copy of an equal one: an answer has it once."""
-
-SIMILAR = 16
-"""Low bits of the digest of a copy in which similar texts differ."""
-
-_MARKS = re.compile(r"^[ \t]*(?:[#>]+(?=\s)|[-+*](?=[ \t]))[ \t]*", re.MULTILINE)
-# Patterns that begin with a character, not with what stands before it, are searched several times faster.
-_STRONG = re.compile(r"\*\*(?<![^\s(]\*\*)(?=\S)([^*\n`]+)(?<=\S)\*\*")
-_FOLDER = re.compile(r"(\]\((?![a-z]+:))[^()\s]*/(?=[^()\s/])")
-_WORD = re.compile(r"(?:[^\s`]+|`[^`]*`?[^\s`]*)(?:`[^`]*`?[^\s`]*)*")  # code is one word, as written
-_NEEDLESS = re.compile(
-    r"\0(?:please|the(?!\0(?:few|less|little|more|most|one|only)\b))(?=\0[a-z])"
-    r"|\.(?<=[^\W\d_]{3}\.)(?=\0[A-Z]|\Z)"
-)
-"""An article, a courtesy, or a full stop, in words behind NULs; the words around them show that it is one."""
 
 
 class Name(NamedTuple):
@@ -67,16 +41,6 @@ class Name(NamedTuple):
         return self.kind & LEVEL
 
 
-def kind_of(section: Section) -> int:
-    """Return the bits for the level and the traits of a section's own text."""
-    return section.level | bits_of(name for name in FLAGS if getattr(section.own_traits, name))
-
-
-def bits_of(traits: Iterable[str]) -> int:
-    """Return the bits for traits."""
-    return sum((LEVEL + 1) << FLAGS.index(name) for name in set(traits))
-
-
 def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]:
     """Return the names of a document's sections.
 
@@ -89,28 +53,8 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
         written = "" if same else fold(heading_label(section.heading))
         title = "" if section.index else section.heading  # it stands in the front matter
         copy = copy_digest(f"{title}\n{tree.text(section.own)}", is_code=section.own_traits.has_code)
-        names.append(Name(kind_of(section), label, fold(label), written, terms, copy))
+        names.append(Name(section.kind, label, fold(label), written, terms, copy))
     return names
-
-
-def copy_digest(text: str, *, is_code: bool) -> int:
-    """Return a number that texts with the same words in the same order share; 0 for a text of a few words.
-
-    Marks of headings, lists, quotations and emphasis do not count, nor the folders of relative links, which
-    differ between copies. Texts that differ only in articles, courtesies and full stops have different
-    bits :data:`SIMILAR`; each other word may be the answer.
-
-    :param is_code: whether the text has a block of code; it then counts as written.
-    """
-    words = _WORD.findall(text if is_code else _STRONG.sub(r"\1", _FOLDER.sub(r"\1", _MARKS.sub("", text))))
-    if len(words) < MIN_COPY:
-        return 0
-    whole = text.lstrip("\n# ") if is_code else "\0".join(["", *words])
-    digests = (
-        blake2b(part.encode("utf-8", "surrogatepass"), digest_size=bits // 8).digest()
-        for part, bits in ((whole, SIMILAR), (_NEEDLESS.sub("", whole), 64 - SIMILAR))
-    )
-    return int.from_bytes(b"".join(digests), "little", signed=True)
 
 
 class Names(Protocol):
@@ -178,11 +122,11 @@ class KnownNames:
     @cached_property
     def _alike(self) -> dict[int, list[tuple[Place, int]]]:
         """The sections by what similar texts share."""
-        alike: dict[int, list[tuple[Place, int]]] = {}
+        alike = defaultdict[int, list[tuple[Place, int]]](list)
         for document, names in enumerate(self._names):
             for section, name in enumerate(names):
                 if name.copy:
-                    alike.setdefault(name.copy >> SIMILAR, []).append(((document, section), name.copy))
+                    alike[name.copy >> SIMILAR].append(((document, section), name.copy))
         return alike
 
     def called(self, fold: str, *, begins: bool = False) -> Iterator[Place]:

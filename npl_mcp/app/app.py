@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from cachetools import LRUCache, cachedmethod
-from npl_index.ranking.collection import Collection, IndexedDocument
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.deadline import Deadline
@@ -24,6 +23,7 @@ from npl_index.index.scope import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
 from npl_index.library.references import document_name, page_and_part
 from npl_index.library.roots import real_path
+from npl_index.ranking.collection import Collection, IndexedDocument
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts

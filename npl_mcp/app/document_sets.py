@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachetools import LRUCache, cached
-from npl_index.ranking.collection import Collection
 
 from npl_index.errors import NPLError
 from npl_index.index.building import WORKER, indexed
@@ -29,6 +28,7 @@ from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import DocumentFile, Read
 from npl_index.library.locks import locked
+from npl_index.ranking.collection import Collection
 from npl_mcp.app.waiting import Awaited
 from npl_mcp.config.programs import python
 

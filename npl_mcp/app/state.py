@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Hashable
 
 from cachetools import LRUCache, cached
-from npl_index.ranking.collection import IndexedDocument
 
 from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import cached_listings
 from npl_index.markdown.links import Reference, references
+from npl_index.ranking.collection import IndexedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import best_counter

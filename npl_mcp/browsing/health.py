@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 from zlib import crc32
 
 from cachetools import LRUCache
-from npl_index.ranking.collection import Collection
 
 from npl_index.deadline import Deadline
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.ranking.analysis import terms
+from npl_index.ranking.collection import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError

@@ -6,13 +6,12 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from npl_index.ranking.documents import ParsedDocument
-
 from npl_index.answer.document_set import DocumentSet
 from npl_index.cached import cached_property
 from npl_index.library.documents import DocumentFile, DocumentRef, Root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.markdown.links import Reference, own_anchors, slugs
+from npl_index.ranking.documents import ParsedDocument
 from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App
 from npl_mcp.app.schemes import SCHEMES

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from annotated_types import Ge
-from npl_index.ranking.documents import ParsedDocument
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.library.documents import DocumentRef
@@ -19,6 +18,7 @@ from npl_index.markdown.front_matter import MAX_YAML
 from npl_index.markdown.front_matter import values as front_values
 from npl_index.markdown.links import slugs
 from npl_index.markdown.sections import SectionTree, Span
+from npl_index.ranking.documents import ParsedDocument
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 from npl_index.selectors.writing import qualified

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from npl_index.ranking.documents import ParsedDocument
-
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import partial_note
 from npl_index.answer.marks import change_marks
@@ -16,9 +14,10 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import digest_of
 from npl_index.markdown.traits import NO_TRAITS
-from npl_index.outline.folding import Folders, Sections, Shown, fitted
+from npl_index.outline.folding import File, Folders, Sections, Shown, fitted
 from npl_index.outline.nodes import FolderNode, Node, OutlineNode, outline
 from npl_index.outline.text import OutlineText
+from npl_index.ranking.documents import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator
@@ -138,9 +137,7 @@ def section_index(
     text = OutlineText(
         document if shown else None,
         document is not None and gathered.tree(0).title is not None,
-        reply.version,
-        folders.names,
-        sum(map(outlined.tokens, shown)),
+        folders.documents,
         _remarks(reply),
         "headings" if request.conditions.traits == NO_TRAITS else "matches",
     )
@@ -195,17 +192,13 @@ class _Outlined:
         roots = {document.root: f"{document.root.label}:" for document in locations}
         if len(roots) == 1 or any(root.scheme for root in roots):
             roots = dict.fromkeys(roots, "")
-        leads = [roots[locations[number].root] for number in shown]
-        names = [
-            self._gathered.files[number].removeprefix(lead) for number, lead in zip(shown, leads, strict=True)
-        ]
-        return Folders(
-            [lead + name for lead, name in zip(leads, names, strict=True)],
-            list(map(len, leads)),
-            [(self.tokens(number), self.summaries[number].matching) for number in shown],
-            lambda at: self._node(shown[at]),
-            patterns=not any(root.scheme for root in roots),
-        )
+        files = []
+        for number in shown:
+            lead = roots[locations[number].root]
+            name = lead + self._gathered.files[number].removeprefix(lead)
+            files.append(File(name, len(lead), self.tokens(number), self.summaries[number].matching))
+        patterns = not any(root.scheme for root in roots)
+        return Folders(files, lambda at: self._node(shown[at]), patterns=patterns)
 
     def _node(self, document: int) -> OutlineNode:
         """Return the node of a document."""

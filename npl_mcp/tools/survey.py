@@ -12,8 +12,8 @@ from typing import Annotated
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.items import versioned
-from npl_index.items.agents import field_condition, has_field, in_category
-from npl_index.items.loading import AgentInfo, Group, list_agents, load_groups, load_raw, text_of
+from npl_index.items.agents import AgentInfo, field_condition, has_field, in_category, list_agents
+from npl_index.items.loading import Group, load_groups, load_raw, text_of
 from npl_index.items.notation import Usage, analyse
 from npl_mcp.app.file_view import Files
 from npl_mcp.tools.contract.spec import not_listed

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import tiktoken
-from npl_index.ranking.collection import Collection, KnownCollection
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Json
@@ -17,6 +16,7 @@ from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored
 from npl_index.library.documents import Document, Fingerprint
+from npl_index.ranking.collection import Collection, KnownCollection
 from npl_index.ranking.indexing import index_document
 from npl_index.tokens import exact
 from npl_index.tokens.counting import TokenCounter

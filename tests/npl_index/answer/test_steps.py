@@ -1,9 +1,9 @@
 """The texts that answer a question, and those that a larger budget adds."""
 
 import pytest
-from npl_index.ranking.collection import Collection
 
 from npl_index.answer.steps import related
+from npl_index.ranking.collection import Collection
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank
 from tests.npl_index.conftest import collection

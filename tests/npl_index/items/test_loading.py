@@ -16,11 +16,11 @@ from npl_index.errors import (
     OutsideRootError,
     UnreadableDocumentError,
 )
+from npl_index.items.agents import list_agents
 from npl_index.items.loading import (
     ALWAYS_NEEDED,
     declared_components,
     flag_header,
-    list_agents,
     load,
     load_agent,
     load_raw,

@@ -5,9 +5,8 @@ from itertools import chain
 
 import numpy as np
 
-from npl_index.ranking.postings import Sections
+from npl_index.ranking.postings import BEGINS_PAGE, Sections
 from npl_index.ranking.vocabulary import KnownVocabulary
-from npl_index.selectors.names import BEGINS_PAGE
 
 Fields = Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]]
 """Terms of heading, path and body of each section of a document."""

@@ -6,10 +6,10 @@ import tracemalloc
 from itertools import islice, product
 
 import pytest
-from npl_index.ranking.collection import Collection, IndexedDocument, KnownCollection
-from npl_index.ranking.documents import ParsedDocument, dump_sections, restore_sections
 
 from npl_index.errors import DocumentTimeoutError, UnreadableDocumentError
+from npl_index.ranking.collection import Collection, IndexedDocument, KnownCollection
+from npl_index.ranking.documents import ParsedDocument, dump_sections, restore_sections
 from npl_index.ranking.indexing import MAX_TERMS, index_document
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.postings import FIELDS

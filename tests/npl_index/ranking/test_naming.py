@@ -1,8 +1,8 @@
 """A question names sections or describes them; what it names is an answer."""
 
 import pytest
-from npl_index.ranking.collection import KnownCollection
 
+from npl_index.ranking.collection import KnownCollection
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.verdict import Verdict, judge

@@ -6,13 +6,13 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from npl_index.ranking.collection import Collection, KnownCollection
 from rank_bm25 import BM25Plus
 
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.choices import Weights
 from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.analysis import terms
+from npl_index.ranking.collection import Collection, KnownCollection
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature
 from npl_index.ranking.indexing import index_document
 from npl_index.ranking.keywords import Keywords, extract_keywords

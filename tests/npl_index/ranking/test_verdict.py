@@ -3,8 +3,8 @@
 from functools import partial
 
 import pytest
-from npl_index.ranking.collection import Collection
 
+from npl_index.ranking.collection import Collection
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.spelling import MAX_SHOWN

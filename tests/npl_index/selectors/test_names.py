@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from npl_index.ranking.collection import IndexedDocument, KnownCollection
 
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.errors import NPLError
 from npl_index.library.documents import Document, Fingerprint
 from npl_index.markdown.sections import SectionTree
+from npl_index.ranking.collection import IndexedDocument, KnownCollection
 from npl_index.ranking.indexing import index_document
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
