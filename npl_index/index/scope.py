@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
@@ -15,7 +15,8 @@ from cachetools import LRUCache, cachedmethod
 from npl_index.cached import cached_property
 from npl_index.errors import UnreadableDocumentError
 from npl_index.index.database import IndexDatabase, reading_errors
-from npl_index.index.writing import AMONG, ROOT_ROW, verified
+from npl_index.index.writing import AMONG, ROOT_ROW, unsealed, verified
+from npl_index.library.documents import DocumentFile
 from npl_index.ranking.arrays import NDArray, np
 
 _NESTED = nullcontext()
@@ -74,16 +75,20 @@ class DocumentScope:
 class ScopeReader:
     """Reads the index for one scope.
 
-    :param path: path of a document, for messages.
+    :param files: the files of the documents, for messages.
     :param changed: called when other contents replaced documents; the argument tells whether the index is
         damaged.
     """
 
     def __init__(
-        self, database: IndexDatabase, scope: DocumentScope, path: str, changed: Callable[[bool], None]
+        self,
+        database: IndexDatabase,
+        scope: DocumentScope,
+        files: Sequence[DocumentFile],
+        changed: Callable[[bool], None],
     ) -> None:
-        self.scope = scope
-        self._database, self._path, self._changed = database, path, changed
+        self.scope, self._files = scope, files
+        self._database, self._changed = database, changed
         # Questions repeat words, and a document never changes.
         self._matching: LRUCache[str, NDArray[Any]] = LRUCache(MAX_MATCHING, lambda at: 200 + at.nbytes)
         self._lock = threading.Lock()
@@ -102,7 +107,7 @@ class ScopeReader:
                 yield
         except reading_errors() as error:
             self._changed(self._database.is_damaged(error))
-            raise DocumentChangedError(self._path) from None
+            raise DocumentChangedError(self._files[0].path) from None
 
     def rows(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement."""
@@ -114,12 +119,28 @@ class ScopeReader:
         with self.reading():
             return verified(self._database.rows(statement, *parameters))
 
+    def documents(self, numbers: Sequence[int], *columns: str) -> dict[int, tuple[Any, ...]]:
+        """Return the digest, the language and further columns of some documents, by number.
+
+        :raises DocumentChangedError: the index no longer has one of them.
+        """
+        select = f"SELECT id, digest, language, {', '.join(columns)} FROM document WHERE id {AMONG}"
+        with self.reading():
+            read: dict[int, tuple[Any, ...]] = {}
+            for number, digest, language, *sealed in self._database.rows(select, json.dumps(numbers)):
+                plain = (unsealed(data, digest, language) for data in sealed)
+                read[number] = digest, language, *plain
+            if lost := [number for number in numbers if number not in read]:
+                raise self.lost(lost[0])
+        return read
+
     @cachedmethod(attrgetter("_matching"), lock=attrgetter("_lock"))
-    def matching(self, expression: str) -> NDArray[Any]:
-        """Return the positions of the documents that match an expression of FTS5, in any order."""
+    def matching(self, *terms: str) -> NDArray[Any]:
+        """Return the positions of the documents with all of some terms, in any order."""
         # One text takes half the time of many rows.
         select = "SELECT json_group_array(rowid) FROM word WHERE word MATCH ?"
-        ((numbers,),) = self.rows(select, expression)
+        quoted = (term.replace('"', '""') for term in terms)
+        ((numbers,),) = self.rows(select, " AND ".join(f'"{term}"' for term in quoted))
         return self.scope.find(np.array(json.loads(numbers), np.int64)).astype(np.uint32)
 
     def is_current(self) -> bool:
@@ -140,8 +161,11 @@ class ScopeReader:
             if there < len(self.scope.documents):
                 raise self.lost()
 
-    def lost(self, path: str | None = None) -> DocumentChangedError:
-        """Return the error for a document that the index no longer has."""
+    def lost(self, number: int | None = None) -> DocumentChangedError:
+        """Return the error for a document that the index no longer has.
+
+        :param number: the document, if it is known.
+        """
         # In unchanged roots, only damage can lose one.
         self._changed(self.is_current())
-        return DocumentChangedError(path or self._path)
+        return DocumentChangedError(self._files[0 if number is None else self.scope.positions[number]].path)
