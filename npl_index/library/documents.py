@@ -18,10 +18,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice, product, zip_longest
-from typing import Any
 
 from npl_index import errors
-from npl_index.library import walking
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import read_below
 from npl_index.library.fingerprints import Fingerprint
@@ -40,6 +38,7 @@ from npl_index.library.roots import (
     too_many,
     unusable,
 )
+from npl_index.library.walking import Walk, sample
 
 __all__ = ["Document", "DocumentFile", "DocumentRef", "Fingerprint", "Library", "Limits", "Root"]
 
@@ -171,7 +170,7 @@ class Library:
     def holds_any(self, root: Root) -> bool:
         """Return whether a short search finds Markdown below a root."""
         try:
-            return any(walking.walk(self.roots, root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED))
+            return any(Walk(self.roots, most=_MAX_SEARCHED).files(root.path))
         except errors.DocumentTooLargeError:
             return False
 
@@ -242,8 +241,7 @@ class Library:
         folders = [root.path for root in self._searched]
         if not self.searched:
             self._collect(folders)
-        listing = self._listings((self._key, *folders, None))
-        return listing.left_out(partial(walking.count_aside, self.roots, MARKDOWN_SUFFIXES))
+        return self._listings((self._key, *folders, None)).left_out()
 
     def not_served(self) -> str:
         """Return the numbers of documents below the default roots that are not served, with the reasons."""
@@ -268,7 +266,7 @@ class Library:
     def _find_ending(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""
         roots = [root.path for root in self.roots if not root.npl and os.path.isdir(root.path)]
-        walks = (walking.walk(self.roots, root, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED) for root in roots)
+        walks = (Walk(self.roots, most=_MAX_SEARCHED).files(root) for root in roots)
         paths = {file: " ".join(file.path.split()) for _, file in chain.from_iterable(walks)}
         spellings = {name, f"{name}.md"}
         exact = tuple(file for file, path in paths.items() if path in spellings)
@@ -311,21 +309,10 @@ class Library:
 
     def _collect(self, folders: Sequence[str], pattern: PathPattern | None = None) -> Listed:
         """Return the files below real folders, each once, sorted by root and path."""
-        walk, roots = partial(self._walk, folders, pattern), [root.path for root in self.roots]
-        listed = self._listings((self._key, *folders, pattern)).now(walk, roots)
+        walk = Walk(self.roots, pattern=pattern)
+        listed = self._listings((self._key, *folders, pattern)).now(walk, folders)
         self._check_number(listed)
         return listed
-
-    def _walk(
-        self, folders: Sequence[str], pattern: PathPattern | None = None, **noted: Any
-    ) -> Iterator[walking.Walked]:
-        """Yield the files of each folder below real folders.
-
-        :param noted: further arguments of :meth:`~npl_index.library.walking.walk_folders`.
-        """
-        # Each folder is entered once, with the fewest levels above it.
-        for folder in sorted(folders, key=len, reverse=True):
-            yield from walking.walk_folders(self.roots, folder, pattern, MARKDOWN_SUFFIXES, **noted)
 
     def _check_number(self, files: Sized) -> None:
         """Check the number of files or items.
@@ -419,7 +406,7 @@ class Library:
         items: dict[str, tuple[str, DocumentFile]] = {}
         for place in places:
             folder = self.roots.below(place, "")
-            for below, file in walking.walk(self.roots, folder, None, (kind.suffix,)) if folder else ():
+            for below, file in Walk(self.roots, (kind.suffix,)).files(folder) if folder else ():
                 path = below[: -len(kind.suffix)]
                 name = path.replace("/", ".")
                 if name not in items and not below.endswith(PATCH_SUFFIX):
@@ -436,6 +423,6 @@ class Library:
         """Return the error for a missing file, with similar file and item names."""
         kinds = [kind for kind in self.catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
         items = (name for kind in kinds for name in self.item_names(kind))
-        near = near_names(text, chain(items, walking.sample(self.roots, MARKDOWN_SUFFIXES)))
+        near = near_names(text, chain(items, sample(self.roots)))
         hint = None if near else "give a path below a root, a folder, a pattern or an item name"
         return errors.DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)
