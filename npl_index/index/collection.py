@@ -17,11 +17,12 @@ from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.errors import DocumentNotFoundError
 from npl_index.index.database import IndexDatabase
+from npl_index.index.members import Members
 from npl_index.index.names import IndexNames
-from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeReader
+from npl_index.index.scope import DocumentChangedError, ScopeReader
 from npl_index.index.vocabulary import IndexVocabulary
 from npl_index.index.writing import AMONG
-from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
+from npl_index.library.documents import Document, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.sections import digest_of
 from npl_index.markdown.traits import TraitFilter
@@ -140,28 +141,27 @@ class KeptDocuments:
 class IndexedCollection(Collection):
     """Some documents of the index.
 
-    :param scope: numbers of the documents.
-    :param files: their files.
-    :param states: observed states of the files.
+    :param members: the documents, at least one.
     :param read: reader of a whole file.
     :param kept: documents in memory, shared by all collections.
     :param changed: called when other contents replaced some of them; the argument tells whether the index is
         damaged.
+    :raises DocumentNotFoundError: there are no documents.
     """
 
     def __init__(
         self,
         database: IndexDatabase,
-        scope: DocumentScope,
-        files: Sequence[DocumentFile],
-        states: Sequence[Fingerprint],
+        members: Members,
         read: Read,
         kept: KeptDocuments,
         changed: Callable[[bool], None],
     ) -> None:
-        self.scope, self.files, self.states = scope, files, states
+        self.members, self.scope, self.partial = members, members.scope(), members.missing > 0
+        documents = members.documents()
+        self.files, self.states = tuple(file for file, _ in documents), [state for _, state in documents]
         self._read, self._kept = read, kept
-        self._reader = ScopeReader(database, scope, files, changed)
+        self._reader = ScopeReader(database, self.scope, self.files, changed)
         self.names = IndexNames(self._reader)
 
     @property
@@ -169,9 +169,9 @@ class IndexedCollection(Collection):
         """The roots with their versions, and the numbers of the documents."""
         return self.scope.version, digest_of(self.scope.numbers.encode())  # kept for each outcome
 
-    def resume(self, former: Collection) -> None:
+    def resume(self, former: IndexedCollection) -> None:
         """Keep the counts of terms of an earlier state that a few changed documents do not affect."""
-        if not isinstance(former, IndexedCollection) or "vocabulary" not in vars(former):
+        if "vocabulary" not in vars(former):
             return
         before, now = former.scope.documents, self.scope.documents
         gone = np.setdiff1d(before, now, assume_unique=True).tolist()
