@@ -160,6 +160,7 @@ class IndexedCollection(Collection):
         self.members, self.scope, self.partial = members, members.scope(), members.missing > 0
         documents = members.documents()
         self.files, self.states = tuple(file for file, _ in documents), [state for _, state in documents]
+        self.paths = [state.path for state in self.states]
         self._read, self._kept = read, kept
         self._reader = ScopeReader(database, self.scope, self.files, changed)
         self.names = IndexNames(self._reader)
@@ -195,11 +196,6 @@ class IndexedCollection(Collection):
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]
         """The terms of the documents."""
         return IndexVocabulary(self._reader)
-
-    @cached_property
-    def paths(self) -> Sequence[str]:  # type: ignore[override]
-        """The absolute path of each document."""
-        return [state.path for state in self.states]
 
     def relative_paths(self) -> Sequence[str]:
         """Return the path of each document below its root, or behind the label of one of several roots."""

@@ -142,8 +142,8 @@ class Library:
         """
         if ref.file is not None:
             return self._find_file(ref.file)
-        if ref == DocumentRef() and self.searched:
-            return self._find_all(self.searched)
+        if ref == DocumentRef() and (searched := self.searched):
+            return self._find_all(searched)
         kind = self.catalog.init if ref.kind is None else self.catalog.kind(ref.kind)
         if kind.suffix not in MARKDOWN_SUFFIXES:
             problem = f"a {kind.name} has no sections"
@@ -180,8 +180,7 @@ class Library:
         """Return the files of a path, or else of a pattern, or else the item of any kind with this name."""
         problems: list[errors.NPLError] = []
         for name in dict.fromkeys((text, plain_name(text))):
-            clean = os.path.normpath(name)
-            if clean.split(os.sep, 1)[0] == os.pardir:
+            if (clean := os.path.normpath(name)).split(os.sep, 1)[0] == os.pardir:
                 raise outside(text)
             if files := self._files_at(clean, text, problems):
                 return files
@@ -294,8 +293,8 @@ class Library:
 
     def _collect(self, folders: Sequence[str], pattern: PathPattern | None = None) -> Listed:
         """Return the files below real folders, each once, sorted by root and path."""
-        walk = Walk(self.roots, pattern=pattern)
-        listed = self._listings((self._key, *folders, pattern)).now(walk, folders)
+        listing = self._listings((self._key, *folders, pattern))
+        listed = listing.now(Walk(self.roots, pattern=pattern), folders)
         self._check_number(listed)
         return listed
 
