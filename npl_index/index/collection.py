@@ -19,7 +19,7 @@ from npl_index.errors import DocumentNotFoundError
 from npl_index.index.database import IndexDatabase
 from npl_index.index.members import Members
 from npl_index.index.names import IndexNames
-from npl_index.index.scope import DocumentChangedError, ScopeReader
+from npl_index.index.reading import DocumentChangedError, IndexReader
 from npl_index.index.vocabulary import IndexVocabulary
 from npl_index.index.writing import AMONG
 from npl_index.library.documents import Document, Read
@@ -157,24 +157,26 @@ class IndexedCollection(Collection):
         kept: KeptDocuments,
         changed: Callable[[bool], None],
     ) -> None:
-        self.members, self.scope, self.partial = members, members.scope(), members.missing > 0
-        documents = members.documents()
-        self.files, self.states = tuple(file for file, _ in documents), [state for _, state in documents]
-        self.paths = [state.path for state in self.states]
+        if not len(members.documents):
+            problem = f"none of the {len(members.states)} files can be read"
+            raise DocumentNotFoundError(problem, hint=next(iter(members.unreadable), None))
+        self.members, self.partial = members, members.missing > 0
+        self.files = tuple(file for file, _ in members.indexed)
+        self.paths = [state.path for _, state in members.indexed]
         self._read, self._kept = read, kept
-        self._reader = ScopeReader(database, self.scope, self.files, changed)
+        self._reader = IndexReader(database, members, changed)
         self.names = IndexNames(self._reader)
 
     @property
     def state(self) -> Hashable:
         """The roots with their versions, and the numbers of the documents."""
-        return self.scope.version, digest_of(self.scope.numbers.encode())  # kept for each outcome
+        return self.members.version, digest_of(self.members.as_json.encode())  # kept for each outcome
 
     def resume(self, former: IndexedCollection) -> None:
         """Keep the counts of terms of an earlier state that a few changed documents do not affect."""
         if "vocabulary" not in vars(former):
             return
-        before, now = former.scope.documents, self.scope.documents
+        before, now = former.members.documents, self.members.documents
         gone = np.setdiff1d(before, now, assume_unique=True).tolist()
         new = np.setdiff1d(now, before, assume_unique=True).tolist()
         if not gone and not new:  # a file was only read again
@@ -222,7 +224,7 @@ class IndexedCollection(Collection):
         with self.reading():
             self._reader.check()
             chosen = list(dict.fromkeys([*self._candidates(terms, among), *sorted(also)])) or [0]
-            numbers = self.scope.documents[chosen].tolist()
+            numbers = self.members.documents[chosen].tolist()
             rows_of = self._rows(numbers)
         taken: dict[int, IndexRow] = {}
         words = 0
@@ -238,7 +240,7 @@ class IndexedCollection(Collection):
     def _candidates(self, terms: Sequence[str], among: NDArray[Any] | None) -> list[int]:
         """Return the positions of the best documents, best first.
 
-        A term of a document counts by its rarity in the scope. This keeps more of the best sections than
+        A term of a document counts by its rarity in the collection. This keeps more of the best sections than
         FTS5's ``bm25()``, whose statistics are those of all roots. Variants replace a term that no section
         has.
         """
@@ -281,14 +283,14 @@ class IndexedCollection(Collection):
 
     def sections(self, document: int) -> Sections:
         """Return the sections of a document as arrays."""
-        (row,) = self._rows([int(self.scope.documents[document])]).values()
+        (row,) = self._rows([int(self.members.documents[document])]).values()
         return row.sections
 
     def summaries(
         self, conditions: TraitFilter, counter: TokenCounter, clock: Deadline = NO_DEADLINE
     ) -> Iterator[Summary]:
         """Yield the numbers of each document, without restoring it."""
-        numbers = self.scope.documents.tolist()
+        numbers = self.members.documents.tolist()
         for first in range(0, len(numbers), _MAX_SUMMARIES):
             clock.check()
             part = numbers[first : first + _MAX_SUMMARIES]
@@ -302,26 +304,26 @@ class IndexedCollection(Collection):
         if values is not None:
             select, parameters = f"{select} AND value {AMONG}", [name, json.dumps(sorted(values))]
         holders = np.array(self._reader.rows(select, *parameters), np.int64).ravel()
-        result: NDArray[Any] = np.isin(self.scope.documents, holders)
+        result: NDArray[Any] = np.isin(self.members.documents, holders)
         return result
 
     def field_counts(self) -> dict[str, int]:
         """Return the number of documents with each field, by one query."""
         select = f"SELECT name, count(DISTINCT document) FROM field WHERE document {AMONG} GROUP BY name"
-        return dict(self._reader.rows(select, self.scope.numbers))
+        return dict(self._reader.rows(select, self.members.as_json))
 
     def heading_names(self, documents: Sequence[int]) -> dict[int, frozenset[str]]:
         """Return the different headings of some documents, folded."""
-        numbers = self.scope.documents[list(documents)].tolist()
+        numbers = self.members.documents[list(documents)].tolist()
         names: dict[int, set[str]] = {document: set() for document in documents}
         select = f"SELECT document, fold FROM name WHERE kind & {LEVEL} AND document {AMONG}"
         for number, name in self._reader.rows(select, json.dumps(numbers)):
-            names[self.scope.positions[number]].add(name)
+            names[self.members.positions[number]].add(name)
         return {document: frozenset(folds) for document, folds in names.items()}
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
-        number, positions = int(self.scope.documents[document]), self.scope.positions
+        number, positions = int(self.members.documents[document]), self.members.positions
         equal, similar = set[Place](), set[Place]()
         for other, index, is_equal in self._reader.rows(_COPIES, number, section):
             if other != number and other in positions:
@@ -330,18 +332,18 @@ class IndexedCollection(Collection):
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""
-        number = int(self.scope.documents[document])
+        number = int(self.members.documents[document])
         return array("I", self._reader.documents([number], "tokens")[number][-1])
 
     def restored(self, document: int) -> ParsedDocument:
         """Return a document with its sections; its text is read at its first use."""
-        number = int(self.scope.documents[document])
+        number = int(self.members.documents[document])
         return self._kept.parsed.get([number], lambda _: {number: self._restored(document)})[number]
 
     def _restored(self, document: int) -> ParsedDocument:
-        file, state, read = self.files[document], self.states[document], self._read
+        (file, state), read = self.members.indexed[document], self._read
         ((digest, _, record),) = self._reader.documents(
-            [int(self.scope.documents[document])], "record"
+            [int(self.members.documents[document])], "record"
         ).values()
 
         def current() -> Document:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
+from npl_index.cached import cached_property
+from npl_index.errors import DocumentTooLargeError
 from npl_index.index import writing
 from npl_index.index.database import IndexDatabase
 from npl_index.index.entries import IndexEntry
-from npl_index.index.scope import DocumentScope
 from npl_index.index.writing import AMONG, ROOT, ROOT_ROW
 from npl_index.library.catalog import Root
 from npl_index.library.documents import DocumentFile, Fingerprint
@@ -42,14 +42,16 @@ class Members:
     :param numbers: numbers of their documents; 0 without one.
     :param unsettled: positions of the files that must be read again to detect changes.
     :param failures: states of unusable files with the reasons, by path.
-    :param indexed: the documents, possibly none, as a scope for questions.
+    :param version: numbers and versions of their roots.
+    :param complete: in these versions, the roots have no other documents.
     """
 
     states: States
     numbers: NDArray[Any]
     unsettled: frozenset[int]
     failures: Mapping[str, tuple[Fingerprint, str]]
-    indexed: DocumentScope
+    version: tuple[tuple[int, int], ...]
+    complete: bool
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -59,30 +61,52 @@ class Members:
     @property
     def missing(self) -> int:
         """Number of files that are not indexed yet."""
-        return len(self.states) - len(self.indexed.documents) - len(self.failures)
+        return len(self.states) - len(self.documents) - len(self.failures)
 
     @property
     def roots(self) -> list[int]:
         """Numbers of their roots."""
-        return [root for root, _ in self.indexed.version]
+        return [root for root, _ in self.version]
 
     def is_current(self, states: States) -> bool:
         """Return whether the files are certainly unchanged."""
         return not self.unsettled and (states is self.states or list(states) == list(self.states))
 
-    def documents(self) -> list[tuple[DocumentFile, Fingerprint]]:
-        """Return the files with documents, and their states."""
+    @cached_property
+    def documents(self) -> NDArray[Any]:
+        """Numbers of the documents, in order."""
+        return self.numbers[self.numbers > 0]
+
+    @cached_property
+    def indexed(self) -> States:
+        """The files with documents, and their states."""
         return [self.states[position] for position in self.numbers.nonzero()[0].tolist()]
 
-    def scope(self) -> DocumentScope:
-        """Return the documents as a scope for questions.
+    @cached_property
+    def as_json(self) -> str:
+        """Numbers of the documents, as JSON."""
+        return json.dumps(self.documents.tolist())
 
-        :raises DocumentNotFoundError: there are no documents.
-        """
-        if not len(self.indexed.documents):
-            problem = f"none of the {len(self.states)} files can be read"
-            raise DocumentNotFoundError(problem, hint=next(iter(self.unreadable), None))
-        return self.indexed
+    @cached_property
+    def in_roots(self) -> str:
+        """Condition of SQL for a column with the number of one of the roots."""
+        return f"IN ({', '.join(str(root) for root, _ in self.version)})"
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        """Positions of the documents, by number."""
+        return {number: position for position, number in enumerate(self.documents.tolist())}
+
+    @cached_property
+    def _order(self) -> NDArray[Any]:
+        order: NDArray[Any] = self.documents.argsort()
+        return order
+
+    def find(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the positions of those documents that are among these."""
+        at = self.documents.searchsorted(numbers, sorter=self._order).clip(max=len(self._order) - 1)
+        there: NDArray[Any] = self._order[at][self.documents[self._order[at]] == numbers]
+        return there
 
 
 class Update:
@@ -199,8 +223,8 @@ class Update:
         others -= wanted
         if others and not self._asked and self._purged():
             return self.result()
-        scope = DocumentScope(version, documents, not others)
-        return Members(self.states, numbers, frozenset(self._unsettled), dict(self._failures), scope)
+        unsettled, failures = frozenset(self._unsettled), dict(self._failures)
+        return Members(self.states, numbers, unsettled, failures, version, not others)
 
     def _purged(self) -> bool:
         """Remove deleted files from the index; return whether there were any."""

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from npl_index.cached import cached_property
-from npl_index.index.scope import ScopeReader
+from npl_index.index.reading import IndexReader
 from npl_index.ranking.vocabulary import LAST
 from npl_index.selectors.labels import fold as folded
 from npl_index.selectors.names import LEVEL, Place, bits_of
 
 
 class IndexNames:
-    """The names of a scope's sections; see :class:`~npl_index.selectors.names.Names`."""
+    """The names of sections in the index; see :class:`~npl_index.selectors.names.Names`."""
 
-    def __init__(self, reader: ScopeReader) -> None:
-        self._rows, self._scope = reader.rows, reader.scope
+    def __init__(self, reader: IndexReader) -> None:
+        self._rows, self._members = reader.rows, reader.members
 
     @cached_property
     def _titles(self) -> list[tuple[str, str, int]]:
         """Names of each document and of its first section, and its number of sections."""
         rows = self._rows(
-            f"SELECT document, title, heading, sections FROM file WHERE root {self._scope.in_roots}"
+            f"SELECT document, title, heading, sections FROM file WHERE root {self._members.in_roots}"
         )
         title_of = {document: (title, heading, sections) for document, title, heading, sections in rows}
-        return [title_of.get(number, ("", "", 1)) for number in self._scope.documents.tolist()]
+        return [title_of.get(number, ("", "", 1)) for number in self._members.documents.tolist()]
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
@@ -37,7 +37,7 @@ class IndexNames:
     def name(self, place: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
         select = f"SELECT kind & {LEVEL}, fold FROM name WHERE document = ? AND section = ?"
-        rows = self._rows(select, int(self._scope.documents[place[0]]), place[1])
+        rows = self._rows(select, int(self._members.documents[place[0]]), place[1])
         return rows[0] if rows else (0, "")
 
     def called(self, fold: str, *, begins: bool = False) -> list[Place]:
@@ -58,7 +58,9 @@ class IndexNames:
 
     @cached_property
     def _spelt(self) -> list[str]:
-        rows = self._rows(f"SELECT DISTINCT spelt FROM name WHERE spelt > '' AND root {self._scope.in_roots}")
+        rows = self._rows(
+            f"SELECT DISTINCT spelt FROM name WHERE spelt > '' AND root {self._members.in_roots}"
+        )
         return [spelt for (spelt,) in rows]
 
     @cached_property
@@ -80,10 +82,10 @@ class IndexNames:
     def headed(self, spelt: str) -> list[tuple[Place, str]]:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
         rows = self._rows(
-            f"SELECT document, section, fold FROM name WHERE root {self._scope.in_roots} AND spelt = ?",
+            f"SELECT document, section, fold FROM name WHERE root {self._members.in_roots} AND spelt = ?",
             spelt,
         )
-        positions = self._scope.positions
+        positions = self._members.positions
         return sorted(
             ((positions[number], section), fold) for number, section, fold in rows if number in positions
         )
@@ -95,5 +97,5 @@ class IndexNames:
 
     def _places(self, condition: str, *parameters: object) -> list[Place]:
         rows = self._rows(f"SELECT document, section FROM name WHERE {condition}", *parameters)
-        positions = self._scope.positions
+        positions = self._members.positions
         return sorted((positions[number], section) for number, section in rows if number in positions)

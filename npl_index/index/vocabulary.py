@@ -13,7 +13,7 @@ from typing import Any
 
 from npl_index.cached import cached_property
 from npl_index.index.database import DamagedIndexError
-from npl_index.index.scope import ScopeReader
+from npl_index.index.reading import IndexReader
 from npl_index.index.writing import AMONG, DAMAGED_FILES, DAMAGED_TOTALS, TEXTS, verified
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.postings import Counts, Sections, counts_in, summed
@@ -28,19 +28,19 @@ _NUMBER = len(Counts._fields)
 
 
 class IndexVocabulary(Vocabulary):
-    """The terms of a scope; safe for several threads.
+    """The terms of documents in the index; safe for several threads.
 
-    The index has the sums over all documents of a root. They are used while the scope is exactly these
-    documents; otherwise the terms of its documents are counted. Both give the same numbers.
+    The index has the sums over all documents of a root. They are used while the requested documents are exactly
+    these; otherwise their terms are counted. Both give the same numbers.
     """
 
-    def __init__(self, reader: ScopeReader) -> None:
+    def __init__(self, reader: IndexReader) -> None:
         super().__init__()
-        self._reader, self._scope = reader, reader.scope
+        self._reader, self._members = reader, reader.members
         select = f"SELECT total(sections), total(pages), total(words), {DAMAGED_FILES} FROM file"
-        select += f" WHERE root {self._scope.in_roots}"
+        select += f" WHERE root {self._members.in_roots}"
         with reader.reading():
-            among = () if self._is_whole() else (self._scope.numbers,)
+            among = () if self._is_whole() else (self._members.as_json,)
             (sums,) = reader.rows(f"{select} AND document {AMONG}" if among else select, *among)
             self.sections, self.pages, self.words, damaged = map(int, sums)
             if damaged:
@@ -75,7 +75,7 @@ class IndexVocabulary(Vocabulary):
         return dict.fromkeys(terms) | {term: row for row, term in self._there(rows)}
 
     def _there(self, rows: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Return those rows and terms that some section of the scope has."""
+        """Return those rows and terms that some section of the documents has."""
         return compress(rows, self.counts(np.array([row for row, _ in rows], np.intp)).any.tolist())
 
     def alike(self, first: str, lengths: range) -> list[tuple[int, str]]:
@@ -89,7 +89,7 @@ class IndexVocabulary(Vocabulary):
         select = "SELECT id, text, checksum FROM term WHERE text >= ? AND text < ?"
         with self._reader.reading():
             if self._is_whole():
-                there = f'SELECT 1 FROM total WHERE term = id AND root {self._scope.in_roots} AND "any" > 0'
+                there = f'SELECT 1 FROM total WHERE term = id AND root {self._members.in_roots} AND "any" > 0'
                 select = f"{select} AND EXISTS ({there}) ORDER BY text LIMIT ?"
                 return self._reader.verified(select, low, high, limit or -1)
             return list(self._there(self._reader.verified(f"{select} ORDER BY text", low, high)))[:limit]
@@ -126,7 +126,7 @@ class IndexVocabulary(Vocabulary):
         """Return the index's sums over all documents of the roots, and remember them."""
         read = self._reader.rows(
             f"SELECT {_COUNTS}, {DAMAGED_TOTALS}, id, text, term.checksum"
-            f" FROM total JOIN term ON id = term WHERE root {self._scope.in_roots} AND term {AMONG}"
+            f" FROM total JOIN term ON id = term WHERE root {self._members.in_roots} AND term {AMONG}"
             " GROUP BY term",
             json.dumps(rows),
         )
@@ -140,13 +140,13 @@ class IndexVocabulary(Vocabulary):
         return sums
 
     def _is_whole(self) -> bool:
-        return self._scope.complete and self._reader.is_current()
+        return self._members.complete and self._reader.is_current()
 
     @cached_property
     def _counted(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """The rows of all terms of the documents, ascending, with their counts; then a row above all."""
         parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        numbers = self._scope.documents.tolist()
+        numbers = self._members.documents.tolist()
         for first in range(0, len(numbers), _PART):
             packed = self._reader.documents(numbers[first : first + _PART], "terms").values()
             sections = zip(*(Sections.unpacked(data) for *_, data in packed), strict=True)

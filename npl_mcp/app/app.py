@@ -20,7 +20,7 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.deadline import Deadline
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.index.collection import IndexedCollection
-from npl_index.index.scope import DocumentChangedError
+from npl_index.index.reading import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
 from npl_index.library.references import document_name, page_and_part
 from npl_index.library.roots import real_path

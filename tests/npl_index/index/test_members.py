@@ -51,6 +51,6 @@ def test_two_updates_index_the_same_files() -> None:
         updates = [Update(index, [(file, state)], None, whole=True) for _ in range(2)]
         for update in updates:
             update.put([entry])
-        first, second = (update.result().scope() for update in updates)
+        first, second = (update.result() for update in updates)
         assert first.documents.tolist() == second.documents.tolist()
         assert first.version == second.version

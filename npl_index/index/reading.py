@@ -1,4 +1,4 @@
-"""The requested documents in the index, and reading of their rows."""
+"""Reading of the rows of the requested documents."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from cachetools import LRUCache, cachedmethod
 
-from npl_index.cached import cached_property
 from npl_index.errors import UnreadableDocumentError
 from npl_index.index.database import IndexDatabase, reading_errors
+from npl_index.index.members import Members
 from npl_index.index.writing import AMONG, ROOT_ROW, unsealed, verified
-from npl_index.library.documents import DocumentFile
 from npl_index.ranking.arrays import NDArray, np
 
 _NESTED = nullcontext()
@@ -32,62 +30,16 @@ class DocumentChangedError(UnreadableDocumentError):
         super().__init__(f"{path!r} changed while it was read", hint="try again")
 
 
-@dataclass(frozen=True)
-class DocumentScope:
-    """The requested documents: all or some documents of some roots.
+class IndexReader:
+    """Reads the index for some documents.
 
-    :param version: numbers and versions of the roots.
-    :param documents: numbers of the documents, in order.
-    :param complete: in these versions, the roots have no other documents.
-    """
-
-    version: tuple[tuple[int, int], ...]
-    documents: NDArray[Any]
-    complete: bool
-
-    @cached_property
-    def in_roots(self) -> str:
-        """Condition of SQL for a column with the number of one of the roots."""
-        return f"IN ({', '.join(str(root) for root, _ in self.version)})"
-
-    @cached_property
-    def positions(self) -> dict[int, int]:
-        """Positions of the documents, by number."""
-        return {number: position for position, number in enumerate(self.documents.tolist())}
-
-    @cached_property
-    def _order(self) -> NDArray[Any]:
-        order: NDArray[Any] = self.documents.argsort()
-        return order
-
-    def find(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the positions of those documents that are in the scope."""
-        at = self.documents.searchsorted(numbers, sorter=self._order).clip(max=len(self._order) - 1)
-        there: NDArray[Any] = self._order[at][self.documents[self._order[at]] == numbers]
-        return there
-
-    @cached_property
-    def numbers(self) -> str:
-        """Numbers of the documents, as JSON."""
-        return json.dumps(self.documents.tolist())
-
-
-class ScopeReader:
-    """Reads the index for one scope.
-
-    :param files: the files of the documents, for messages.
+    :param members: the documents, at least one.
     :param changed: called when other contents replaced documents; the argument tells whether the index is
         damaged.
     """
 
-    def __init__(
-        self,
-        database: IndexDatabase,
-        scope: DocumentScope,
-        files: Sequence[DocumentFile],
-        changed: Callable[[bool], None],
-    ) -> None:
-        self.scope, self._files = scope, files
+    def __init__(self, database: IndexDatabase, members: Members, changed: Callable[[bool], None]) -> None:
+        self.members = members
         self._database, self._changed = database, changed
         # Questions repeat words, and a document never changes.
         self._matching: LRUCache[str, NDArray[Any]] = LRUCache(MAX_MATCHING, lambda at: 200 + at.nbytes)
@@ -107,7 +59,7 @@ class ScopeReader:
                 yield
         except reading_errors() as error:
             self._changed(self._database.is_damaged(error))
-            raise DocumentChangedError(self._files[0].path) from None
+            raise DocumentChangedError(self.members.indexed[0][0].path) from None
 
     def rows(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement."""
@@ -141,14 +93,14 @@ class ScopeReader:
         select = "SELECT json_group_array(rowid) FROM word WHERE word MATCH ?"
         quoted = (term.replace('"', '""') for term in terms)
         ((numbers,),) = self.rows(select, " AND ".join(f'"{term}"' for term in quoted))
-        return self.scope.find(np.array(json.loads(numbers), np.int64)).astype(np.uint32)
+        return self.members.find(np.array(json.loads(numbers), np.int64)).astype(np.uint32)
 
     def is_current(self) -> bool:
-        """Return whether the roots still have the versions of the scope."""
-        select = f"SELECT {ROOT_ROW} FROM root WHERE id {self.scope.in_roots} ORDER BY id"
+        """Return whether the roots still have their versions."""
+        select = f"SELECT {ROOT_ROW} FROM root WHERE id {self.members.in_roots} ORDER BY id"
         with self.reading():
             rows = verified(self._database.rows_once(select))
-        return tuple((number, version) for number, version, *_ in rows) == self.scope.version
+        return tuple((number, version) for number, version, *_ in rows) == self.members.version
 
     def check(self) -> None:
         """Check that the index still has the documents; another process may have replaced some.
@@ -157,15 +109,15 @@ class ScopeReader:
         """
         if not self.is_current():
             select = f"SELECT count(*) FROM document WHERE id {AMONG}"
-            ((there,),) = self.rows(select, self.scope.numbers)
-            if there < len(self.scope.documents):
+            ((there,),) = self.rows(select, self.members.as_json)
+            if there < len(self.members.documents):
                 raise self.lost()
 
-    def lost(self, number: int | None = None) -> DocumentChangedError:
+    def lost(self, number: int = 0) -> DocumentChangedError:
         """Return the error for a document that the index no longer has.
 
-        :param number: the document, if it is known.
+        :param number: the document; 0 if it is not known.
         """
         # In unchanged roots, only damage can lose one.
         self._changed(self.is_current())
-        return DocumentChangedError(self._files[0 if number is None else self.scope.positions[number]].path)
+        return DocumentChangedError(self.members.indexed[self.members.positions.get(number, 0)][0].path)
