@@ -30,7 +30,7 @@ _NUMBER = len(Counts._fields)
 class IndexVocabulary(Vocabulary):
     """The terms of documents in the index; safe for several threads.
 
-    The index has the sums over all documents of a root. They are used while the requested documents are exactly
+    The index has the sums over all documents of a root. They are used while the requested documents are just
     these; otherwise their terms are counted. Both give the same numbers.
     """
 
