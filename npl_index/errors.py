@@ -93,7 +93,7 @@ class SelectorSyntaxError(InvalidRequestError):
     _WINDOW = 60
 
     def __init__(self, problem: str, selector: str, position: int, *, hint: str | None = None) -> None:
-        self.problem, self.position = problem, position
+        self.problem, self.selector, self.position = problem, selector, position
         start = max(0, position - self._WINDOW)
         stop = min(len(selector), position + self._WINDOW)
         line = selector.replace("\n", " ").replace("\t", " ")
