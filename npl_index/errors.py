@@ -93,15 +93,12 @@ class SelectorSyntaxError(InvalidRequestError):
     _WINDOW = 60
 
     def __init__(self, problem: str, selector: str, position: int, *, hint: str | None = None) -> None:
-        self.problem = problem
-        self.selector = selector
-        self.position = position
+        self.problem, self.selector, self.position = problem, selector, position
         start = max(0, position - self._WINDOW)
         stop = min(len(selector), position + self._WINDOW)
-        head = "…" if start else ""
-        tail = "…" if stop < len(selector) else ""
-        before = head + escaped(selector[start:position].replace("\n", " ").replace("\t", " "))
-        after = escaped(selector[position:stop].replace("\n", " ").replace("\t", " ")) + tail
+        line = selector.replace("\n", " ").replace("\t", " ")
+        before = ("…" if start else "") + escaped(line[start:position])
+        after = escaped(line[position:stop]) + ("…" if stop < len(line) else "")
         caret = " " * len(before) + "^"
         message = f"{problem} at character {position + 1} of the selector\n  {before}{after}\n  {caret}"
         super().__init__(message, parameter="selectors", hint=hint)

@@ -26,7 +26,4 @@ def indexed_collection(documents: Iterable[Document]) -> IndexedCollection:
         return of[found.path]
 
     update.put(indexer.entry(asked, read) for asked in update.asked)
-    members = update.result()
-    founds, fingerprints = zip(*states, strict=True)
-    kept = KeptDocuments(_BYTES)
-    return IndexedCollection(database, members.scope(), founds, fingerprints, read, kept, lambda _: None)
+    return IndexedCollection(database, update.result(), read, KeptDocuments(_BYTES), lambda _: None)

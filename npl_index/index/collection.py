@@ -5,25 +5,29 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
+from math import log
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.errors import DocumentNotFoundError
-from npl_index.index.asking import MAX_WORDS, IndexNames, IndexVocabulary, candidates, holders
 from npl_index.index.database import IndexDatabase
-from npl_index.index.scope import DocumentChangedError, DocumentScope, ScopeReader
-from npl_index.index.writing import AMONG, unsealed
-from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
+from npl_index.index.members import Members
+from npl_index.index.names import IndexNames
+from npl_index.index.reading import DocumentChangedError, IndexReader
+from npl_index.index.vocabulary import IndexVocabulary
+from npl_index.index.writing import AMONG
+from npl_index.library.documents import Document, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.copies import SIMILAR
 from npl_index.markdown.sections import digest_of
 from npl_index.markdown.traits import TraitFilter
-from npl_index.ranking.arrays import NDArray, np
+from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.collection import Collection
 from npl_index.ranking.documents import ParsedDocument, Summary, restore_sections, summarized
@@ -32,6 +36,21 @@ from npl_index.ranking.standing import FIELDS, Standing, status_of
 from npl_index.selectors.names import Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
+
+MAX_CANDIDATES = 200
+"""Maximum documents whose sections are ranked."""
+
+MAX_HOLDERS = 1_000
+"""Maximum documents to search for a quoted phrase."""
+
+MAX_WORDS = 2_000_000
+"""Maximum words of the ranked documents together."""
+
+MAX_POSTINGS = 50_000
+"""Maximum postings for the choice of candidates: those of the question's rarest terms, at least of
+:data:`MIN_TERMS`. More postings improve one question in 400 with 23,000 files."""
+
+MIN_TERMS = 4
 
 T = TypeVar("T", ParsedDocument, "IndexRow")
 
@@ -85,23 +104,26 @@ class Kept(Generic[T]):
         # A cache of cachetools takes ten times as long for the hundreds of documents of a question.
         self._kept: OrderedDict[int, T] = OrderedDict()
 
-    def get(self, numbers: Iterable[int]) -> dict[int, T]:
-        """Return the kept values of some documents."""
+    def get(self, numbers: Iterable[int], read: Callable[[list[int]], dict[int, T]]) -> dict[int, T]:
+        """Return the values of some documents.
+
+        :param read: returns missing values.
+        """
         with self._lock:
             values = {number: self._kept[number] for number in numbers if number in self._kept}
             for number in values:
                 self._kept.move_to_end(number)
+        missing = [number for number in numbers if number not in values]
+        if not missing:
             return values
-
-    def keep(self, values: Mapping[int, T]) -> None:
-        """Keep values."""
+        fresh = read(missing)
         with self._lock:
-            for number, value in values.items():
-                if number not in self._kept:
-                    self._kept[number] = value
-                    self._size += self._size_of(value)
+            for number in fresh.keys() - self._kept.keys():
+                self._kept[number] = fresh[number]
+                self._size += self._size_of(fresh[number])
             while self._size > self._maxsize:
                 self._size -= self._size_of(self._kept.popitem(last=False)[1])
+        return values | fresh
 
     def _size_of(self, value: T) -> int:
         return min(value.nbytes, self._maxsize)
@@ -121,40 +143,42 @@ class KeptDocuments:
 class IndexedCollection(Collection):
     """Some documents of the index.
 
-    :param scope: numbers of the documents.
-    :param files: their files.
-    :param states: observed states of the files.
+    :param members: the documents, at least one.
     :param read: reader of a whole file.
     :param kept: documents in memory, shared by all collections.
     :param changed: called when other contents replaced some of them; the argument tells whether the index is
         damaged.
+    :raises DocumentNotFoundError: there are no documents.
     """
 
     def __init__(
         self,
         database: IndexDatabase,
-        scope: DocumentScope,
-        files: Sequence[DocumentFile],
-        states: Sequence[Fingerprint],
+        members: Members,
         read: Read,
         kept: KeptDocuments,
         changed: Callable[[bool], None],
     ) -> None:
-        self.scope, self.files, self.states = scope, files, states
+        if not len(members.documents):
+            problem = f"none of the {len(members.states)} files can be read"
+            raise DocumentNotFoundError(problem, hint=next(iter(members.unreadable), None))
+        self.members, self.partial = members, members.missing > 0
+        self.files = tuple(file for file, _ in members.indexed)
+        self.paths = [state.path for _, state in members.indexed]
         self._read, self._kept = read, kept
-        self._reader = ScopeReader(database, scope, files[0].path, changed)
+        self._reader = IndexReader(database, members, changed)
         self.names = IndexNames(self._reader)
 
     @property
     def state(self) -> Hashable:
         """The roots with their versions, and the numbers of the documents."""
-        return self.scope.version, digest_of(self.scope.numbers.encode())  # kept for each outcome
+        return self.members.version, digest_of(self.members.as_json.encode())  # kept for each outcome
 
-    def resume(self, former: Collection) -> None:
+    def resume(self, former: IndexedCollection) -> None:
         """Keep the counts of terms of an earlier state that a few changed documents do not affect."""
-        if not isinstance(former, IndexedCollection) or "vocabulary" not in vars(former):
+        if "vocabulary" not in vars(former):
             return
-        before, now = former.scope.documents, self.scope.documents
+        before, now = former.members.documents, self.members.documents
         gone = np.setdiff1d(before, now, assume_unique=True).tolist()
         new = np.setdiff1d(now, before, assume_unique=True).tolist()
         if not gone and not new:  # a file was only read again
@@ -162,8 +186,9 @@ class IndexedCollection(Collection):
         # A common document shows that the index is not a new one, where terms have other numbers.
         if not new or len(gone) == len(before) or len(gone) + len(new) > _MAX_RESUMED:
             return
-        rows_of = self._rows([*gone, *new])
-        if len(rows_of) == len(gone) + len(new):
+        rows_of = self._kept.rows.get(gone, lambda _: {})
+        if len(rows_of) == len(gone):
+            rows_of |= self._rows(new)
             counted = [counts_in(row.sections) for row in rows_of.values()]
             signs = [1 if number in new else -1 for number in rows_of]
             parts = zip(signs, counted, strict=True)
@@ -175,11 +200,6 @@ class IndexedCollection(Collection):
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]
         """The terms of the documents."""
         return IndexVocabulary(self._reader)
-
-    @cached_property
-    def paths(self) -> Sequence[str]:  # type: ignore[override]
-        """The absolute path of each document."""
-        return [state.path for state in self.states]
 
     def relative_paths(self) -> Sequence[str]:
         """Return the path of each document below its root, or behind the label of one of several roots."""
@@ -205,85 +225,79 @@ class IndexedCollection(Collection):
         """Return the sections of the best documents, and of further ones."""
         with self.reading():
             self._reader.check()
-            best = candidates(self._reader, self._with_pages(terms), among)
-            chosen = list(dict.fromkeys([*best, *sorted(also)])) or [0]
-            numbers = self.scope.documents[chosen].tolist()
+            chosen = list(dict.fromkeys([*self._candidates(terms, among), *sorted(also)])) or [0]
+            numbers = self.members.documents[chosen].tolist()
             rows_of = self._rows(numbers)
-            taken: dict[int, IndexRow] = {}
-            words = 0
-            for position, number in zip(chosen, numbers, strict=True):
-                if number not in rows_of:
-                    raise self._reader.lost(self.files[position].path)
-                words += len(rows_of[number].sections.rows)
-                if not taken or words <= MAX_WORDS or position in also:
-                    taken[position] = rows_of[number]
+        taken: dict[int, IndexRow] = {}
+        words = 0
+        for position, number in zip(chosen, numbers, strict=True):
+            words += len(rows_of[number].sections.rows)
+            if not taken or words <= MAX_WORDS or position in also:
+                taken[position] = rows_of[number]
         positions = sorted(taken)
         rows = [taken[position] for position in positions]
         postings, vocabulary = Postings([row.sections for row in rows]), self.vocabulary
         return Passages(np.array(positions), postings, vocabulary, lambda: [row.standing for row in rows])
 
-    def _with_pages(self, terms: Sequence[str]) -> list[tuple[str, int]]:
-        """Return terms with their numbers of pages; the variants in place of a term that no section has."""
+    def _candidates(self, terms: Sequence[str], among: NDArray[Any] | None) -> list[int]:
+        """Return the positions of the best documents, best first.
+
+        A term of a document counts by its rarity in the collection. This keeps more of the best sections than
+        FTS5's ``bm25()``, whose statistics are those of all roots. Variants replace a term that no section
+        has.
+        """
         wanted: dict[int, None] = {}
         for term in terms:
             row = self.vocabulary.row(term)
             variants = self.vocabulary.variants(term) if row is None else ((row, 1.0),)
             wanted.update((row, None) for row, _ in variants)
         pages = self.vocabulary.counts(np.array(list(wanted), np.intp)).pages.tolist()
-        return list(zip(self.vocabulary.texts(list(wanted)), pages, strict=True))
+        rarest = sorted(zip(self.vocabulary.texts(list(wanted)), pages, strict=True), key=itemgetter(1))
+        worth = np.zeros(len(self.files))
+        postings = 0
+        for number, (term, of_term) in enumerate(rarest):
+            if number < MIN_TERMS or postings + of_term <= MAX_POSTINGS:
+                postings += of_term
+                holders = self._reader.matching(term)
+                worth[holders] += log(1 + len(worth) / max(1, len(holders)))
+        best: list[int] = top_positions(worth if among is None else worth * among, MAX_CANDIDATES).tolist()
+        return best
 
     def _rows(self, numbers: Sequence[int]) -> dict[int, IndexRow]:
-        """Return the rows of some documents, without lost ones."""
-        kept = self._kept.rows.get(numbers)
-        if len(kept) == len(numbers):
-            return kept
-        missing = json.dumps([number for number in numbers if number not in kept])
+        """Return the rows of some documents, by number."""
+        return self._kept.rows.get(numbers, self._read_rows)
+
+    def _read_rows(self, numbers: list[int]) -> dict[int, IndexRow]:
         select = f"SELECT document, name, value FROM field WHERE name {AMONG} AND document {AMONG}"
+        fields: dict[int, list[tuple[str, str]]] = defaultdict(list)
         with self.reading():
-            fields: dict[int, list[tuple[str, str]]] = {}
-            for document, name, value in self._reader.rows(select, json.dumps(FIELDS), missing):
-                fields.setdefault(document, []).append((name, value))
-            select = f"SELECT id, terms, digest, language FROM document WHERE id {AMONG}"
-            packed = self._reader.rows(select, missing)
-            read = {
-                number: IndexRow(
-                    Sections.unpacked(unsealed(*sealed)), Standing(sealed[-1]), fields.get(number, ())
-                )
-                for number, *sealed in packed
+            for number, *field in self._reader.rows(select, json.dumps(FIELDS), json.dumps(numbers)):
+                fields[number].append(tuple(field))
+            return {
+                number: IndexRow(Sections.unpacked(terms), Standing(language), fields[number])
+                for number, (_, language, terms) in self._reader.documents(numbers, "terms").items()
             }
-        self._kept.rows.keep(read)
-        return kept | read
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
-        """Return documents with all of some terms."""
-        return holders(self._reader, terms)
+        """Return the first documents with all of some terms."""
+        holders: list[int] = sorted(self._reader.matching(*terms).tolist())
+        return holders[:MAX_HOLDERS]
 
     def sections(self, document: int) -> Sections:
         """Return the sections of a document as arrays."""
-        number = int(self.scope.documents[document])
-        rows = self._rows([number])
-        if number not in rows:
-            raise self._reader.lost(self.files[document].path)
-        return rows[number].sections
+        (row,) = self._rows([int(self.members.documents[document])]).values()
+        return row.sections
 
     def summaries(
         self, conditions: TraitFilter, counter: TokenCounter, clock: Deadline = NO_DEADLINE
     ) -> Iterator[Summary]:
         """Yield the numbers of each document, without restoring it."""
-        numbers = self.scope.documents.tolist()
-        select = f"SELECT id, record, tokens, digest, language FROM document WHERE id {AMONG}"
+        numbers = self.members.documents.tolist()
         for first in range(0, len(numbers), _MAX_SUMMARIES):
             clock.check()
             part = numbers[first : first + _MAX_SUMMARIES]
-            with self.reading():  # reports damage
-                packed = {
-                    number: (unsealed(record, *identity), unsealed(tokens, *identity))
-                    for number, record, tokens, *identity in self._reader.rows(select, json.dumps(part))
-                }
-            for position, number in enumerate(part, first):
-                if number not in packed:
-                    raise self._reader.lost(self.files[position].path)
-                record, tokens = packed[number]
+            packed = self._reader.documents(part, "record", "tokens")
+            for record, tokens in (packed[number][2:] for number in part):
                 yield summarized(record, stored_total(array("I", tokens), counter), conditions)
 
     def with_field(self, name: str, values: Collection_[str] | None = None) -> NDArray[Any]:
@@ -292,17 +306,17 @@ class IndexedCollection(Collection):
         if values is not None:
             select, parameters = f"{select} AND value {AMONG}", [name, json.dumps(sorted(values))]
         holders = np.array(self._reader.rows(select, *parameters), np.int64).ravel()
-        result: NDArray[Any] = np.isin(self.scope.documents, holders)
+        result: NDArray[Any] = np.isin(self.members.documents, holders)
         return result
 
     def field_counts(self) -> dict[str, int]:
         """Return the number of documents with each field, by one query."""
         select = f"SELECT name, count(DISTINCT document) FROM field WHERE document {AMONG} GROUP BY name"
-        return dict(self._reader.rows(select, self.scope.numbers))
+        return dict(self._reader.rows(select, self.members.as_json))
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
-        number, positions = int(self.scope.documents[document]), self.scope.positions
+        number, positions = int(self.members.documents[document]), self.members.positions
         equal, similar = set[Place](), set[Place]()
         for other, index, is_equal in self._reader.rows(_COPIES, number, section):
             if other != number and other in positions:
@@ -311,30 +325,19 @@ class IndexedCollection(Collection):
 
     def tokens_of(self, document: int) -> array[int]:
         """Return the stored token counts of a document's sections."""
-        return array("I", self._column(document, "tokens")[0])
-
-    def _column(self, document: int, column: str) -> tuple[bytes, str]:
-        """Return one column of a document's row, and the digest of its content."""
-        number = int(self.scope.documents[document])
-        with self.reading():
-            select = f"SELECT {column}, digest, language FROM document WHERE id = ?"
-            rows = self._reader.rows(select, number)
-            if not rows:
-                raise self._reader.lost(self.files[document].path)
-            return unsealed(*rows[0]), rows[0][1]
+        number = int(self.members.documents[document])
+        return array("I", self._reader.documents([number], "tokens")[number][-1])
 
     def restored(self, document: int) -> ParsedDocument:
         """Return a document with its sections; its text is read at its first use."""
-        number = int(self.scope.documents[document])
-        kept = self._kept.parsed.get([number])
-        if number not in kept:
-            kept[number] = self._restored(document)
-            self._kept.parsed.keep(kept)
-        return kept[number]
+        number = int(self.members.documents[document])
+        return self._kept.parsed.get([number], lambda _: {number: self._restored(document)})[number]
 
     def _restored(self, document: int) -> ParsedDocument:
-        file, state, read = self.files[document], self.states[document], self._read
-        record, digest = self._column(document, "record")
+        (file, state), read = self.members.indexed[document], self._read
+        ((digest, _, record),) = self._reader.documents(
+            [int(self.members.documents[document])], "record"
+        ).values()
 
         def current() -> Document:
             try:

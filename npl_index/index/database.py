@@ -49,6 +49,7 @@ _FORMER = (
     *("index-cache.db*", "index/*.segment", "index/manifest.db*", "index/*.lock"),
 )
 _SETTINGS = (
+    "PRAGMA journal_mode = WAL",
     f"PRAGMA cache_size = -{MAX_CACHE_KIBIBYTES}",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA synchronous = NORMAL",
@@ -204,49 +205,44 @@ class IndexDatabase:
     def _take(self) -> tuple[Any, _Mark]:
         with self._lock:
             path = self.path
-            mark = self._memory if path is None else _mark_of(path)
-            if self._idle and mark == self._mark:
-                return self._idle.pop(), mark
+            if self._idle and self._mark == self._mark_now(path):
+                return self._idle.pop(), self._mark
             try:
-                connection, mark = self._open_memory() if path is None else self._open(path)
+                connection = self._open_memory() if path is None else self._open(path)
             except (driver().Error, OSError) as error:
                 if path is None:
                     raise
                 self.leave_file(str(getattr(error, "strerror", None) or error))
                 return self._take()
-            if mark != self._mark:
+            if (mark := self._mark_now(path)) != self._mark:
                 self._drop()
                 self._mark = mark
             return connection, mark
 
-    def _open_memory(self) -> tuple[Any, _Mark]:
+    def _mark_now(self, path: Path | None) -> _Mark:
+        return self._memory if path is None else _mark_of(path)
+
+    def _open_memory(self) -> Any:
         if driver().sqlite_version_info < (3, 36):  # its connections would not share a database
             problem = f"an index in memory needs SQLite 3.36, not {driver().sqlite_version}"
             raise NPLError(problem, hint="pip install pysqlite3")
-        connection = _connect(f"file:/npl-index-{self._memory}?vfs=memdb", uri=True)
-        _make_tables(connection)
-        return connection, self._memory
+        return _connect(f"file:/npl-index-{self._memory}?vfs=memdb")
 
-    def _open(self, path: Path, *, again: bool = False) -> tuple[Any, _Mark]:
+    def _open(self, path: Path) -> Any:
         make_folder(path.parent, 0o700)
-        connection = None
         try:
             connection = _connect(str(path))
-            connection.execute("PRAGMA journal_mode = WAL")
-            _make_tables(connection)
         except driver().Error as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, driver().OperationalError) or again or not _is_ours(path):
+            if isinstance(error, driver().OperationalError) or not _is_ours(path):
                 raise
             logger.warning("index: the file is damaged; creating a new one")
             self._mark = _mark_of(path)
             self.discard()
-            return self._open(path, again=True)
+            connection = _connect(str(path))
         path.chmod(0o600)
         if self._mark is None:
             _remove_former(path.parent)
-        return connection, _mark_of(path)
+        return connection
 
 
 def _remove_former(folder: Path) -> None:
@@ -262,17 +258,26 @@ def _remove_former(folder: Path) -> None:
         (folder / "index").rmdir()
 
 
-def _connect(path: str, *, uri: bool = False) -> Any:
+def _connect(path: str) -> Any:
+    """Return a connection to an index with its tables.
+
+    :param path: path of a file, or an address of SQLite.
+    """
     connection = driver().connect(
         path,
-        uri=uri,
+        uri=path.startswith("file:"),
         isolation_level=None,
         timeout=MAX_BUSY_SECONDS,
         check_same_thread=False,
         cached_statements=256,
     )
-    for setting in _SETTINGS:
-        connection.execute(setting)
+    try:
+        for setting in _SETTINGS:
+            connection.execute(setting)
+        _make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -33,6 +33,7 @@ class IndexEntry(NamedTuple):
 
     :param file: the file.
     :param state: its observed state.
+    :param position: its position among the files of the update.
     :param digest: digest of its indexed content; ``None`` without any.
     :param settled: its fingerprint alone proves that it is unchanged.
     :param content: its new content.
@@ -41,6 +42,7 @@ class IndexEntry(NamedTuple):
 
     file: DocumentFile
     state: Fingerprint
+    position: int
     digest: str | None = None
     settled: bool = False
     content: IndexedContent | None = None

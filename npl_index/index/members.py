@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from npl_index.errors import DocumentNotFoundError, DocumentTooLargeError
+from npl_index.cached import cached_property
+from npl_index.errors import DocumentTooLargeError
 from npl_index.index import writing
 from npl_index.index.database import IndexDatabase
 from npl_index.index.entries import IndexEntry
-from npl_index.index.scope import DocumentScope
 from npl_index.index.writing import AMONG, ROOT, ROOT_ROW
 from npl_index.library.catalog import Root
 from npl_index.library.documents import DocumentFile, Fingerprint
@@ -28,15 +29,9 @@ reading."""
 
 States = Sequence[tuple[DocumentFile, Fingerprint]]
 
-_Key = tuple[Root, str]  # root, path below it
-
 
 class OvertakenError(Exception):
     """Another process replaced documents of a set during its update."""
-
-
-def _key(file: DocumentFile) -> _Key:
-    return file.root, file.path
 
 
 @dataclass(frozen=True)
@@ -47,14 +42,16 @@ class Members:
     :param numbers: numbers of their documents; 0 without one.
     :param unsettled: positions of the files that must be read again to detect changes.
     :param failures: states of unusable files with the reasons, by path.
-    :param indexed: the documents, possibly none, as a scope for questions.
+    :param version: numbers and versions of their roots.
+    :param complete: in these versions, the roots have no other documents.
     """
 
     states: States
     numbers: NDArray[Any]
     unsettled: frozenset[int]
     failures: Mapping[str, tuple[Fingerprint, str]]
-    indexed: DocumentScope
+    version: tuple[tuple[int, int], ...]
+    complete: bool
 
     @property
     def unreadable(self) -> tuple[str, ...]:
@@ -62,27 +59,54 @@ class Members:
         return tuple(text for _, (_, text) in sorted(self.failures.items()))
 
     @property
+    def missing(self) -> int:
+        """Number of files that are not indexed yet."""
+        return len(self.states) - len(self.documents) - len(self.failures)
+
+    @property
     def roots(self) -> list[int]:
         """Numbers of their roots."""
-        return [root for root, _ in self.indexed.version]
+        return [root for root, _ in self.version]
 
     def is_current(self, states: States) -> bool:
         """Return whether the files are certainly unchanged."""
         return not self.unsettled and (states is self.states or list(states) == list(self.states))
 
-    def documents(self) -> list[tuple[DocumentFile, Fingerprint]]:
-        """Return the files with documents, and their states."""
+    @cached_property
+    def documents(self) -> NDArray[Any]:
+        """Numbers of the documents, in order."""
+        return self.numbers[self.numbers > 0]
+
+    @cached_property
+    def indexed(self) -> States:
+        """The files with documents, and their states."""
         return [self.states[position] for position in self.numbers.nonzero()[0].tolist()]
 
-    def scope(self) -> DocumentScope:
-        """Return the documents as a scope for questions.
+    @cached_property
+    def as_json(self) -> str:
+        """Numbers of the documents, as JSON."""
+        return json.dumps(self.documents.tolist())
 
-        :raises DocumentNotFoundError: there are no documents.
-        """
-        if not len(self.indexed.documents):
-            problem = f"none of the {len(self.states)} files can be read"
-            raise DocumentNotFoundError(problem, hint=next(iter(self.unreadable), None))
-        return self.indexed
+    @cached_property
+    def in_roots(self) -> str:
+        """Condition of SQL for a column with the number of one of the roots."""
+        return f"IN ({', '.join(str(root) for root, _ in self.version)})"
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        """Positions of the documents, by number."""
+        return {number: position for position, number in enumerate(self.documents.tolist())}
+
+    @cached_property
+    def _order(self) -> NDArray[Any]:
+        order: NDArray[Any] = self.documents.argsort()
+        return order
+
+    def find(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the positions of those documents that are among these."""
+        at = self.documents.searchsorted(numbers, sorter=self._order).clip(max=len(self._order) - 1)
+        there: NDArray[Any] = self._order[at][self.documents[self._order[at]] == numbers]
+        return there
 
 
 class Update:
@@ -101,7 +125,7 @@ class Update:
         self.states, self._database, self._whole = states, database, whole
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
-        self._asked: dict[_Key, tuple[int, IndexEntry]] = {}
+        self._asked: dict[int, IndexEntry] = {}
         self.numbers = np.array(_unchanged_numbers(states, former), np.int64)
         self._look_up({} if former is None else former.failures)
 
@@ -111,22 +135,21 @@ class Update:
         :param failures: previous failures.
         """
         positions = (self.numbers == 0).nonzero()[0].tolist()
-        paths: dict[Root, list[str]] = {}
-        for position in positions:
-            file, _ = self.states[position]
-            paths.setdefault(file.root, []).append(file.path)
+        paths: dict[Root, list[str]] = defaultdict(list)
+        for file in (self.states[position][0] for position in positions):
+            paths[file.root].append(file.path)
         select = (
             "SELECT path, mtime, size, ctime, settled, digest, document FROM file"
             f" WHERE root = (SELECT id FROM root WHERE {ROOT}) AND path {AMONG}"
         )
-        rows: dict[_Key, Sequence[Any]] = {}
+        rows: dict[tuple[Root, str], Sequence[Any]] = {}
         with self._database.reading():
             for root, names in paths.items():
                 stored = self._database.rows(select, root.path, root.npl, json.dumps(names))
                 rows.update(((root, path), row) for path, *row in stored)
         for position in positions:
             file, state = self.states[position]
-            *stamp, digest, number = rows.get(_key(file), (None, 0))
+            *stamp, digest, number = rows.get((file.root, file.path), (None, 0))
             before = failures.get(state.path)
             if stamp == [state.mtime_ns, state.size, state.ctime_ns, 1]:
                 self.numbers[position] = number
@@ -134,12 +157,12 @@ class Update:
                 self._failures[state.path] = before
             else:
                 self.numbers[position] = number
-                self._asked[_key(file)] = position, IndexEntry(file, state, digest)
+                self._asked[position] = IndexEntry(file, state, position, digest)
 
     @property
     def asked(self) -> list[IndexEntry]:
         """The files to read."""
-        return [entry for _, entry in self._asked.copy().values()]
+        return list(self._asked.copy().values())
 
     @property
     def size(self) -> int:
@@ -151,9 +174,9 @@ class Update:
 
         :raises DocumentTooLargeError: their roots have too many sections.
         """
-        by_root: dict[Root, list[IndexEntry]] = {}
+        by_root: dict[Root, list[IndexEntry]] = defaultdict(list)
         for entry in entries:
-            by_root.setdefault(entry.file.root, []).append(entry)
+            by_root[entry.file.root].append(entry)
         for root, group in by_root.items():
             with self._database.writing() as connection:
                 number = writing.root_of(connection, root)
@@ -162,14 +185,14 @@ class Update:
                 if connection.execute(select, (number,)).fetchone()[0] > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
             for entry in group:
-                position, asked = self._asked.pop((root, entry.file.path), (None, None))
-                if position is None or asked is None:
-                    continue
-                self.numbers[position] = numbers.get(entry.file.path, self.numbers[position])
+                position, asked = entry.position, self._asked.pop(entry.position)
                 if entry.failure is not None:
                     self.numbers[position] = 0
                     self._failures[asked.state.path] = asked.state, entry.failure
-                elif not entry.settled:
+                    continue
+                # Without a number, another process has removed the document.
+                self.numbers[position] = numbers.get(entry.file.path, self.numbers[position])
+                if not entry.settled:
                     self._unsettled.add(position)
 
     def _versions(self) -> tuple[tuple[int, int], ...]:
@@ -186,7 +209,7 @@ class Update:
         """
         numbers = self.numbers.copy()
         # Another thread may be writing entries.
-        numbers[[position for position, _ in self._asked.copy().values()]] = 0
+        numbers[list(self._asked.copy())] = 0
         documents = numbers[numbers > 0]
         # One text takes half the time of many rows.
         select = f"SELECT json_group_array(document) FROM file WHERE root {AMONG}"
@@ -200,14 +223,14 @@ class Update:
         others -= wanted
         if others and not self._asked and self._purged():
             return self.result()
-        scope = DocumentScope(version, documents, not others)
-        return Members(self.states, numbers, frozenset(self._unsettled), dict(self._failures), scope)
+        unsettled, failures = frozenset(self._unsettled), dict(self._failures)
+        return Members(self.states, numbers, unsettled, failures, version, not others)
 
     def _purged(self) -> bool:
         """Remove deleted files from the index; return whether there were any."""
-        paths: dict[Root, set[str]] = {}
+        paths: dict[Root, set[str]] = defaultdict(set)
         for file, _ in self.states:
-            paths.setdefault(file.root, set()).add(file.path)
+            paths[file.root].add(file.path)
         purged = False
         select = f"SELECT path FROM file WHERE root = (SELECT id FROM root WHERE {ROOT})"
         for root, listed in paths.items():

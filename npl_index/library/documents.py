@@ -17,11 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from itertools import chain, islice, product, zip_longest
-from typing import Any
+from itertools import chain, islice, product, starmap, zip_longest
 
 from npl_index import errors
-from npl_index.library import walking
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
 from npl_index.library.files import read_below
 from npl_index.library.fingerprints import Fingerprint
@@ -40,9 +38,9 @@ from npl_index.library.roots import (
     too_many,
     unusable,
 )
+from npl_index.library.walking import Walk, sample
 
 __all__ = ["Document", "DocumentFile", "DocumentRef", "Fingerprint", "Library", "Limits", "Root"]
-
 
 _MAX_SEARCHED = 10_000
 """Maximum entries of a folder that a search for the end of a path visits, about 20 ms: the working directory
@@ -89,14 +87,8 @@ def read_document(file: DocumentFile, max_bytes: int, npl: tuple[str, ...] = ())
         data, status = read_below(file.root.path, file.path, max_bytes)
     except OSError as error:
         raise unusable(file.path, error) from None
-    return Document(
-        name=file.name,
-        path=file.path,
-        fingerprint=Fingerprint.of(file.absolute, status),
-        data=data,
-        digest=blake2b(data, digest_size=16).hexdigest(),
-        npl=file.absolute.startswith(npl),
-    )
+    state, digest = Fingerprint.of(file.absolute, status), blake2b(data, digest_size=16).hexdigest()
+    return Document(file.name, file.path, state, data, digest, file.absolute.startswith(npl))
 
 
 class Library:
@@ -126,9 +118,10 @@ class Library:
     ) -> None:
         self.catalog, self._listings = catalog, listings or cached_listings()
         self._or_reference = or_reference
+        self._markdown_kinds = [kind for kind in catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
         # A path with ".." or through a link would lie below another root.
         self._searched = tuple(replace(root, path=os.path.realpath(root.path)) for root in searched)
-        self.limits = limits if limits is not None else Limits()
+        self.limits = limits or Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits, ignoring)
         self._key = (tuple(self.roots), self.limits, ignoring)
         # It can be sent to another process.
@@ -149,15 +142,14 @@ class Library:
         """
         if ref.file is not None:
             return self._find_file(ref.file)
-        if ref == DocumentRef() and self.searched:
-            return self._find_all(self.searched)
+        if ref == DocumentRef() and (searched := self.searched):
+            return self._find_all(searched)
         kind = self.catalog.init if ref.kind is None else self.catalog.kind(ref.kind)
         if kind.suffix not in MARKDOWN_SUFFIXES:
             problem = f"a {kind.name} has no sections"
             raise errors.InvalidRequestError(problem, parameter="resource_type", hint="load it whole")
-        item = ref.item if ref.item is not None else kind.only or ""
-        items = self.find_items(kind, item)
-        if not items:
+        item = ref.item or kind.only or ""
+        if not (items := self.find_items(kind, item)):
             raise self.no_item(kind, item)
         return tuple(items[name] for name in sorted(items))
 
@@ -170,10 +162,9 @@ class Library:
 
     def holds_any(self, root: Root) -> bool:
         """Return whether a short search finds Markdown below a root."""
-        try:
-            return any(walking.walk(self.roots, root.path, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED))
-        except errors.DocumentTooLargeError:
-            return False
+        with suppress(errors.DocumentTooLargeError):
+            return any(Walk(self.roots, most=_MAX_SEARCHED).files(root.path))
+        return False
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a reference names a folder or a pattern, with any number of files."""
@@ -189,32 +180,25 @@ class Library:
         """Return the files of a path, or else of a pattern, or else the item of any kind with this name."""
         problems: list[errors.NPLError] = []
         for name in dict.fromkeys((text, plain_name(text))):
-            clean = os.path.normpath(name)
-            if clean.split(os.sep, 1)[0] == os.pardir:
+            if (clean := os.path.normpath(name)).split(os.sep, 1)[0] == os.pardir:
                 raise outside(text)
             if files := self._files_at(clean, text, problems):
                 return files
             paths = map(os.path.normpath, alternatives(clean))
-            first, *others = [
-                self._files_at(path, text, problems) or self._find_matches(path, text) for path in paths
-            ]
-            files = tuple(dict.fromkeys(chain(first, *others))) if others else first
+            each = [self._files_at(path, text, problems) or self._find_matches(path, text) for path in paths]
+            files = each[0] if len(each) == 1 else tuple(dict.fromkeys(chain(*each)))
             if files := files or self._find_named(clean):
                 return files
         raise problems[0] if problems else self._no_file(text)
 
     def holds(self, text: str) -> bool:
         """Return whether a text, taken literally, is the path of a usable file or folder."""
-        try:
+        with suppress(errors.NPLError):
             return bool(self._files_at(os.path.normpath(text), text, []))
-        except errors.NPLError:
-            return False
+        return False
 
     def _files_at(self, clean: str, text: str, problems: list[errors.NPLError]) -> tuple[DocumentFile, ...]:
-        """Return the file, or the files of the folder, at the first usable path.
-
-        :param problems: list to which the errors of unusable paths are added.
-        """
+        """Return the file, or the files of the folder, at the first usable path; note ``problems``."""
         for path in self._existing(self._spellings(clean), text):
             if not os.path.isdir(path):
                 try:
@@ -229,8 +213,7 @@ class Library:
 
     def _find_all(self, searched: Sequence[Root]) -> tuple[DocumentFile, ...]:
         """Return the files below all default roots."""
-        files = self._collect([root.path for root in searched])
-        if not files:
+        if not (files := self._collect([root.path for root in searched])):
             hint = 'name a file or a folder; "npl.md" is the reference of NPL'
             skipped = self.left_out()
             others = f" (not served: {skipped_text(skipped)})" if skipped else ""
@@ -242,8 +225,7 @@ class Library:
         folders = [root.path for root in self._searched]
         if not self.searched:
             self._collect(folders)
-        listing = self._listings((self._key, *folders, None))
-        return listing.left_out(partial(walking.count_aside, self.roots, MARKDOWN_SUFFIXES))
+        return self._listings((self._key, *folders, None)).left_out()
 
     def not_served(self) -> str:
         """Return the numbers of documents below the default roots that are not served, with the reasons."""
@@ -268,7 +250,7 @@ class Library:
     def _find_ending(self, name: str) -> tuple[DocumentFile, ...]:
         """Return the files below the user's roots whose path is a name or ends with it."""
         roots = [root.path for root in self.roots if not root.npl and os.path.isdir(root.path)]
-        walks = (walking.walk(self.roots, root, None, MARKDOWN_SUFFIXES, _MAX_SEARCHED) for root in roots)
+        walks = (Walk(self.roots, most=_MAX_SEARCHED).files(root) for root in roots)
         paths = {file: " ".join(file.path.split()) for _, file in chain.from_iterable(walks)}
         spellings = {name, f"{name}.md"}
         exact = tuple(file for file, path in paths.items() if path in spellings)
@@ -311,27 +293,12 @@ class Library:
 
     def _collect(self, folders: Sequence[str], pattern: PathPattern | None = None) -> Listed:
         """Return the files below real folders, each once, sorted by root and path."""
-        walk, roots = partial(self._walk, folders, pattern), [root.path for root in self.roots]
-        listed = self._listings((self._key, *folders, pattern)).now(walk, roots)
+        listing = self._listings((self._key, *folders, pattern))
+        listed = listing.now(Walk(self.roots, pattern=pattern), folders)
         self._check_number(listed)
         return listed
 
-    def _walk(
-        self, folders: Sequence[str], pattern: PathPattern | None = None, **noted: Any
-    ) -> Iterator[walking.Walked]:
-        """Yield the files of each folder below real folders.
-
-        :param noted: further arguments of :meth:`~npl_index.library.walking.walk_folders`.
-        """
-        # Each folder is entered once, with the fewest levels above it.
-        for folder in sorted(folders, key=len, reverse=True):
-            yield from walking.walk_folders(self.roots, folder, pattern, MARKDOWN_SUFFIXES, **noted)
-
     def _check_number(self, files: Sized) -> None:
-        """Check the number of files or items.
-
-        :raises DocumentTooLargeError: they are more than the limit.
-        """
         if len(files) > self.limits.max_files:
             raise too_many(f"{self.limits.max_files:,} files")
 
@@ -340,8 +307,8 @@ class Library:
         if os.path.isabs(clean):
             return ()
         name = clean.replace(os.sep, "/")
-        kinds = (kind for kind in self.catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES)
-        items = (self.find_item(kind, reading) for kind in kinds for reading in kind.readings(name))
+        readings = ((kind, reading) for kind in self._markdown_kinds for reading in kind.readings(name))
+        items = starmap(self.find_item, readings)
         return tuple(islice(filter(None, items), 1))
 
     def find_item(self, kind: Kind, item: str) -> DocumentFile | None:
@@ -357,16 +324,11 @@ class Library:
         return self._first_item(self.places(kind), item, kind.suffix)
 
     def find_patch(self, kind: Kind, item: str) -> DocumentFile | None:
-        """Find the patch of an item: the file whose text goes before the item's.
-
-        :raises OutsideRootError: a link leads out of every root.
-        :raises UnreadableDocumentError: the path exists but is not a regular file.
-        """
+        """Find the patch of an item: the file whose text goes before the item's; see :meth:`find_item`."""
         return self._first_item(kind.patches, item, PATCH_SUFFIX)
 
     def _first_item(self, places: Sequence[ItemFolder], item: str, suffix: str) -> DocumentFile | None:
-        paths = item_paths(item, suffix)
-        for place, path in product(places, paths):
+        for place, path in product(places, item_paths(item, suffix)):
             real = self.roots.below(place, path)
             if real is not None and self.roots.is_there(real, item):
                 return replace(self.roots.regular(real, item, (suffix,)), label=place.root.label, item=item)
@@ -379,13 +341,10 @@ class Library:
         ``**`` or ``**.*`` all folders.
 
         :returns: files by item name; empty without a match.
-        :raises OutsideRootError: the name is absolute or contains ``..``, or a link leads out of every root.
-        :raises UnreadableDocumentError: the path of the item exists but is not a regular file.
-        :raises DocumentTooLargeError: there are more items than the limits allow.
-        :raises InvalidRequestError: the pattern has more than one ``**``, or is too long.
+        :raises DocumentError: see :meth:`find_item`; or there are more items than the limits allow.
+        :raises InvalidRequestError: the pattern is too long.
         """
-        exact = self.find_item(kind, pattern)
-        if exact is not None:
+        if exact := self.find_item(kind, pattern):
             return {pattern: exact}
         if not has_magic(pattern):
             return {}
@@ -419,7 +378,7 @@ class Library:
         items: dict[str, tuple[str, DocumentFile]] = {}
         for place in places:
             folder = self.roots.below(place, "")
-            for below, file in walking.walk(self.roots, folder, None, (kind.suffix,)) if folder else ():
+            for below, file in Walk(self.roots, (kind.suffix,)).files(folder) if folder else ():
                 path = below[: -len(kind.suffix)]
                 name = path.replace("/", ".")
                 if name not in items and not below.endswith(PATCH_SUFFIX):
@@ -429,13 +388,12 @@ class Library:
 
     def no_item(self, kind: Kind, item: str) -> errors.DocumentNotFoundError:
         """Return the error for a missing item, with similar names."""
-        near = near_names(item, self.item_names(kind))
-        return errors.DocumentNotFoundError(f"there is no {kind.name} {item!r}", near=near)
+        problem = f"there is no {kind.name} {item!r}"
+        return errors.DocumentNotFoundError(problem, near=near_names(item, self.item_names(kind)))
 
     def _no_file(self, text: str) -> errors.DocumentNotFoundError:
         """Return the error for a missing file, with similar file and item names."""
-        kinds = [kind for kind in self.catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
-        items = (name for kind in kinds for name in self.item_names(kind))
-        near = near_names(text, chain(items, walking.sample(self.roots, MARKDOWN_SUFFIXES)))
+        items = chain.from_iterable(map(self.item_names, self._markdown_kinds))
+        near = near_names(text, chain(items, sample(self.roots)))
         hint = None if near else "give a path below a root, a folder, a pattern or an item name"
         return errors.DocumentNotFoundError(f"there is no document {text!r}", near=near, hint=hint)

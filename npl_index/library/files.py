@@ -6,9 +6,8 @@
 * **Replacing.** New bytes are written to a temporary file in the same folder, which then replaces the old
   file atomically. Readers see the old file or the new one, never a part.
 
-All functions raise :class:`OSError`; callers convert it into errors about documents, artifacts or change
-requests. Systems without ``O_NOFOLLOW`` and ``dir_fd`` (Windows) open by path and compare the real path.
-Locks are in :mod:`npl_index.library.locks`.
+All functions raise :class:`OSError`. Systems without ``O_NOFOLLOW`` and ``dir_fd`` (Windows) open by path and
+compare the real path.
 """
 
 # Names relative to an open folder exclude links, and path objects cannot represent such names.
@@ -20,15 +19,12 @@ import errno
 import os
 import re
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cache
-from typing import Any
 
-from npl_index.library.attributes import take_attributes, take_permissions
 from npl_index.library.locks import is_being_written, locked
+from npl_index.library.replacing import exchange, take_attributes, take_permissions
 
 _HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -37,7 +33,6 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _BYTES = getattr(os, "O_BINARY", 0)
-_EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 
 _READ_ATTEMPTS = 5
 
@@ -72,9 +67,9 @@ class Folder:
     """
 
     def __init__(self, path: str, handle: int | None, mode: int = 0o777) -> None:
-        self._mode = mode
-        self.path = path
+        self.path, self._mode = path, mode
         self._handle = handle
+        self._itself: str | int = path if handle is None else handle
 
     def __fspath__(self) -> str:
         return self.path
@@ -104,10 +99,6 @@ class Folder:
             yield cls(path, handle, mode)
         finally:
             os.close(handle)
-
-    def inner(self, name: str, *, make: bool = False) -> AbstractContextManager[Folder]:
-        """Open a folder in this one, but not through a link; see :meth:`opened`."""
-        return self.opened(self, name, make=make, mode=self._mode)
 
     def open(self, name: str, flags: int = _READ, mode: int | None = None) -> int:
         """Return a descriptor of a regular file.
@@ -158,15 +149,15 @@ class Folder:
 
     def state(self) -> os.stat_result:
         """Return the state of the folder itself, which changes when a name is added or removed."""
-        return os.stat(self.path if self._handle is None else self._handle)
+        return os.stat(self._itself)
 
     def names(self) -> list[str]:
         """Return all names in the folder, unordered."""
-        return os.listdir(self.path if self._handle is None else self._handle)
+        return os.listdir(self._itself)
 
     def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
         """Open the folder's entries, like :func:`os.scandir`."""
-        return os.scandir(self.path if self._handle is None else self._handle)
+        return os.scandir(self._itself)
 
     def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
         """Make a file that is complete when its name appears.
@@ -175,7 +166,7 @@ class Folder:
         :returns: whether the name was free; otherwise nothing happens.
         :raises OSError: the file cannot be written.
         """
-        with self._temporary((data,), None, None, durable=durable) as fresh:
+        with self._temporary((data,), durable=durable) as fresh:
             if not self._take_name(fresh, name):
                 return False
             if durable:
@@ -192,11 +183,8 @@ class Folder:
         :param durable: write to the disk before returning, to survive a loss of power.
         :raises OSError: the file cannot be written; the old one is unchanged.
         """
-        pieces = (data,) if isinstance(data, bytes) else data
-        old = self.stat(name) if mode is None else None
-        like = old if old is not None and stat.S_ISREG(old.st_mode) else None
-        source = None if like is None else name
-        with self._temporary(pieces, like, mode, durable=durable, source=source) as fresh:
+        pieces, like = (data,) if isinstance(data, bytes) else data, name if mode is None else ""
+        with self._temporary(pieces, mode, durable=durable, like=like) as fresh:
             self._rename(fresh, name)
             if durable:
                 self.sync()
@@ -215,10 +203,9 @@ class Folder:
             has the file open for writing.
         :raises OSError: the file does not exist, or cannot be read or written.
         """
-        present, status = self.read(name, limit)
-        if present != old:
+        if (present := self.read(name, limit)[0]) != old:
             return present
-        with self._temporary((new,), status, None, durable=True, source=name) as fresh:
+        with self._temporary((new,), like=name) as fresh:
             if not self._holds(name, old):
                 return self.read(name, limit)[0]
             if not self._exchange(fresh, name):
@@ -264,7 +251,7 @@ class Folder:
         if self._handle is not None:
             os.fsync(self._handle)
 
-    def locked(self, seconds: float) -> AbstractContextManager[bool]:
+    def locked(self, seconds: float) -> AbstractContextManager[None]:
         """Lock the folder itself, without a lock file; see :func:`locked`."""
         return locked(self._handle, self.path, seconds)
 
@@ -272,28 +259,28 @@ class Folder:
     def _temporary(
         self,
         pieces: Iterable[bytes],
-        like: os.stat_result | None,
-        mode: int | None,
+        mode: int | None = None,
         *,
-        durable: bool,
-        source: str | None = None,
+        durable: bool = True,
+        like: str = "",
     ) -> Iterator[str]:
         """Write a temporary file and yield its name; afterwards the file with that name is removed.
 
-        :param like: state of the file to replace, whose owner and permissions are copied.
         :param mode: permissions of the file, less the umask, if it replaces none.
-        :param source: name of the file to replace, whose extended attributes are copied.
+        :param like: name of the file to replace, whose owner, permissions and attributes are copied.
         """
         name = f".npl-{os.urandom(8).hex()}.tmp"
+        old = self.stat(like) if like else None
+        if old is not None and not stat.S_ISREG(old.st_mode):
+            old = None
         # Private until it has the permissions of the file to replace.
-        handle = self.open(name, _CREATE, mode if like is None else 0o600)
+        handle = self.open(name, _CREATE, mode if old is None else 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
-                if source is not None:
-                    with suppress(OSError), os.fdopen(self.open(source), "rb") as old:
-                        take_attributes(handle, old.fileno())
-                if like is not None:
-                    take_permissions(handle, like)
+                if old is not None:
+                    with suppress(OSError), os.fdopen(self.open(like), "rb") as source:
+                        take_attributes(handle, source.fileno())
+                    take_permissions(handle, old)
                 file.writelines(pieces)
                 file.flush()
                 if durable:
@@ -323,11 +310,7 @@ class Folder:
 
     def _exchange(self, name: str, other: str) -> bool:
         """Exchange two files in one step; return whether the system could do that."""
-        call = _renameat2()
-        if call is None or self._handle is None:
-            return False
-        result: int = call(self._handle, os.fsencode(name), self._handle, os.fsencode(other), _EXCHANGE)
-        return result == 0
+        return self._handle is not None and exchange(self._handle, name, other)
 
     def _at(self, name: str) -> str:
         return os.path.join(self.path, name) if self._handle is None else name
@@ -337,8 +320,6 @@ def read_below(root: str, path: str, limit: int) -> tuple[bytes, os.stat_result]
     """Return the content of a file below a root, and the state it belongs to; see :meth:`Folder.read`.
 
     :param path: path below the root, ``/`` between segments; no segment may be a link.
-    :param limit: maximum bytes of the file.
-    :raises OSError: the file cannot be read.
     """
     below, _, name = path.rpartition("/")
     with Folder.opened(root, below) as folder:
@@ -346,50 +327,8 @@ def read_below(root: str, path: str, limit: int) -> tuple[bytes, os.stat_result]
 
 
 def read_path(path: str | os.PathLike[str], limit: int) -> tuple[bytes, os.stat_result]:
-    """Return the content of a user's file, through links, and the state it belongs to.
-
-    :param limit: maximum bytes of the file.
-    :raises FileTooLargeError: the file is larger.
-    :raises NotRegularError: the path is a folder, pipe or device.
-    :raises OSError: the file cannot be read.
-    """
+    """Return the content of a user's file, through links, and its state; see :meth:`Folder.read`."""
     return _read_whole(lambda: _regular(os.open(path, _READ | _BYTES)), limit)
-
-
-def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
-    """Resolve a path below a root; it may pass through links that stay below the root.
-
-    :param path: path below the root, which need not exist.
-    :returns: the real path of the root, and the real path below it, ``/`` between segments, for
-        :meth:`Folder.opened`.
-    :raises OSError: a link leads out of the root (``ELOOP``), or in circles.
-    """
-    real = os.path.realpath(root)
-    inner = os.path.realpath(os.path.join(real, path))
-    prefix = os.path.join(real, "")
-    if inner != real and not inner.startswith(prefix):
-        raise OSError(errno.ELOOP, "a link leads outside")
-    return real, inner[len(prefix) :].replace(os.sep, "/")
-
-
-@contextmanager
-def opened_target(path: str) -> Iterator[tuple[Folder, str]]:
-    """Open the folder of a file that a command writes, and yield it with the name of the file.
-
-    A file that is named below the working directory stays there, any other in its folder, whatever links say.
-
-    :raises OSError: a link leads out of that folder (``ELOOP``), or the folder cannot be opened.
-    """
-    whole, here = os.path.abspath(path), os.path.join(os.path.abspath(os.curdir), "")
-    root = here if whole.startswith(here) else os.path.dirname(whole)
-    try:
-        real, below = below_root(root, os.path.relpath(whole, root))
-    except OSError as error:
-        problem = f"{error.strerror} of {root}; name the file that it leads to"
-        raise OSError(error.errno, problem, path) from None
-    folder, _, name = below.rpartition("/")
-    with Folder.opened(real, folder) as opened:
-        yield opened, name
 
 
 def make_folder(path: str | os.PathLike[str], mode: int = 0o777) -> None:
@@ -458,14 +397,3 @@ def _read_whole(opening: Callable[[], int], limit: int) -> tuple[bytes, os.stat_
         if before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data):
             return data, after
     raise FileChangedError(errno.EBUSY, "changed while it was read")
-
-
-@cache
-def _renameat2() -> Callable[..., Any] | None:
-    """Return the system call that exchanges two files, if there is one; see ``renameat2(2)``."""
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes  # only writing needs it
-
-    call: Callable[..., Any] | None = getattr(ctypes.CDLL(None), "renameat2", None)
-    return call

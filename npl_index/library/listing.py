@@ -15,7 +15,7 @@ from npl_index.cached import cached_property
 from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import DocumentFile
-from npl_index.library.walking import Known, Waiting, Walked
+from npl_index.library.walking import Known, Waiting, Walk, Walked
 
 MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
@@ -80,34 +80,32 @@ class Listed(tuple[DocumentFile, ...]):
         return tuple(file for file, state in zip(self, self.states, strict=True) if state is None)
 
 
-Walk = Callable[..., Iterable[Walked]]
-"""A walk with ``known`` folders, see :meth:`~npl_index.library.walking.walk_folders`."""
-
-
 class CachedListing:
-    """The files below a folder at the last call; unchanged files keep their objects."""
+    """The files below folders at the last call; unchanged files keep their objects."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folders: list[Walked] = []
         self._known: Known = {}
         self._listed = Listed.of((), ())
-        self._skipped, self._aside = Counter[str](), Waiting()
+        self._walk: Walk | None = None
         self._counted: tuple[Waiting, Counter[str]] = ([], Counter())
 
-    def now(self, walk: Walk, roots: Sequence[str]) -> Listed:
-        """Return the present files; the same object if no file changed.
+    def now(self, walk: Walk, starts: Sequence[str]) -> Listed:
+        """Return the present files, sorted by root and path; the same object if no file changed.
 
-        :param roots: paths of the roots in the order of their files.
+        :param walk: a new walk.
+        :param starts: real folders, the same at each call.
         """
         with self._lock:
-            last, entered = self._listed, set[str]()
-            skipped, aside = Counter[str](), Waiting()
-            folders = list(walk(known=self._known, entered=entered, skipped=skipped, aside=aside))
-            self._skipped, self._aside = skipped, aside
-            for folder in self._known.keys() - entered:
+            last, walk.known, self._walk = self._listed, self._known, walk
+            # Each folder is entered once, with the fewest levels above it.
+            ordered = sorted(starts, key=len, reverse=True)
+            folders = list(chain.from_iterable(map(walk.folders, ordered)))
+            for folder in self._known.keys() - walk.entered:
                 del self._known[folder]
             if folders != self._folders:
+                roots = [root.path for root in walk.roots]
                 fresh = {_PLACE(file): (file, None) for _, file in chain.from_iterable(folders)}
                 former = {_PLACE(file): (file, state) for file, state in zip(last, last.states, strict=True)}
                 order = sorted(fresh, key=lambda place: (roots.index(place[0]), place[1]))
@@ -116,15 +114,14 @@ class CachedListing:
             self._folders, self._listed = folders, last.now()
             return self._listed
 
-    def left_out(self, count: Callable[[Waiting], Counter[str]]) -> Counter[str]:
-        """Return the numbers of skipped files at the last call, and of the files in skipped folders.
-
-        :param count: counts the latter; its result is cached while the folders are the same.
-        """
+    def left_out(self) -> Counter[str]:
+        """Return the numbers of skipped files at the last call, and of the files in skipped folders."""
         with self._lock:
-            if self._counted[0] != self._aside:
-                self._counted = self._aside, count(self._aside)
-            return self._skipped + self._counted[1]
+            if self._walk is None:
+                return Counter()
+            if self._counted[0] != self._walk.aside:
+                self._counted = self._walk.aside, self._walk.count_aside()
+            return self._walk.skipped + self._counted[1]
 
 
 def state_of(file: DocumentFile, known: Fingerprint | None = None) -> Fingerprint | None:

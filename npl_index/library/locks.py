@@ -56,13 +56,12 @@ def lock(file: int, seconds: float, *, shared: bool = False) -> bool:
 
 
 @contextmanager
-def locked(file: int | None, key: str, seconds: float) -> Iterator[bool]:
+def locked(file: int | None, key: str, seconds: float) -> Iterator[None]:
     """Exclude other threads and other processes.
 
     :param file: an open file or folder to lock; ``None`` to exclude only threads.
     :param key: identifies the lock for the threads of this process.
     :param seconds: maximum time to wait for each of the two locks.
-    :returns: whether other processes are excluded, too.
     :raises TimeoutError: another thread or process still holds a lock.
     """
     # Threads first: they wait without polling, and without locks on files this lock is the only one.
@@ -72,7 +71,7 @@ def locked(file: int | None, key: str, seconds: float) -> Iterator[bool]:
     try:
         alone = file is not None and lock(file, seconds)
         try:
-            yield alone
+            yield
         finally:
             if alone and file is not None and sys.platform != "win32":
                 fcntl.flock(file, fcntl.LOCK_UN)

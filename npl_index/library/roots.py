@@ -228,6 +228,22 @@ def resolve(root: str, path: str) -> str | None:
     return whole
 
 
+def below_root(root: str | os.PathLike[str], path: str) -> tuple[str, str]:
+    """Resolve a path below a root; it may pass through links that stay below the root.
+
+    :param path: path below the root, which need not exist.
+    :returns: the real path of the root, and the real path below it, ``/`` between segments, for
+        :meth:`Folder.opened`.
+    :raises OSError: a link leads out of the root (``ELOOP``), or in circles.
+    """
+    real = os.path.realpath(root)
+    inner = os.path.realpath(os.path.join(real, path))
+    prefix = os.path.join(real, "")
+    if inner != real and not inner.startswith(prefix):
+        raise OSError(errno.ELOOP, "a link leads outside")
+    return real, inner[len(prefix) :].replace(os.sep, "/")
+
+
 def as_named(root: str, path: str) -> str:
     """Return a path with its segments as the file system has them: accents may be composed or not."""
     if path.isascii():

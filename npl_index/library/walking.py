@@ -12,9 +12,9 @@ import os
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from npl_index import errors
 from npl_index.deadline import CALL
@@ -24,6 +24,7 @@ from npl_index.library.ignoring import RULES_FILE, Rules, everything
 from npl_index.library.patterns import PathPattern, fits
 from npl_index.library.references import (
     ADDRESSES,
+    MARKDOWN_SUFFIXES,
     OTHER_TEXTS,
     has_suffix,
     is_hidden,
@@ -73,56 +74,87 @@ class WalkedFolder(NamedTuple):
 Known = dict[str, WalkedFolder]
 
 
-@dataclass(slots=True)
-class _Walk:
-    """A walk; see :func:`walk_folders`.
+@dataclass
+class Walk:
+    """Walks below real folders.
 
-    :param most: maximum entries to visit.
-    :param counted: whether the files of folders that are not served are counted as well.
-    :param waiting: folders to enter.
+    Linked folders are entered once, and only if they lie under a root. Hidden folders
+    are skipped, except those of instructions for agents, as are those of installed packages, those deeper
+    than the limit, and ignored ones, except in roots declared as NPL.
+
+    :param pattern: pattern of the path below the folder; ``None`` matches all.
+    :param most: maximum directory entries to visit below a folder, by default from the limits.
+    :param counted: whether ``skipped`` counts the files of folders that are not served as well.
+    :param known: folders of an earlier equal walk; the files of unchanged ones are the same objects.
+    :param skipped: numbers of the skipped files and folders.
     :param aside: folders that are not served.
-    :param visited: number of visited entries.
+    :param entered: folders that are not entered again.
     """
 
     roots: Roots
-    pattern: PathPattern | None
-    suffixes: tuple[str, ...]
-    most: int
-    counted: bool
-    skipped: Counter[str]
-    waiting: Waiting
-    aside: Waiting
-    visited: int = 0
+    suffixes: tuple[str, ...] = MARKDOWN_SUFFIXES
+    pattern: PathPattern | None = None
+    most: int = 0
+    counted: bool = False
+    known: Known = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+    aside: Waiting = field(default_factory=list)
+    entered: set[str] = field(default_factory=set)
+    _waiting: Waiting = field(default_factory=list, init=False)
+    _visited: int = field(default=0, init=False)
 
-    def run(self, start: str, known: Known, entered: set[str]) -> Iterator[Walked]:
-        """Yield the files of each folder."""
-        while self.waiting or (self.counted and self.aside):
-            if not self.waiting:
-                self.waiting, self.aside = self.aside, []
+    def __post_init__(self) -> None:
+        self.most = self.most or self.roots.limits.max_entries
+
+    def files(self, start: str) -> Iterator[tuple[str, DocumentFile]]:
+        """Yield each file below a folder; see :meth:`folders`."""
+        return chain.from_iterable(self.folders(start))
+
+    def folders(self, start: str) -> Iterator[Walked]:
+        """Yield the files of each folder below a folder, with their paths below that, in no order.
+
+        :raises DocumentTooLargeError: more entries than the limit.
+        :raises DocumentTimeoutError: the deadline of the call has passed.
+        """
+        self._waiting, self._visited = [(start, "", self.roots.rules_above(start))], 0
+        return self._run(start)
+
+    def count_aside(self) -> Counter[str]:
+        """Return the numbers of files in folders that are not served, from a short walk."""
+        aside, entered = self.aside.copy(), {root.path for root in self.roots}
+        walk = Walk(self.roots, self.suffixes, most=_MOST_ASIDE, counted=True, aside=aside, entered=entered)
+        for _ in walk._run(""):
+            pass
+        return walk.skipped
+
+    def _run(self, start: str) -> Iterator[Walked]:
+        while self._waiting or (self.counted and self.aside):
+            if not self._waiting:
+                self._waiting, self.aside = self.aside, []
             CALL.get().check()
-            folder, below, above = self.waiting.pop()
-            if folder in entered or (located := self.roots.locate(folder)) is None:
+            folder, below, above = self._waiting.pop()
+            if folder in self.entered or (located := self.roots.locate(folder)) is None:
                 continue
-            entered.add(folder)
+            self.entered.add(folder)
             direct = folder == f"{start}/{below}"[:-1]  # a link may lead to a different folder the next time
             with suppress(OSError):  # unreadable or deleted
-                walked = known.pop(folder, None) if direct else None
-                if walked and walked.is_current(folder, above, self.most - self.visited):
-                    self.visited += walked.visited
-                    self.waiting += walked.folders
+                walked = self.known.pop(folder, None) if direct else None
+                if walked and walked.is_current(folder, above, self.most - self._visited):
+                    self._visited += walked.visited
+                    self._waiting += walked.folders
                     self.aside += walked.aside
                     self.skipped.update(walked.skipped)
                     yield walked.files
                 else:
                     walked = yield from self._read(*located, folder, below, above)
                 if walked and direct:
-                    known[folder] = walked
+                    self.known[folder] = walked
 
     def _read(
         self, root: Root, prefix: str, folder: str, below: str, above: Rules | None
     ) -> Generator[Walked, None, WalkedFolder | None]:
         """Yield the files of a folder, and return what it holds; ``None`` if that may change unnoticed."""
-        states, before = settled_states(folder, f"{folder}/{RULES_FILE}"), self.visited
+        states, before = settled_states(folder, f"{folder}/{RULES_FILE}"), self._visited
         entries, rules = self._listed(folder, root, above)
         known, aside = self.skipped.copy(), len(self.aside)
         files: Walked = []
@@ -133,8 +165,8 @@ class _Walk:
                 if is_hidden(entry.name) and entry.is_dir(follow_symlinks=False):
                     self._skip(entry, below + entry.name, self._label(entry, rules) or f"in {entry.name}")
                 continue
-            self.visited += 1
-            if self.visited > self.most or number >= self.most:
+            self._visited += 1
+            if self._visited > self.most or number >= self.most:
                 yield files
                 self._end(rules)
                 return None
@@ -153,11 +185,11 @@ class _Walk:
                     files.append((path, file))
             elif entry.name.lower().endswith(OTHER_TEXTS):
                 self.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
-        self.waiting += folders
+        self._waiting += folders
         yield files
         if not states:
             return None
-        skipped, visited = self.skipped - known, self.visited - before
+        skipped, visited = self.skipped - known, self._visited - before
         return WalkedFolder(states, above, visited, files, folders, skipped, self.aside[aside:])
 
     def _end(self, rules: Rules | None) -> None:
@@ -166,7 +198,7 @@ class _Walk:
         :param rules: the rules for the last entries.
         :raises DocumentTooLargeError: these entries are served.
         """
-        self.waiting.clear()
+        self._waiting.clear()
         self.aside.clear()
         if rules is None or rules.folder:
             raise too_many(f"{self.most:,} entries")
@@ -209,7 +241,7 @@ class _Walk:
             return []
         if os.path.isdir(real):
             if self._may_enter(path):
-                self.waiting.append((real, f"{path}/", self.roots.rules_above(real)))
+                self._waiting.append((real, f"{path}/", self.roots.rules_above(real)))
             return []
         with suppress(errors.DocumentError, errors.DocumentNotFoundError):
             linked = self.roots.regular(real, entry.name, self.suffixes)
@@ -225,55 +257,9 @@ class _Walk:
         return self.pattern is None or self.pattern.may_hold(path.split("/"))
 
 
-def walk_folders(
-    roots: Roots,
-    start: str,
-    pattern: PathPattern | None,
-    suffixes: tuple[str, ...],
-    max_entries: int | None = None,
-    known: Known | None = None,
-    skipped: Counter[str] | None = None,
-    entered: set[str] | None = None,
-    aside: Waiting | None = None,
-) -> Iterator[Walked]:
-    """Yield the files of each folder below a real folder, with their paths below that, in no order.
-
-    Linked folders are entered once, and only if they lie under a root. Hidden folders
-    are skipped, except those of instructions for agents, as are those of installed packages, those deeper
-    than the limit, and ignored ones, except in roots declared as NPL.
-
-    :param pattern: pattern of the path below the folder; ``None`` matches all.
-    :param max_entries: maximum directory entries to visit, by default from the limits.
-    :param known: folders of an earlier equal walk; the files of unchanged ones are the same objects.
-    :param skipped: receives the numbers of skipped files and folders.
-    :param entered: folders that are not entered; the entered ones are added.
-    :param aside: receives the folders that are not served; without it, ``skipped`` counts their files.
-    :raises DocumentTooLargeError: more entries than the limits allow.
-    :raises DocumentTimeoutError: the deadline of the call has passed.
-    """
-    most = roots.limits.max_entries if max_entries is None else max_entries
-    counted, waiting = skipped is not None and aside is None, [(start, "", roots.rules_above(start))]
-    noted = Counter[str]() if skipped is None else skipped
-    walk = _Walk(roots, pattern, suffixes, most, counted, noted, waiting, [] if aside is None else aside)
-    return walk.run(start, {} if known is None else known, set() if entered is None else entered)
-
-
-def count_aside(roots: Roots, suffixes: tuple[str, ...], aside: Waiting) -> Counter[str]:
-    """Return the numbers of files in folders that are not served, from a short walk."""
-    skipped, entered = Counter[str](), {root.path for root in roots}
-    for _ in _Walk(roots, None, suffixes, _MOST_ASIDE, True, skipped, list(aside), []).run("", {}, entered):
-        pass
-    return skipped
-
-
-def walk(*arguments: Any, **named: Any) -> Iterator[tuple[str, DocumentFile]]:
-    """Yield each file of :func:`walk_folders`."""
-    return chain.from_iterable(walk_folders(*arguments, **named))
-
-
-def sample(roots: Roots, suffixes: tuple[str, ...]) -> Iterator[str]:
+def sample(roots: Roots) -> Iterator[str]:
     """Yield the paths of a sample of files below each root, and of their folders, from a short walk."""
     for root in roots:
         with suppress(errors.DocumentTooLargeError):
-            for _, file in walk(roots, root.path, None, suffixes, _SAMPLE):
+            for _, file in Walk(roots, most=_SAMPLE).files(root.path):
                 yield from (file.path, file.path.rpartition("/")[0])

@@ -19,7 +19,8 @@ from cachetools import LRUCache, cachedmethod
 from npl_index.answer.document_set import DocumentSet
 from npl_index.deadline import Deadline
 from npl_index.errors import DocumentNotFoundError, NPLError
-from npl_index.index.scope import DocumentChangedError
+from npl_index.index.collection import IndexedCollection
+from npl_index.index.reading import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
 from npl_index.library.references import document_name, page_and_part
 from npl_index.library.roots import real_path
@@ -28,7 +29,7 @@ from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.cr_documents import CrDocuments
-from npl_mcp.app.document_sets import IndexedSet, SetFiles
+from npl_mcp.app.document_sets import SetFiles
 from npl_mcp.app.file_view import Files, lies_in, may_write, real_paths
 from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.schemes import SCHEMES
@@ -39,7 +40,6 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.access import ALL, Permissions
-from npl_mcp.stores.base.values import filled
 
 logger = logging.getLogger(__name__)
 
@@ -223,35 +223,40 @@ class App(Files):
         named, others = self._located(ref, selectors, exclude)
         locations = tuple(dict.fromkeys((*named, *others))) if named else others
         several = len(locations) > 1 or (bool(others) and self.documents.is_set(ref))
+        missing = 0
         if several:
-            indexed = await self._indexed_set(None if named else ref, locations)
+            indexed, unreadable = await self._indexed_set(None if named else ref, locations)
+            collection: Collection = indexed
+            locations, missing = indexed.files, indexed.members.missing
             until = time.monotonic() + self.settings.time_limit
         else:
             state = locations[0].stat()
             if state.size > SMALL_BYTES:
                 await LongLane()
             until = time.monotonic() + self.settings.time_limit
-            remarks = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
-            indexed = IndexedSet(locations, self.indexed_document(locations[0], state).collection, remarks)
-        files = self.documents.names(indexed.locations)
+            unreadable = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
+            collection = self.indexed_document(locations[0], state).collection
+        files = self.documents.names(locations)
         name, is_all = self._name_of(ref, files) if several else files[0], self._searches_all(ref, selectors)
         clock = Deadline(name, until)
-        aliases = self.documents.aliases(ref, indexed.locations)
+        aliases = self.documents.aliases(ref, locations)
         if named:
-            pairs = zip(indexed.locations, aliases, strict=True)
+            pairs = zip(locations, aliases, strict=True)
             aliases = [(*own, *named.get(document, ())) for document, own in pairs]
-        return filled(
-            DocumentSet,
-            indexed,
+        return DocumentSet(
+            collection=collection,
+            locations=locations,
+            unreadable=unreadable,
+            missing=missing,
             several=several,
             file=name,
-            counts=self.counting(indexed.collection, clock),
+            counts=self.counting(collection, clock),
             count_with=lambda: self.counter,
             files=files,
             aliases=aliases,
-            complete=several and not indexed.missing and is_all,
+            complete=several and not missing and is_all,
             not_served=self.library.not_served if is_all else str,
-            digests=self.may_edit(ref, indexed.locations),
+            digests=self.may_edit(ref, locations),
             clock=clock,
         )
 
@@ -313,8 +318,10 @@ class App(Files):
             complete = complete and bool(documents)
         return named, complete
 
-    async def _indexed_set(self, ref: DocumentRef | None, locations: Sequence[DocumentFile]) -> IndexedSet:
-        """Return a set in its indexed state.
+    async def _indexed_set(
+        self, ref: DocumentRef | None, locations: Sequence[DocumentFile]
+    ) -> tuple[IndexedCollection, tuple[str, ...]]:
+        """Return a set in its indexed state, and the omitted files with the reasons.
 
         :param ref: cache key of the set; ``None`` if it is not cached.
         """
@@ -327,7 +334,7 @@ class App(Files):
         whole = asked is not None and self.documents.is_whole(asked)
         files = SetFiles(states, self.documents.read, self.documents.process_reader(listed), whole)
         indexed = await self.state.sets.gather(name, files)
-        return replace(indexed, unreadable=(*indexed.unreadable, *gone)) if gone else indexed
+        return indexed, (*indexed.members.unreadable, *gone)
 
     def _searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request covers all documents that a request without a file covers."""

@@ -26,9 +26,8 @@ from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import IndexEntry, Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
-from npl_index.library.documents import DocumentFile, Read
+from npl_index.library.documents import Read
 from npl_index.library.locks import locked
-from npl_index.ranking.collection import Collection
 from npl_mcp.app.waiting import Awaited
 from npl_mcp.config.programs import python
 
@@ -72,22 +71,6 @@ class NotIndexedError(NPLError):
         super().__init__(f"{files:,} files are being indexed", hint="ask again")
 
 
-@dataclass(frozen=True)
-class IndexedSet:
-    """A set in its indexed state.
-
-    :param locations: readable documents, in order.
-    :param collection: their indices, together.
-    :param unreadable: omitted files, with the reasons.
-    :param missing: number of files that are not indexed yet.
-    """
-
-    locations: tuple[DocumentFile, ...]
-    collection: Collection
-    unreadable: tuple[str, ...] = ()
-    missing: int = 0
-
-
 class SetFiles(NamedTuple):
     """The files of a set, and how they are read.
 
@@ -117,14 +100,12 @@ class _Build(Awaited):
 class _CachedSet:
     """A set in this process; the thread that updates it holds the lock.
 
-    :param members: indexed state of its files.
-    :param set: result for ``members``.
+    :param documents: its documents at the last call.
     :param build: background update.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    members: Members | None = None
-    set: IndexedSet | None = None
+    documents: IndexedCollection | None = None
     build: _Build | None = None
 
 
@@ -171,7 +152,7 @@ class DocumentSets:
             logger.warning("index: %s; creating a new one", damages[0])
             self.database.discard()
 
-    async def gather(self, name: Hashable, files: SetFiles) -> IndexedSet:
+    async def gather(self, name: Hashable, files: SetFiles) -> IndexedCollection:
         """Return a set in its current state.
 
         A large update runs in the background. The call waits for it, and gets a part of the set once its
@@ -184,7 +165,7 @@ class DocumentSets:
         live = self._cached(name)
         while True:
             current = self._current_set(live, files)
-            if isinstance(current, IndexedSet):
+            if isinstance(current, IndexedCollection):
                 return current
             if not await current:
                 if live.build is current and current.done:
@@ -193,10 +174,10 @@ class DocumentSets:
                 if not current.ended.done():
                     raise NotIndexedError(current.total)
 
-    def _current_set(self, live: _CachedSet, files: SetFiles) -> IndexedSet | _Build:
+    def _current_set(self, live: _CachedSet, files: SetFiles) -> IndexedCollection | _Build:
         """Return a set in its current state, or the update to wait for."""
-        members, known = live.members, live.set
-        if known is not None and members is not None and members.is_current(files.states):
+        known = live.documents
+        if known is not None and known.members.is_current(files.states):
             return known
         with live.lock:
             if live.build is not None:
@@ -207,13 +188,14 @@ class DocumentSets:
                     if update.size >= BACKGROUND_BYTES:
                         return self._begin(live, files, update)
                     members = self._indexed(update, files.read)
-                    # An answer that finds other contents forgets both at any time.
-                    live.members, live.set = members, (current := self._set_of(members, live, files.read))
+                    # An answer that finds other contents forgets them at any time.
+                    live.documents = current = self._set_of(members, live, files.read)
                     return current
             raise AssertionError
 
     def _update(self, live: _CachedSet, files: SetFiles) -> Update:
-        return Update(self.database, files.states, live.members, whole=files.whole)
+        former = None if live.documents is None else live.documents.members
+        return Update(self.database, files.states, former, whole=files.whole)
 
     @contextmanager
     def _repaired(self, live: _CachedSet, *, last: bool) -> Iterator[None]:
@@ -238,21 +220,16 @@ class DocumentSets:
 
         :param damaged: whether to remove the index as well.
         """
-        live.members = live.set = None
+        live.documents = None
         if damaged:
             self.database.discard()
 
-    def _set_of(self, members: Members, live: _CachedSet, read: Read) -> IndexedSet:
-        scope, documents = members.scope(), members.documents()
-        locations = tuple(file for file, _ in documents)
-        states = [state for _, state in documents]
+    def _set_of(self, members: Members, live: _CachedSet, read: Read) -> IndexedCollection:
         forget = partial(self._forget, live)
-        collection = IndexedCollection(self.database, scope, locations, states, read, self._documents, forget)
-        missing = len(members.states) - len(locations) - len(members.failures)
-        collection.partial = missing > 0
-        if live.set is not None:
-            collection.resume(live.set.collection)
-        return IndexedSet(locations, collection, members.unreadable, missing)
+        documents = IndexedCollection(self.database, members, read, self._documents, forget)
+        if live.documents is not None:
+            documents.resume(live.documents)
+        return documents
 
     def _indexed(
         self, update: Update, read: Read, process_reader: Read | None = None, build: _Build | None = None
@@ -303,7 +280,7 @@ class DocumentSets:
             try:
                 members = self._index_or_await(live, files, build)
                 with live.lock:
-                    live.members, live.set = members, self._set_of(members, live, files.read)
+                    live.documents = self._set_of(members, live, files.read)
                     live.build = None
                 build.ended.set_result(None)
                 return

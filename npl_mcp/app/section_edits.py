@@ -12,9 +12,8 @@ from typing import Literal
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentFile, DocumentRef
-from npl_index.library.files import below_root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name, has_suffix, path_ends, plain_name
-from npl_index.library.roots import as_named, outside, refuse_questions
+from npl_index.library.roots import as_named, below_root, outside, refuse_questions
 from npl_index.markdown.sections import SectionTree, digest_of, section_digest
 from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.matching import Scope

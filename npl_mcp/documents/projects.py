@@ -34,8 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_index.library.files import Folder, below_root, read_below
+from npl_index.library.files import Folder, read_below
 from npl_index.library.fingerprints import Fingerprint
+from npl_index.library.roots import below_root
 from npl_mcp.config.toml import read_toml
 from npl_mcp.documents.answers import ProjectInfo
 from npl_mcp.documents.folders import SharedFolder, printable

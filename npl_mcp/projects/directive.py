@@ -23,9 +23,9 @@ from pathlib import Path
 
 from npl_index import errors
 from npl_index.library.documents import Library, Root
-from npl_index.library.files import Folder, below_root
+from npl_index.library.files import Folder
 from npl_index.library.references import UNSPEAKABLE, check_name, near_names
-from npl_index.library.roots import Roots, real_path, resolve, too_many
+from npl_index.library.roots import Roots, below_root, real_path, resolve, too_many
 
 NAME = "directive"
 """Name of the folder, the first segment of paths in calls and answers."""

@@ -29,7 +29,7 @@ from npl_index.errors import DocumentError, DocumentTooLargeError, InvalidReques
 from npl_index.library.files import read_below
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_index.library.roots import DocumentFile, unusable
-from npl_index.library.walking import walk
+from npl_index.library.walking import Walk
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
 from npl_index.selectors.grammar import compile_selector
@@ -312,7 +312,7 @@ def _files(app: App) -> Iterator[tuple[str, DocumentFile]]:
     below = [
         file
         for root in app.library.searched
-        for _, file in walk(roots, os.path.realpath(root.path), None, QUESTION_SUFFIXES)
+        for _, file in Walk(roots, QUESTION_SUFFIXES).files(os.path.realpath(root.path))
     ]
     below = sorted(set(below), key=lambda file: file.path)
     yield from zip(roots.names(below), below, strict=True)

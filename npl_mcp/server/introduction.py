@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -12,9 +11,8 @@ from cachetools.func import ttl_cache
 
 from npl_index.errors import DocumentTooLargeError
 from npl_index.library.files import Folder
-from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import DocumentFile, skipped_text
-from npl_index.library.walking import walk
+from npl_index.library.walking import Walk
 from npl_index.outline.overview import heading_words, headings_at, in_quotes
 from npl_mcp.app.app import VIEWS, App
 
@@ -69,12 +67,12 @@ def describe_documents(app: App) -> str:
     any number of files.
     """
     roots, files, least = app.library.searched, set[DocumentFile](), ""
-    skipped, entered = Counter[str](), set[str]()
+    if not roots:
+        return ONLY_REFERENCE
+    walk = Walk(app.library.roots, most=MAX_ENTRIES // len(roots), counted=True)
     for root in roots:
-        most = MAX_ENTRIES // len(roots)
-        walked = walk(app.library.roots, root.path, None, MARKDOWN_SUFFIXES, most, None, skipped, entered)
         try:
-            files.update(file for _, file in walked)
+            files.update(file for _, file in walk.files(root.path))
         except DocumentTooLargeError:
             least = "over "
     # The result of a truncated walk may differ after any change.
@@ -86,9 +84,7 @@ def describe_documents(app: App) -> str:
     several = [word.text for word in heading_words(sample) if len(word.counts) > 1 or len(sample) < _FEW]
     words = sorted(_fitting(several, ROOM - sum(map(_width, names))), key=str.casefold)
     about = f" about {', '.join(words)}" if words else ""
-    others = f" Not served: {skipped_text(skipped)}." if skipped and not least else ""
-    if not roots:
-        return ONLY_REFERENCE
+    others = f" Not served: {skipped_text(walk.skipped)}." if walk.skipped and not least else ""
     return f"Served: {least}{count:,} documents of {', '.join(names + more)}{about}.{others}"
 
 

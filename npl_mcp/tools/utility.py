@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from npl_index import errors
 from npl_index.answer.marks import tag_for
 from npl_index.library.patterns import PathPattern
-from npl_index.library.references import MARKDOWN_SUFFIXES, check_name, near_names
+from npl_index.library.references import check_name, near_names
 from npl_index.library.roots import outside, real_path, resolve, too_many
 from npl_index.library.walking import sample
 from npl_mcp.app.app import App
@@ -173,7 +173,7 @@ def _existing(app: App, path: str) -> str:
     for real in reals:
         if real is not None and roots.is_there(real, path):
             return real
-    near = near_names(clean, sample(roots, MARKDOWN_SUFFIXES))
+    near = near_names(clean, sample(roots))
     hint = None if near else "give a path below a search root"
     raise errors.DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
 

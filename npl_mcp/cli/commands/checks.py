@@ -8,9 +8,8 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from npl_index.library.files import opened_target
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
-from npl_mcp.cli.commands.targets import AS_JSON
+from npl_mcp.cli.commands.targets import AS_JSON, opened_target
 from npl_mcp.cli.terminal.arguments import Commands, argument, option
 from npl_mcp.cli.terminal.display import Display, progress
 from npl_mcp.config.removed import RemovedFlag

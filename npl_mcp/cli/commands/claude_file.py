@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from npl_index.library.files import opened_target
+from npl_mcp.cli.commands.targets import opened_target
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connected

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import astuple
@@ -21,9 +20,8 @@ from npl_index.index.driver import FTS5_REMEDY, driver, missing_search
 from npl_index.library.catalog import Root
 from npl_index.library.files import read_path
 from npl_index.library.ignoring import MAX_BYTES
-from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import Roots, skipped_text
-from npl_index.library.walking import walk
+from npl_index.library.walking import Walk
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
@@ -122,15 +120,15 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
         return Finding(name, PROBLEM, f"{folder} is not a folder", fix)
     if not os.access(folder, os.R_OK | os.X_OK):
         return Finding(name, PROBLEM, f"{folder} cannot be read", "allow this user to read it")
-    count, bound, skipped = 0, "", Counter[str]()
+    count, bound, real = 0, "", os.path.realpath(folder)
+    roots = Roots([Root(real, str(folder))], settings.limits, settings.ignoring)
+    walk = Walk(roots, most=MAX_ENTRIES, counted=True)
     try:
-        real = os.path.realpath(folder)
-        roots = Roots([Root(real, str(folder))], settings.limits, settings.ignoring)
-        for _ in walk(roots, real, None, MARKDOWN_SUFFIXES, MAX_ENTRIES, skipped=skipped):
+        for _ in walk.files(real):
             count += 1
     except DocumentTooLargeError:
         bound = " or more"
-    others = f"; not served: {skipped_text(skipped)}" if skipped else ""
+    others = f"; not served: {skipped_text(walk.skipped)}" if walk.skipped else ""
     with suppress(OSError):
         lines = read_path(folder / ".git/info/exclude", MAX_BYTES)[0].splitlines()
         others += "; .git/info/exclude is not obeyed" if any(line[:1] not in b"#" for line in lines) else ""

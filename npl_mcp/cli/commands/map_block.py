@@ -6,9 +6,8 @@ import os
 from argparse import Namespace
 
 from npl_index.errors import NPLError
-from npl_index.library.files import opened_target
 from npl_index.markdown.marked import with_map
-from npl_mcp.cli.commands.targets import ROOT, reaching
+from npl_mcp.cli.commands.targets import ROOT, opened_target, reaching
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display
 

@@ -4,7 +4,7 @@ A command may read all files that its user may read, so a path outside the worki
 this one call.
 """
 
-# ruff: noqa: PTH110, PTH111, PTH112, PTH118, PTH120, PTH206
+# ruff: noqa: PTH100, PTH110, PTH111, PTH112, PTH118, PTH120, PTH206
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from npl_index.library.files import Folder
 from npl_index.library.references import page_and_part, plain_name
+from npl_index.library.roots import below_root
 from npl_mcp.cli.terminal.arguments import argument, option, repeated
 from npl_mcp.cli.terminal.display import Display
 from npl_mcp.cli.transports.connecting import ServerConnection, connect
@@ -111,3 +113,23 @@ def _reached(file: str) -> tuple[str, str | None]:
         climbs = os.pardir in path.split(os.sep) or path != (fixed or os.curdir)
         return (real + rest if climbs else file), None
     return real + rest, real if os.path.isdir(real) else os.path.dirname(real)
+
+
+@contextmanager
+def opened_target(path: str) -> Iterator[tuple[Folder, str]]:
+    """Open the folder of a file that a command writes, and yield it with the name of the file.
+
+    A file that is named below the working directory stays there, any other in its folder, whatever links say.
+
+    :raises OSError: a link leads out of that folder (``ELOOP``), or the folder cannot be opened.
+    """
+    whole, here = os.path.abspath(path), os.path.join(os.path.abspath(os.curdir), "")
+    root = here if whole.startswith(here) else os.path.dirname(whole)
+    try:
+        real, below = below_root(root, os.path.relpath(whole, root))
+    except OSError as error:
+        problem = f"{error.strerror} of {root}; name the file that it leads to"
+        raise OSError(error.errno, problem, path) from None
+    folder, _, name = below.rpartition("/")
+    with Folder.opened(real, folder) as opened:
+        yield opened, name

@@ -38,9 +38,9 @@ from pydantic import ValidationError as InvalidValueError
 from npl_index.deadline import limited
 from npl_index.errors import NPLError
 from npl_index.items.loading import text_of
-from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
+from npl_index.library.references import document_name
 from npl_index.library.roots import DocumentFile, resolve
-from npl_index.library.walking import walk
+from npl_index.library.walking import Walk
 from npl_index.markdown.front_matter import divide, front_matter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
@@ -163,7 +163,7 @@ def _in_roots(app: App) -> Iterator[tuple[str, DocumentFile]]:
     for root in reversed([root for root in roots if not root.npl]):
         folder = resolve(root.path, FOLDER)
         if folder is not None:
-            for path, file in walk(roots, folder, None, MARKDOWN_SUFFIXES):
+            for path, file in Walk(roots).files(folder):
                 yield document_name(path), file
 
 

@@ -36,7 +36,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from npl_index.errors import InvalidRequestError
-from npl_index.library.files import Folder, below_root
+from npl_index.library.files import Folder
+from npl_index.library.roots import below_root
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
@@ -101,7 +102,7 @@ def export(tx: Transaction, project: str, session_id: str | None, target: Path |
             folder.replace(META, meta_text(session).encode())
             folder.replace(LOG, map(line_of, rows.every_entry(tx, row["number"])))
             for agent, cursor in rows.cursors(tx, row["number"]):
-                with folder.inner(CURSORS, make=True) as cursors:
+                with Folder.opened(folder, CURSORS, make=True, mode=mode) as cursors:
                     cursors.replace(f"{cursor_name(agent)}.cursor", cursor_text(cursor).encode())
             return Path(folder.path)
     except OSError as error:
@@ -236,7 +237,7 @@ def _raw_lines(folder: Folder) -> Iterator[bytes]:
 
 def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
     """Yield the cursor of each agent, if the folder exists and is not a link."""
-    with suppress(OSError), session.inner(CURSORS) as folder:
+    with suppress(OSError), Folder.opened(session, CURSORS) as folder:
         for file_name in sorted(folder.names())[:MAX_CURSORS]:
             name, extension = os.path.splitext(file_name)  # noqa: PTH122 - a name, not a path
             content = read_object(_small_file(folder, file_name)) if extension == ".cursor" else {}

@@ -21,7 +21,7 @@ def test_the_files_to_read_are_listed_while_another_thread_indexes() -> None:
     usual = sys.getswitchinterval()
     with closing(IndexDatabase(None)) as index:
         update = Update(index, states, None, whole=True)
-        entries = [IndexEntry(*state, failure="unreadable") for state in states]
+        entries = [IndexEntry(*state, number, failure="unreadable") for number, state in enumerate(states)]
 
         def write() -> None:
             for entry in entries:
@@ -46,11 +46,11 @@ def test_two_updates_index_the_same_files() -> None:
     file = DocumentFile(root, "page.md", "")
     state = Fingerprint(file.absolute, 1, 1)
     document = Document("page", file.path, state, b"# Page\n\nText.\n", "digest", False)
-    entry = Indexer(60, "").entry(IndexEntry(file, state), lambda _: document, counted=False)
+    entry = Indexer(60, "").entry(IndexEntry(file, state, 0), lambda _: document, counted=False)
     with closing(IndexDatabase(None)) as index:
         updates = [Update(index, [(file, state)], None, whole=True) for _ in range(2)]
         for update in updates:
             update.put([entry])
-        first, second = (update.result().scope() for update in updates)
+        first, second = (update.result() for update in updates)
         assert first.documents.tolist() == second.documents.tolist()
         assert first.version == second.version

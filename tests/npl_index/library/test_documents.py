@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -24,9 +23,8 @@ from npl_index.errors import (
 )
 from npl_index.library.catalog import Root, make_catalog
 from npl_index.library.documents import Document, DocumentFile, DocumentRef, Library, Limits
-from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.library.roots import skipped_text
-from npl_index.library.walking import walk
+from npl_index.library.walking import Walk
 from tests.conftest import cases
 from tests.folders import fill
 
@@ -435,15 +433,12 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
     names += ("lib:docs.md", "artifact:1.md", "sub/cr:X.md", "cr:Y/h.md", "f.md/g.mdc", "h.txt/i.md")
     names += (".github/j.md", ".github/ISSUE_TEMPLATE/k.md", ".claude/worktrees/l.md", ".git/m.md")
     library = library_of(fill(tmp_path, dict.fromkeys((f"docs/{name}" for name in names), "text")))
-    skipped: Counter[str] = Counter()
-    served = {
-        path
-        for path, _ in walk(library.roots, str(tmp_path / "docs"), None, MARKDOWN_SUFFIXES, skipped=skipped)
-    }
+    walk = Walk(library.roots, counted=True)
+    served = {path for path, _ in walk.files(str(tmp_path / "docs"))}
     expected = {"a.qmd", "b.Rmd", "f.md/g.mdc", "h.txt/i.md", ".github/j.md"}
     assert served == expected
     counts = "4 names that look like addresses; 2 .rst; 1 .txt; 1 folders below 32 levels; 1 unusable names"
-    assert skipped_text(skipped) == counts
+    assert skipped_text(walk.skipped) == counts
     assert {file.path.removeprefix("docs/") for file in library.find(DocumentRef("docs"))} == expected
     assert [file.path for file in library.find(DocumentRef("docs/f.md"))] == ["docs/f.md/g.mdc"]
     assert library.is_set(DocumentRef("docs/f.md"))

@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import DocumentRef, Library
 from npl_index.library.fingerprints import FINE_GRANULARITY_NS
 from npl_index.library.ignoring import MAX_BYTES, MAX_RULES, Ignoring
-from npl_index.library.walking import walk
+from npl_index.library.walking import Walk
 from tests.conftest import cases
 from tests.folders import fill
 
@@ -151,9 +150,8 @@ def test_ignored_files_are_counted_within_a_bound(tree: Path) -> None:
     """Ignored folders are counted last; beyond the bound the count is lower, without an error."""
     files = library(tree)
     for most, expected in ((20, 4), (9, None)):
-        skipped = Counter[str]()
-        walked = walk(files.roots, str(tree), None, (".md",), most, skipped=skipped)
-        assert sorted(path for path, _ in walked) == ["a.md", "docs/b.md"]
-        ((label, number),) = skipped.items()
+        walk = Walk(files.roots, most=most, counted=True)
+        assert sorted(path for path, _ in walk.files(str(tree))) == ["a.md", "docs/b.md"]
+        ((label, number),) = walk.skipped.items()
         assert label.endswith("ignored by .gitignore")
         assert number == expected or label.startswith("or more")

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from npl_index.index.asking import MAX_CANDIDATES
+from npl_index.index.collection import MAX_CANDIDATES
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.npl import npl_load_tailored

@@ -1,10 +1,16 @@
-"""Owner, mode and extended attributes, copied from a file to its replacement."""
+"""System calls for the replacement of a file: copies of its owner, mode and attributes, and an exchange."""
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from typing import Any
+
+_EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 
 
 def take_permissions(file: int, old: os.stat_result) -> None:
@@ -34,3 +40,20 @@ def take_attributes(file: int, old: int) -> None:
     for name in os.listxattr(old):
         with suppress(OSError):
             os.setxattr(file, name, os.getxattr(old, name))
+
+
+def exchange(folder: int, name: str, other: str) -> bool:
+    """Exchange two files of an open folder in one step; return whether the system could do that."""
+    call = _renameat2()
+    return call is not None and call(folder, os.fsencode(name), folder, os.fsencode(other), _EXCHANGE) == 0
+
+
+@cache
+def _renameat2() -> Callable[..., Any] | None:
+    """Return the system call that exchanges two files, if there is one; see ``renameat2(2)``."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes  # only writing needs it
+
+    call: Callable[..., Any] | None = getattr(ctypes.CDLL(None), "renameat2", None)
+    return call
