@@ -13,8 +13,9 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.arrays import NDArray, np
-from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, match
+from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match, sums
 from npl_index.ranking.positions import concept_of_rows, pair_counts
+from npl_index.ranking.postings import distinct
 
 
 class Table:
@@ -83,6 +84,28 @@ def _parent(table: Table) -> NDArray[Any]:
     """
     parents = table.passages.postings.parents
     return np.where(parents == np.arange(len(parents)), 0.0, table.matches.scores[parents])
+
+
+def _headed(table: Table) -> NDArray[Any]:
+    """Return 1 if a heading is the question, and how well a page's name fits it for the page's first text.
+
+    A question that names a page is answered by its first text, which explains the name. That is the text
+    below the title, or the next text after an empty one.
+    """
+    postings, fitting = table.passages.postings, table.headed.copy()
+    weighted = [(c.weight, row, share) for c in table.concepts for row, share in c.variants]
+    worth = {row: (share, share * weight) for weight, row, share in weighted}
+    holders = postings.find(list(worth))
+    is_title = (holders.in_heading > 0) & (postings.levels[holders.sections] <= 1)
+    titled = distinct(holders.sections[is_title])
+    rows, owners = postings.heading_terms(titled)
+    shares, weights = np.array([worth.get(row, (0, 0)) for row in rows.tolist()], float).reshape(-1, 2).T
+    rarity = idf(table.passages.vocabulary, rows)
+    columns = weights, rarity, rarity * shares
+    said, whole, covered = (sums(values, owners, len(titled)) for values in columns)
+    fits = (covered / whole) ** 2 * np.minimum(1, said / table.weight) ** 4
+    np.maximum.at(fitting, postings.first_texts[titled], fits)
+    return fitting
 
 
 def _title(table: Table) -> NDArray[Any]:
@@ -160,8 +183,8 @@ FEATURE_WEIGHTS = (
     Feature("title", 0.25, "name", _title),
     # Its heading has no other words than the question's.
     Feature("heading", 0.25, "name", attrgetter("matches.headings")),
-    # Its heading is the question, or it is the first text below such a heading.
-    Feature("headed", 1.0, "name", attrgetter("headed")),
+    # Its heading is the question, or it is the first text of a page whose name is.
+    Feature("headed", 1.0, "name", _headed),
     # Its heading is a topic.
     Feature("topic", 1.5, "topic", attrgetter("topics")),
     # It stands behind others: an older version, another language, a retired page.
