@@ -39,6 +39,8 @@ FIRST = 3
 # These constants separated answerable questions best (``benchmarks/relevance/absent.py``).
 # Weight that a question of one word needs, support included, as a multiple of the question's weight.
 _MINIMUM = 1.5
+# Weight that is enough for a question of any length: that of five rare words.
+_PLENTY = 35.0
 # Power of a question's length, and sections of a large collection: chance matches grow with the logarithm of
 # their number.
 _LENGTH_POWER = 0.6
@@ -47,6 +49,10 @@ _LARGE_COLLECTION = 1_000
 _MISSING, _IDENTIFIER = 2.0, 2.0
 # Least weight of a word that is common in these documents, as a share of its weight if it were missing.
 _SUBJECT = 0.3
+# Words of a long task for each section that may have a part of the needed weight.
+_PART = 8
+# A complete weight, up to rounding.
+_ALL = 1 - 1e-9
 
 
 class Coverage(NamedTuple):
@@ -81,6 +87,12 @@ class Coverage(NamedTuple):
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
         return self.judged_weights @ self.shares * (1 + self.support) / self._needed
 
+    def joint_ratio(self) -> float:
+        """Return the ratio for the best section, or for a long task the first sections together."""
+        size = max(1, sum(word.size for word in self.words) // _PART)
+        joint = self.shares[:, :size].max(axis=1)
+        return float(self.judged_weights @ joint * (1 + self.support[:size].max()) / self._needed)
+
     def missing(self) -> list[int]:
         """Return the numbers of the rare words and identifiers that no section contains."""
         numbers = (number for number in range(len(self.words)) if number not in self.present)
@@ -93,7 +105,7 @@ class Coverage(NamedTuple):
         chance = log(self.sections + BACKGROUND) / log(_LARGE_COLLECTION)
         words = max(1, sum(word.size for word in self.words))
         length = (1 + (words - 1) / chance**2) ** _LENGTH_POWER
-        return float(_MINIMUM * (weight / length or 1.0))
+        return float(_MINIMUM * min(weight / length or 1.0, _PLENTY))
 
 
 class Verdict(NamedTuple):
@@ -101,8 +113,8 @@ class Verdict(NamedTuple):
 
     :param absent: words that no section contains, heaviest first, without ordinary words.
     :param held: words in the best section, heaviest first.
-    :param state: ``held`` if the best section has the needed weight, ``weak`` if another of the first
-        sections has it, else ``absent``.
+    :param state: ``held`` if the best section has the needed weight, or for a long task the first sections
+        together; ``weak`` if another of the first sections has it; else ``absent``.
     """
 
     absent: tuple[str, ...]
@@ -179,10 +191,9 @@ def judge(coverage: Coverage) -> Verdict:
     if not shares.shape[1]:
         return Verdict(absent, (), "absent")
     held = [words[number] for number in heaviest if shares[number, 0] > VARIANT_WEIGHT]
-    is_enough = (coverage.support_ratio()[:FIRST] >= 1).tolist()
-    state: Literal["held", "weak", "absent"] = "weak" if any(is_enough) else "absent"
-    if any(coverage.named[:1]) or is_enough[0]:
-        state = "held"
+    state: Literal["held", "weak", "absent"] = "held"
+    if not any(coverage.named[:1]) and coverage.joint_ratio() < _ALL:
+        state = "absent" if coverage.support_ratio()[:FIRST].max() < _ALL else "weak"
     return Verdict(absent, _texts_of(held), state)
 
 

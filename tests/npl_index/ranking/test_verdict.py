@@ -91,6 +91,15 @@ def test_more_sections_need_more_evidence() -> None:
     assert told(question, among=collection(CACHE, SERVER, notes)).state == "absent"
 
 
+@pytest.mark.parametrize(("planted", "state"), [(14, "held"), (1, "absent")])
+def test_sections_answer_a_long_task_together(planted: int, state: str) -> None:
+    """No section has enough of a long task alone; a few about its parts have it together."""
+    beds = [" ".join(f"{first}{letter}vetch" for letter in "kmp") for first in "abcdefghijklno"]
+    texts = [bed if number < planted else "Empty." for number, bed in enumerate(beds * 36)]
+    among = collection("".join(f"## Bed {number}\n\n{text}\n\n" for number, text in enumerate(texts)))
+    assert told("; ".join(beds), among=among).state == state
+
+
 def test_words_of_a_topic_belong_to_the_question() -> None:
     """The verdict says whether a named heading exists."""
     assert told("", "Cache directory").state == "held"
