@@ -16,7 +16,6 @@ from npl_index.answer.forms import Form
 from npl_index.answer.plan import Plan
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.steps import Findings
-from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import answer, find
 from npl_index.answer.units import places_of
 from npl_index.choices import Weights
@@ -132,16 +131,15 @@ def audit(
     form: Form,
     *,
     weights: Weights = DEFAULT_WEIGHTS,
-    companions: Companions,
 ) -> Audit:
-    """Answer a request, with the state of each section; the request is not recorded.
+    """Answer a request, with the state of each section.
 
     :param section: selector of one section to show completely.
     :raises SectionNotFoundError: a selector matches nothing.
     """
     with documents.collection.reading():
         findings = find(request, documents, weights)
-        answered = answer(request, findings, form, companions)
+        answered = answer(request, findings, form)
         view = _View(findings, answered.plan)
         return Audit(
             text=answered.text,

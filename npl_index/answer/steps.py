@@ -75,7 +75,6 @@ class Findings:
     :param excluded: excluded lines.
     :param excluded_tokens: tokens of wanted text that is excluded; ``None`` without ``exclude``.
     :param failures: reasons for selectors without a match.
-    :param used: sections of selectors, which the caller certainly uses.
     """
 
     documents: DocumentSet
@@ -90,7 +89,6 @@ class Findings:
     excluded: Excluded
     excluded_tokens: int | None
     failures: tuple[str, ...]
-    used: Sequence[Place]
 
 
 class Step(NamedTuple):

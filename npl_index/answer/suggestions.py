@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, permutations
-
-from cachetools import LRUCache
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.plan import Plan
 from npl_index.answer.steps import Findings
 from npl_index.answer.units import places_of, short_title
 from npl_index.answer.values import Suggestion
-from npl_index.ranking.collection import Collection
 from npl_index.selectors.names import Place
 
 MAX_KEYWORDS = 8
@@ -28,73 +23,24 @@ MAX_NEIGHBOURS = 2
 Idea = tuple[Place, str]
 """A suggested section, and the reason."""
 
-_Key = tuple[str, int, str]  # path of the file, section, selector: shows edits that move sections
 _ALL = 0.99  # share of a word in a section that has it
-_MAX_KEYS = 4096
-_MAX_PARTNERS = 12
 
 _FIRST = 3
-"""Number of first sections of a call that have companions and neighbours."""
+"""Number of first sections of an answer that have neighbours."""
 
 
-class Companions:
-    """Counts of sections that callers requested together: a bounded cache, safe for several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: LRUCache[_Key, Counter[_Key]] = LRUCache(_MAX_KEYS)
-
-    def record(self, collection: Collection, places: Sequence[Place]) -> None:
-        """Count every pair among the first sections of one call."""
-        keys = [_key(collection, place) for place in places[:_FIRST]]
-        with self._lock:
-            for key, other in permutations(dict.fromkeys(keys), 2):
-                counter = self._counts.setdefault(key, Counter())
-                counter[other] += 1
-                if len(counter) > _MAX_PARTNERS:
-                    del counter[counter.most_common()[-1][0]]
-
-    def of(self, collection: Collection, place: Place) -> Iterator[tuple[Place, int]]:
-        """Yield sections of the collection that were requested with this one, most frequent first."""
-        with self._lock:
-            partners = self._counts.get(_key(collection, place), Counter()).most_common()
-        for (path, section, selector), count in partners:
-            document = collection.document_at(path)
-            if document is not None:
-                steps = collection.documents[document].steps
-                if section < len(steps) and steps[section] == selector:
-                    yield (document, section), count
-
-
-def _key(collection: Collection, place: Place) -> _Key:
-    indexed = collection.documents[place[0]]
-    return indexed.document.fingerprint.path, place[1], indexed.steps[place[1]]
-
-
-def further_parts(findings: Findings, plan: Plan, companions: Companions) -> Iterator[str | Suggestion]:
-    """Yield keywords, best first, then suggestions, which are neither in the answer nor named by it.
-
-    :param companions: sections that earlier calls requested together.
-    """
+def further_parts(findings: Findings, plan: Plan) -> Iterator[str | Suggestion]:
+    """Yield keywords, best first, then suggestions, which are neither in the answer nor named by it."""
     yield from findings.ranking.query.keywords.words[:MAX_KEYWORDS]
     documents = findings.documents
     wanted = places_of((*findings.selected, *findings.answers))
     taken = {*wanted, *findings.excluded, *places_of((*findings.named, *plan.kept))}
     taken |= {above for place in taken for above in documents.ancestors(place)}
-    ideas = chain(_loaded_together(documents, wanted, companions), _adding_words(findings, wanted, taken))
-    new = list(islice(_new(ideas, taken), MAX_SUGGESTIONS))
-    if not (new or findings.used):
-        new = list(islice(_new(_neighbours(documents, wanted), taken), MAX_NEIGHBOURS))
-    yield from (Suggestion(documents.selector(place), reason) for place, reason in new)
-
-
-def _new(ideas: Iterable[Idea], taken: set[Place]) -> Iterator[Idea]:
-    """Yield the suggested sections, each once with its first reason."""
-    seen = set(taken)
-    for place, reason in ideas:
-        if place not in seen:
-            seen.add(place)
-            yield place, reason
+    ideas = dict(islice(_adding_words(findings, wanted, taken), MAX_SUGGESTIONS))
+    if not (ideas or findings.selected):
+        near = (idea for idea in _neighbours(documents, wanted) if idea[0] not in taken)
+        ideas = dict(islice(near, MAX_NEIGHBOURS))
+    yield from (Suggestion(documents.selector(place), reason) for place, reason in ideas.items())
 
 
 def _adding_words(findings: Findings, wanted: Sequence[Place], taken: set[Place]) -> Iterator[Idea]:
@@ -109,15 +55,6 @@ def _adding_words(findings: Findings, wanted: Sequence[Place], taken: set[Place]
             yield place, f"adds {', '.join(words[:3])}"
 
 
-def _loaded_together(
-    documents: DocumentSet, wanted: Sequence[Place], companions: Companions
-) -> Iterator[Idea]:
-    for place in wanted[:_FIRST]:
-        for partner, count in companions.of(documents.collection, place):
-            calls = "an earlier call" if count == 1 else f"{count} earlier calls"
-            yield partner, f"loaded together with {_heading_in_quotes(documents, place)} in {calls}"
-
-
 def _neighbours(documents: DocumentSet, wanted: Sequence[Place]) -> Iterator[Idea]:
     """Yield the sections after and before those of an answer."""
     for document, section in wanted[:_FIRST]:
@@ -127,9 +64,4 @@ def _neighbours(documents: DocumentSet, wanted: Sequence[Place]) -> Iterator[Ide
         at = family.index(section) if family else 0
         for neighbour in (*family[at + 1 : at + 2], *family[max(0, at - 1) : at], *family[at + 2 : at + 3]):
             if tree.sections[neighbour].whole_traits.word_count > 0:
-                reason = f"next to {_heading_in_quotes(documents, (document, section))}"
-                yield (document, neighbour), reason
-
-
-def _heading_in_quotes(documents: DocumentSet, place: Place) -> str:
-    return f'"{short_title(documents.section(place).name)}"'
+                yield (document, neighbour), f'next to "{short_title(tree.sections[section].name)}"'

@@ -23,7 +23,7 @@ from npl_index.answer.steps import (
     reading_steps,
     related,
 )
-from npl_index.answer.suggestions import Companions, further_parts
+from npl_index.answer.suggestions import further_parts
 from npl_index.answer.units import (
     AnswerUnit,
     Excluded,
@@ -73,26 +73,19 @@ def write(
     form: Form,
     *,
     weights: Weights = DEFAULT_WEIGHTS,
-    companions: Companions | None = None,
 ) -> Answered:
     """Answer a request.
 
     :param form: form of the text, which the budget limits.
     :param weights: weights of the parts of a score.
-    :param companions: record of sections that earlier calls requested together; this call is added.
     :raises SectionNotFoundError: no selector matches.
     """
-    companions = companions or Companions()
     with documents.collection.reading():
         findings = find(request, documents, weights)
-        answered = answer(request, findings, form, companions)
-    companions.record(documents.collection, findings.used)
-    return answered
+        return answer(request, findings, form)
 
 
-def answer(
-    request: TailorRequest, findings: Findings, form: Form, companions: Companions, tag: str = ""
-) -> Answered:
+def answer(request: TailorRequest, findings: Findings, form: Form, tag: str = "") -> Answered:
     """Plan and write the answer to a request.
 
     :param form: form of the text, which the budget limits.
@@ -123,12 +116,12 @@ def answer(
     if form.for_models and findings.verdict.state != "absent":  # a line would look like an answer
         plan.add_lines()
     elif not form.for_models:
-        plan.add(further_parts(findings, plan, companions))
+        plan.add(further_parts(findings, plan))
     marked = documents.several or form.for_models
     if marked and not tag and documents.tag(places_of(plan.kept)):
         # With these marks, different units may fit; no text of the wanted units may imitate them.
         wanted = (*findings.selected, *findings.answers, *findings.further)
-        return answer(request, findings, form, companions, documents.tag(places_of(wanted)))
+        return answer(request, findings, form, documents.tag(places_of(wanted)))
     content, total = content_of(documents, plan.kept, form.mark)
     value = replace(
         frame,
@@ -241,7 +234,6 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         excluded=excluded,
         excluded_tokens=excluded.tokens if request.exclude else None,
         failures=(*failures, *exclusion_failures),
-        used=[(match.tree, match.head) for match in chain(wanted, *exclusions.values())] if matches else (),
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable
 
 from cachetools import LRUCache, cached
 
-from npl_index.answer.suggestions import Companions
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import cached_listings
@@ -54,7 +53,6 @@ class SharedState:
             key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
             lock=threading.Lock(),
         )(lambda parsed: tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl")))
-        self.companions = Companions()
         self.files = cached_listings()
         indexer = Indexer(settings.time_limit, settings.vocabulary)
         self.indices: BuildingCache[IndexedDocument] = BuildingCache(

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.request import TailorRequest
-from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import answer, find
 from npl_index.answer.units import selected_lines
 from npl_index.errors import NPLError, SectionNotFoundError
@@ -167,7 +166,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
     documents = await app.gathered(ref, request.selectors)
     with documents.collection.reading():
         finding = find(request, documents, app.settings.weights)
-        written = answer(request, finding, form, Companions())
+        written = answer(request, finding, form)
         selected, wrong = _right(documents, question)
         right = selected_lines(documents, selected)
         shown = [part for unit in written.plan.kept for part in unit.parts]

@@ -16,7 +16,6 @@ from npl_index.answer.auditing import Audit, audit
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import in_mark, mark, tag_for
 from npl_index.answer.request import TailorRequest
-from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
@@ -26,7 +25,6 @@ from npl_index.markdown.traits import CONDITIONS
 from npl_index.outline.overview import overview
 from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
@@ -296,7 +294,7 @@ async def npl_load_tailored(
         documents = await app.gathered(ref, request.selectors, request.exclude)
         documents = replace(documents, changed=report_changes(app, request.token_budget))
         wanted = replace(request, exclude=app.possible(request.exclude, documents))
-        written = write(wanted, documents, form, weights=app.settings.weights, companions=companions(app))
+        written = write(wanted, documents, form, weights=app.settings.weights)
         if app.read_sections is not None:
             read = read_sections_of(written.plan.documents, written.plan.kept)
             app.when_delivered(partial(app.read_sections.remember, read))
@@ -327,7 +325,7 @@ async def npl_audit(
 
     async def answer() -> Audit:
         documents = await app.gathered(DocumentRef(file), request.selectors)
-        return audit(request, section, documents, form, weights=weights, companions=companions(app))
+        return audit(request, section, documents, form, weights=weights)
 
     # Pages show partial results instead of waiting.
     return await limit_wait(app.unchanging(answer))
@@ -339,11 +337,6 @@ def _form(app: App, format: str | None) -> Form:
     :param format: the requested form.
     """
     return Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
-
-
-def companions(app: App) -> Companions:
-    """Return the sections that earlier calls requested together; empty if tokens separate callers."""
-    return app.state.companions if CALLER.get().identity is None else Companions()
 
 
 def npl_update_section(

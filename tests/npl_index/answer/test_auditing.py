@@ -6,7 +6,6 @@ from npl_index.answer.auditing import BELOW, CUT, KNOWN, NO_ROOM, TAKEN, Audit, 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.request import TailorRequest
-from npl_index.answer.suggestions import Companions
 from npl_index.answer.tailoring import write
 from tests.npl_index.conftest import document_set
 
@@ -27,7 +26,7 @@ def documents() -> DocumentSet:
 
 def audited(documents: DocumentSet, form: str = "json", section: str | None = None, **given: object) -> Audit:
     request = TailorRequest.parse(**given)  # type: ignore[arg-type]
-    return audit(request, section, documents, FORMS[form], companions=Companions())
+    return audit(request, section, documents, FORMS[form])
 
 
 @pytest.mark.parametrize("form", list(FORMS))
@@ -83,25 +82,6 @@ def test_a_section_and_a_part_that_was_taken_of_it(documents: DocumentSet) -> No
     assert piece.text.removeprefix("## Oiling a pump\n\n") in report.text
     assert "week 31" in piece.text
     assert opened.start_line <= piece.start_line < piece.end_line <= opened.end_line
-
-
-def test_looking_is_not_remembered(documents: DocumentSet) -> None:
-    """An audit records no sections as loaded together, and shows the suggestions that calls have led to."""
-    companions = Companions()
-    request = TailorRequest.parse(selectors=["boats > ## Hull", "house/pump > ## Roof"])
-    hull = TailorRequest.parse(selectors=["boats > ## Hull"])
-
-    def looked(asked: TailorRequest) -> str:
-        report = audit(asked, None, documents, Json(), companions=companions)
-        return report.text
-
-    before = looked(hull)
-    looked(request)
-    assert looked(hull) == before
-    write(request, documents, Json(), companions=companions)
-    after = looked(hull)
-    assert after != before
-    assert after == write(hull, documents, Json(), companions=companions).text
 
 
 def test_matches_say_what_they_have_of_the_question(documents: DocumentSet) -> None:

@@ -537,13 +537,6 @@ def test_a_call_waits_under_the_name_of_the_token(site: Site) -> None:
         assert [item["event_id"] for item in waiting.result(30)["items"]] == [sent["event_id"]]
 
 
-def test_what_one_named_shows_in_no_answer_to_another(site: Site) -> None:
-    both = ["docs > ## Water", "other > ## Water"]
-    for who in ("alice", "bob"):
-        load(site, who, selectors=both)
-    assert "loaded together" not in load(site, "bob", selectors=both[:1])
-
-
 def test_notifications_of_others_cannot_be_read(site: Site) -> None:
     site.data("alice", "chat_send_message", room_id=1, message="for @bob")
     first = site.data("bob", "chat_get_notifications")["items"][0]["id"]

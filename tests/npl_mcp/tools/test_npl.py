@@ -166,24 +166,12 @@ def test_a_selector_can_name_the_document_itself(call: Call) -> None:
 
 
 PRUNING, COMPOST = "guide > ## Pruning", "guide > ## Compost"
-TOGETHER = {"selector": COMPOST, "reason": 'loaded together with "Pruning" in an earlier call'}
-USES = {
-    "two selectors": ({"selectors": [PRUNING, COMPOST]}, [TOGETHER]),
-    "one, and what the caller has": ({"selectors": [PRUNING], "exclude": [COMPOST]}, [TOGETHER]),
-    "a ranked answer": ({"context": "prune trees, turn the compost heap", "token_budget": 2000}, []),
-    "a ranked answer to one who has more": ({"context": "prune trees", "exclude": [COMPOST]}, []),
-    "nothing": (None, []),
-}
 
 
-@pytest.mark.parametrize("use", USES)
-def test_suggestions_learn_from_what_was_asked_for_by_name(call: Call, use: str) -> None:
-    """A section selected by name brings no neighbours."""
-    earlier, expected = USES[use]
-    if earlier:
-        call.do("npl_load_tailored", **earlier, file="guide.md")
-    last = call.do("npl_load_tailored", selectors=[PRUNING], file="guide.md")
-    assert last["suggestions"] == expected
+def test_selected_sections_bring_no_neighbours(call: Call) -> None:
+    """An answer does not depend on earlier calls."""
+    for selectors in ([PRUNING, COMPOST], [PRUNING]):
+        assert call.do("npl_load_tailored", selectors=selectors, file="guide.md")["suggestions"] == []
 
 
 def test_explain_reports_every_hit_and_its_parts(call: Call) -> None:
