@@ -248,8 +248,14 @@ class DocumentSet:
         if part.place in self.noted and not part.chosen:
             for word, places in zip(("also", "similar"), self.copies(part.place), strict=True):
                 if files := len({document for document, _ in places}):
-                    notes.append(f"{word} in {files} file{'s' * (files > 1)}, {self.selector(places[0])}")
+                    others = f"{files} files, " if files > 1 else ""
+                    notes.append(f"{word} in {others}{self._where(places[0], part)}")
         return "; ".join(notes) or None
+
+    def _where(self, copy: Place, part: SectionPart) -> str:
+        """Return the file of a copy if its heading is that of the section, else its selector."""
+        is_same = self.section(copy).name == self.section(part.place).name
+        return self.name(copy[0]) if is_same else self.selector(copy)
 
     @once
     def copies(self, place: Place) -> tuple[Sequence[Place], Sequence[Place]]:

@@ -71,7 +71,7 @@ def test_a_text_without_an_article_is_similar(folder: Call, settings: Settings) 
         (settings.roots[0] / f"{name}.md").write_text(f"# Run\n\n## Nightly\n\nThe nightly run {text}\n")
     asked = {"context": "nightly run wakes pumps", "token_budget": 1000}
     (only,) = folder("npl_load_tailored", **asked)["data"]["sections"]
-    assert only["note"] == "also in 1 file, three > ## Nightly; similar in 1 file, two > ## Nightly"
+    assert only["note"] == "also in three; similar in two"
 
 
 def test_the_beginning_of_a_page_comes_once(folder: Call, settings: Settings) -> None:
@@ -80,7 +80,7 @@ def test_the_beginning_of_a_page_comes_once(folder: Call, settings: Settings) ->
     for name, title in {"one": "Badger", "two": "Badger", "three": "Mole"}.items():
         (settings.roots[0] / f"{name}.md").write_text(text.format(title))
     answer = folder("npl_load_tailored", context="badger digs a sett", token_budget=2000)["data"]
-    assert sorted(row.get("note", "") for row in answer["sections"]) == ["", "also in 1 file, two"]
+    assert sorted(row.get("note", "") for row in answer["sections"]) == ["", "also in two"]
 
 
 def test_a_selector_brings_every_copy(folder: Call) -> None:
