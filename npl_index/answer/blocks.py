@@ -25,9 +25,10 @@ _START = re.compile(
 _DELIMITER = re.compile(r"[ \t>:|-]+(?:\n|\Z)")
 """The line below the head of a table."""
 
-_END = (
-    r"(?:(?:(?<!\b\w)(?<!\b[0-9]{2})(?<!\b[0-9]{3})(?<!\b(?:vs|cf|ca|Dr|Mr|St|No))(?<!\b(?:Mrs|Fig))\."
-    r"|(?<=[^\s!?…])[!?…]+)[\"'”’»)\]*_`]*%s(?![a-zß-ÿа-яα-ω])|[。！？][”’」』）]*%s)"
+_END = (  # a pattern that begins with a set of characters is several times as fast
+    r"[.!?…。！？](?:(?:(?<=\.)(?<!\b\w\.)(?<!\b[0-9]{2}\.)(?<!\b[0-9]{3}\.)"
+    r"(?<!\b(?:vs|cf|ca|Dr|Mr|St|No)\.)(?<!\b(?:Mrs|Fig)\.)|(?<=[^\s!?…][!?…])[!?…]*)"
+    r"[\"'”’»)\]*_`]*%s(?![a-zß-ÿа-яα-ω])|(?<=[。！？])[”’」』）]*%s)"
 )
 _LINE = re.compile(r"\n")
 _BREAKS = {

@@ -68,7 +68,7 @@ class Ledger:
 
     def enter(self, units: Iterable[AnswerUnit]) -> None:
         """Note that the descriptions of some texts' documents are paid."""
-        self._entered |= {unit.document for unit in units}
+        self._entered = self._entered | {unit.document for unit in units}  # a copy keeps the former
 
     def pointer(self, pointer: Pointer) -> int:
         """Return the cost of a pointer."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from itertools import accumulate, chain, islice, takewhile
 from typing import NamedTuple
@@ -74,14 +75,31 @@ class Plan:
         rests = (name.unit for name in self.pointers if name.unit.cut)
         return [*(unit for unit in self._wanted if not self._shown.get(unit, Shown()).text), *rests]
 
-    def follow(self, steps: Iterable[Step], wanted: Iterable[AnswerUnit] = ()) -> bool:
+    def follow(
+        self, steps: Iterable[Step], wanted: Iterable[AnswerUnit] = (), first: Sequence[Step] = ()
+    ) -> bool:
         """Take steps until there is no room for one.
 
         :param wanted: texts that the answer should have.
+        :param first: steps before the others.
         :returns: whether all steps are taken.
         """
         self._wanted += wanted
-        return all(map(self._take, steps))
+        return all(map(self._take, chain(() if self._leap(first) else first, steps)))
+
+    def _leap(self, steps: Sequence[Step]) -> bool:
+        """Take steps without those that a later one replaces, if there is room for all; else take none.
+
+        A text need not be cut to a few lines where more of it has room.
+        """
+        ledger, shown, last = copy(self._ledger), self._shown.copy(), {step.unit: step for step in steps}
+        for step in steps:
+            room = self._ledger.left + self._price(self._shown.get(step.unit, Shown()))
+            is_kept = not step.most or step is last[step.unit]
+            if is_kept and not (step.most <= room and self._take(step)):
+                self._ledger, self._shown = ledger, shown
+                return False
+        return True
 
     def select(self, units: Sequence[AnswerUnit]) -> bool:
         """Take the texts of selectors in order as far as they fit, and name the others.

@@ -154,7 +154,9 @@ def _plan(request: TailorRequest, findings: Findings, ledger: Ledger) -> Plan:
         elif findings.verdict.state == "held" and ledger.budget > DEFAULT_BUDGET:
             beyond = further_steps(findings)
             wanted += findings.further
-        plan.follow(chain(default_steps(findings), beyond), wanted)
+        steps = list(default_steps(findings))
+        first = 1 + max((at for at, step in enumerate(steps) if step.unit == steps[0].unit), default=-1)
+        plan.follow(chain(steps[first:], beyond), wanted, steps[:first])
     return plan
 
 

@@ -37,7 +37,7 @@ from npl_index.selectors.names import Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
-MAX_CANDIDATES = 200
+MAX_CANDIDATES = 100
 """Maximum documents whose sections are ranked."""
 
 MAX_HOLDERS = 1_000
@@ -183,6 +183,7 @@ class IndexedCollection(Collection):
         new = np.setdiff1d(now, before, assume_unique=True).tolist()
         if not gone and not new:  # a file was only read again
             self.vocabulary.known = former.vocabulary.known
+            self.vocabulary.frequencies = former.vocabulary.frequencies
         # A common document shows that the index is not a new one, where terms have other numbers.
         if not new or len(gone) == len(before) or len(gone) + len(new) > _MAX_RESUMED:
             return

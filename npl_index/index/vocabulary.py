@@ -54,11 +54,11 @@ class IndexVocabulary(Vocabulary):
         """
         now, kept = self.counts(rows).any, dict(former.known)
         for row in rows.tolist():
-            kept.pop(row, None)
             kept.pop(-row, None)
         if ((now == 0) != (now == added)).any():  # a term that came or went may be a variant of others
             kept = {key: result for key, result in kept.items() if isinstance(key, int)}
-        self.known = kept | self.known
+        self.known, self.frequencies = kept | self.known, former.frequencies.copy()
+        self.frequencies_to(int(rows.max(initial=0)))[rows] = np.nan
 
     def row(self, term: str) -> int | None:
         """Return the row of a term, ``None`` if no section has it."""
@@ -116,7 +116,7 @@ class IndexVocabulary(Vocabulary):
                 terms, counts = self._counted
                 at = terms.searchsorted(rows)
                 return Counts(*np.where(terms[at] == rows, counts[:, at], 0))
-            sums = {row: self.known.get(-row) for row in asked}  # for its idf, a row itself is the key
+            sums = {row: self.known.get(-row) for row in asked}
             if missing := [row for row, values in sums.items() if values is None]:
                 sums |= self._sums_of(missing)
         columns = np.array([sums[row] for row in asked], np.int64)

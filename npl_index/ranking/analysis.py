@@ -19,7 +19,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from itertools import chain, compress, groupby, pairwise
+from itertools import chain, compress, groupby, islice, pairwise
 from operator import not_
 from sys import intern
 
@@ -94,14 +94,21 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     wanted = frozenset(wanted)
     chunks = list(set(_chunks(text)))
     holding = compress(chunks, map(not_, map(wanted.isdisjoint, map(_terms_stored.__getitem__, chunks))))
-    inside = {raw: [pair for pair in _unicode_terms(raw, inner=True) if pair[1] in wanted] for raw in holding}
-    left, result = dict.fromkeys(inside, most), list[tuple[int, str]]()
-    for match in CHUNK.finditer(text) if inside else ():
-        if left.get(match[0]):
-            left[match[0]] -= 1
-            result += ((match.start() + at, term) for at, term in inside[match[0]])
+    inside = {raw: [pair for pair in _terms_at(raw) if pair[1] in wanted] for raw in holding}
+    found = ((begin, raw) for raw in inside for begin in islice(_places_of(raw, text), most))
+    result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
     return result
+
+
+def _places_of(chunk: str, text: str) -> Iterator[int]:
+    """Yield the offsets of a chunk in a text."""
+    at = text.find(chunk)
+    while at >= 0:
+        match = CHUNK.match(text, at)
+        if match and match[0] == chunk and not CHUNK.match(text[max(0, at - 1) : at]):
+            yield at
+        at = text.find(chunk, at + 1)
 
 
 def _chunks(text: str) -> list[str]:
@@ -228,6 +235,11 @@ def _whole(lower: str) -> str:
     """Return the term of an identifier."""
     # The stem of "server.portal" would be "server.port".
     return lower if _MARKED.search(lower) else stem(lower)
+
+
+@lru_cache(_MAX_CACHED_WORDS >> 3)
+def _terms_at(raw: str) -> list[tuple[int, str]]:
+    return _unicode_terms(raw, inner=True)
 
 
 def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:

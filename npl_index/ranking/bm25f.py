@@ -67,6 +67,9 @@ BACKGROUND = 12.0
 """Assumed sections of ordinary prose in every collection. In a file of ten sections, chance decides which
 word occurs in a single one; the frequencies of English words say more."""
 
+_UNIT = 2.0**40
+"""Units of the whole numbers that :func:`sums` adds; below 2**53, these are exact."""
+
 
 @dataclass(frozen=True, slots=True)
 class Passages:
@@ -128,10 +131,9 @@ class Passages:
 def sums(values: NDArray[Any], owners: NDArray[Any], size: int) -> NDArray[Any]:
     """Return the sum of the values of each owner, whatever their order.
 
-    The rows of terms differ from index to index, and only sums in the same order are equal.
+    The rows of terms differ from index to index. Whole numbers have the same sum in any order.
     """
-    order = np.lexsort((values, owners))
-    return np.bincount(owners[order], values[order], size)
+    return np.bincount(owners, np.rint(values * _UNIT), size) / _UNIT
 
 
 def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
@@ -142,17 +144,14 @@ def idf(vocabulary: Vocabulary, rows: Sequence[int] | NDArray[Any]) -> NDArray[A
     describes a whole branch, so these occurrences count only for a term without others.
     """
     asked = np.array(rows, np.intp)
-    different = distinct(asked)
-    shares = np.array(list(map(vocabulary.known.get, different.tolist())), float)
-    missing = different[np.isnan(shares)]
+    frequencies = vocabulary.frequencies_to(int(asked.max(initial=0)))
+    missing = distinct(asked[np.isnan(frequencies[asked])])
     if len(missing):
         counts = vocabulary.counts(missing)
         common = np.array(list(map(commonness, vocabulary.texts(missing.tolist()))))
-        made = np.where(counts.own > 0, counts.own, counts.any) + BACKGROUND * common
-        vocabulary.remember(dict(zip(missing.tolist(), made.tolist(), strict=True)))
-        shares[np.isnan(shares)] = made
-    values: NDArray[Any] = np.log((vocabulary.sections + BACKGROUND + 1) / shares)
-    return values[different.searchsorted(asked)]
+        frequencies[missing] = np.where(counts.own > 0, counts.own, counts.any) + BACKGROUND * common
+    values: NDArray[Any] = np.log((vocabulary.sections + BACKGROUND + 1) / frequencies[asked])
+    return values
 
 
 @dataclass(frozen=True, slots=True)

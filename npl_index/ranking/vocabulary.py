@@ -43,7 +43,7 @@ class Vocabulary(ABC):
 
     ``sections``, ``pages`` and ``words`` are the numbers of sections, pages and terms of all bodies in the
     collection. ``known`` has some results by key, because questions repeat their words, and a collection its
-    headings.
+    headings. ``frequencies`` has a number for each row, NaN if it is not known.
     """
 
     sections: int
@@ -52,6 +52,14 @@ class Vocabulary(ABC):
 
     def __init__(self) -> None:
         self.known: dict[Hashable, Any] = {}
+        self.frequencies: NDArray[Any] = np.empty(0)
+
+    def frequencies_to(self, last: int) -> NDArray[Any]:
+        """Return the frequencies of the terms up to a row, with room for those that are not known."""
+        if last >= len(self.frequencies):
+            room = np.full(last + 1 + last // 4 - len(self.frequencies), np.nan)
+            self.frequencies = np.append(self.frequencies, room)
+        return self.frequencies
 
     def remember(self, results: Mapping[Any, Any]) -> None:
         """Keep some results; at the maximum, the earlier ones are forgotten."""
