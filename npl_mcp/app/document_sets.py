@@ -58,6 +58,9 @@ other files."""
 LOW_PAUSE_SECONDS = 1.0
 """Maximum pause for other calls before each batch of an update that no call waits for."""
 
+MAX_LEARNT, LEARN_SECONDS = 50, 0.05
+"""Files that are analysed again after an update by workers, and the pause before each."""
+
 OVERTAKEN_SECONDS = 0.05
 """Pause after another process replaced documents of the same set."""
 
@@ -305,6 +308,7 @@ class DocumentSets:
                     live.documents = self._set_of(members, live, files.read)
                     live.build = None
                 build.ended.set_result(None)
+                self._learn(files)
                 return
             except NPLError as error:
                 failure = error
@@ -321,6 +325,14 @@ class DocumentSets:
         self._threads.add(thread)
         thread.start()
         return build
+
+    def _learn(self, files: SetFiles) -> None:
+        """Analyse some files again after workers, so that the words of an edit are known in this process."""
+        few = files.states[:: len(files.states) // MAX_LEARNT + 1] if files.process_reader else ()
+        for file, state in few:
+            time.sleep(LEARN_SECONDS)
+            self._check_open()
+            self._indexer.entry(IndexEntry(file, state, 0), files.read, counted=False)
 
     def _index_or_await(self, live: _CachedSet, files: SetFiles, build: _Build) -> Members:
         """Index a set, or wait while another process does, and load its result."""
