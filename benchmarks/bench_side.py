@@ -6,10 +6,10 @@ Usage: ``python -m benchmarks.bench_side OLD NEW [--files N]... [--questions N] 
 ``queries*.jsonl``, as for :mod:`benchmarks.relevance`; without it, the bundled prompts and their questions.
 
 Both servers run at the same time, on the same files and each with its own index, and are asked in turn over
-standard streams; but a cold index, the first answer of a server that has had ten seconds, and a restart are
-measured one server after the other. Each question is asked once of each server and budget. A cell has milliseconds, or seconds
-of a cold index: p50 and maximum, and of many questions p50 and p99. The last column is the processor time of
-the server and its workers (Linux only), which other load changes little. A ratio below 1 is a gain.
+standard streams. First answers and restarts are measured one server after the other. Each question is asked
+once of each server and budget. A cell has milliseconds, or seconds of a first answer: p50 and maximum, and of
+many questions p50 and p99. The last column is the processor time of the server and its workers (Linux only),
+which other load changes little. A ratio below 1 is a gain.
 """
 
 from __future__ import annotations
@@ -200,9 +200,9 @@ def edited_meanwhile(folder: Path) -> Iterator[None]:
         client.join()
 
 
-def first_answers(table: Table, programs: Sequence[str], place: Path, folder: Path) -> None:
+def first_answers(table: Table, programs: Sequence[str], place: Path, folder: Path, name: str) -> None:
     """Measure first answers of servers without an index, and the memory after them."""
-    name, memory = folder.name.replace("-", " "), list[float]()
+    memory = list[float]()
     cold: list[list[Cost]] = [[], []]
     ahead: list[list[Cost]] = [[], []]
     for side, program in enumerate(programs):
@@ -226,7 +226,7 @@ def folder_of(table: Table, programs: Sequence[str], place: Path, files: int, as
     time.sleep(SETTLED)
     questions = [question for question, _ in asked.questions]
     name = f"{files:,} files"
-    first_answers(table, programs, place, folder)
+    first_answers(table, programs, place, folder, name)
     with both(programs, folder, place) as servers:
         pings = [[server.nothing() for _ in questions] for server in servers]
         table.add("a ping", pings)
@@ -272,7 +272,8 @@ def labelled_files(table: Table, programs: Sequence[str], place: Path, sets: Seq
     found: list[list[Cost]] = [[], []]
     for asked in sets:
         with both(programs, asked.root, place) as servers:
-            in_turn(servers, [("zebra", BUDGETS[0], file) for file in {file for _, file in asked.questions}])
+            files = {".", *(file for _, file in asked.questions)}  # the servers have begun to index all
+            in_turn(servers, [("zebra", BUDGETS[0], file) for file in files])
             budgets = cycle(BUDGETS)
             every = ((question, next(budgets), file) for question, file in asked.questions)
             for side, costs in enumerate(in_turn(servers, every)):

@@ -168,8 +168,7 @@ async def search(
     hits = await app.unchanging(hits_now)
     if app.form(format) != "markdown":
         return hits
-    lead = (f"{hits.indexed}\n" if hits.indexed else "") + change_marks(hits.changed or ())
-    return Written(hits, lead + _hits_text(hits, words_of(text), app.counter))
+    return Written(hits, _hits_text(hits, words_of(text), app.counter))
 
 
 def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:
@@ -179,7 +178,7 @@ def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:
         text = "\n".join(_hit_lines(hits, words, width))
         if counter.upper_bound(counter.count(text)) <= room:
             break
-    return text
+    return (f"{hits.indexed}\n" if hits.indexed else "") + change_marks(hits.changed or ()) + text
 
 
 def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
