@@ -6,9 +6,10 @@ Usage: ``python -m benchmarks.bench_side OLD NEW [--files N]... [--questions N] 
 ``queries*.jsonl``, as for :mod:`benchmarks.relevance`; without it, the bundled prompts and their questions.
 
 Both servers run at the same time, on the same files and each with its own index, and are asked in turn over
-standard streams. Each question is asked once of each server and budget. A cell has milliseconds, or seconds
-of a cold index: p50 and maximum, and of many questions p50 and p99. The last column is the processor time of
-the server and its workers (Linux only), which other load changes little. A ratio below 1 is a gain.
+standard streams. First answers and restarts are measured one server after the other. Each question is asked
+once of each server and budget. A cell has milliseconds, or seconds of a first answer: p50 and maximum, and of
+many questions p50 and p99. The last column is the processor time of the server and its workers (Linux only),
+which other load changes little. A ratio below 1 is a gain.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from itertools import cycle, islice
+from contextlib import ExitStack, closing, contextmanager, suppress
+from itertools import chain, cycle, islice, repeat
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -35,6 +37,15 @@ from benchmarks.relevance.__main__ import HERE
 
 BUDGETS = (500, 2_000)
 RESTARTS = 5
+AHEAD = 10.0
+"""Seconds that a server has before its first question."""
+
+PATIENCE = 600
+"""Seconds that other first answers wait for the whole index."""
+
+EDIT_SECONDS = 0.1
+"""Pause between two edits of another client."""
+
 MANY = 100
 """Number of times from which the second figure of a cell is p99, not the maximum."""
 
@@ -49,9 +60,9 @@ class Cost(NamedTuple):
 class Server:
     """A running server of an installation; this process waits for each answer."""
 
-    def __init__(self, program: str, root: Path, data: Path) -> None:
+    def __init__(self, program: str, root: Path, data: Path, *flags: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
-        command = [program, "--root", str(root), "--data-dir", str(data)]
+        command = [program, "--root", str(root), "--data-dir", str(data), *flags]
         pipe, self._data, start = subprocess.PIPE, data, time.perf_counter()
         self._process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=root, env=environment
@@ -140,6 +151,10 @@ class Table:
             flush=True,
         )
 
+    def add_memory(self, what: str, old: float, new: float) -> None:
+        """Print the private memory of both sides in megabytes."""
+        print(f"| {what}, private memory, MB | {old:.0f} | {new:.0f} | {new / old:.2f} | | | |", flush=True)
+
 
 def data_of(place: Path, root: Path, side: int) -> Path:
     """Return the data folder of an installation for a folder."""
@@ -166,6 +181,43 @@ def in_turn(servers: Sequence[Server], asked: Iterable[tuple[str, int, str]]) ->
     return found
 
 
+@contextmanager
+def edited_meanwhile(folder: Path) -> Iterator[None]:
+    """Let another client change files."""
+    ended = threading.Event()
+
+    def edit() -> None:
+        for _ in chain.from_iterable(edits(folder) for _ in repeat(None)):
+            if ended.wait(EDIT_SECONDS):
+                break
+
+    client = threading.Thread(target=edit)
+    client.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        client.join()
+
+
+def first_answers(table: Table, programs: Sequence[str], place: Path, folder: Path, name: str) -> None:
+    """Measure first answers of servers without an index, and the memory after them."""
+    memory = list[float]()
+    cold: list[list[Cost]] = [[], []]
+    ahead: list[list[Cost]] = [[], []]
+    for side, program in enumerate(programs):
+        with closing(Server(program, folder, place / f"ahead-{folder.name}-{side}")) as server:
+            time.sleep(AHEAD)
+            ahead[side].append(server.ask("anything at all", BUDGETS[0]))
+        flags = "--patience", str(PATIENCE)
+        with closing(Server(program, folder, data_of(place, folder, side), *flags)) as server:
+            cold[side].append(server.ask("anything at all", BUDGETS[0]))
+            memory.append(server.private())
+    table.add(f"{name}, cold, s", cold, 1000)
+    table.add(f"{name}, first answer after {AHEAD:g} s, s", ahead, 1000)
+    table.add_memory(f"{name}, after one question", *memory)
+
+
 def folder_of(table: Table, programs: Sequence[str], place: Path, files: int, asked: Asked) -> None:
     """Measure a folder with a number of files."""
     folder = place / f"files-{files}"
@@ -174,8 +226,8 @@ def folder_of(table: Table, programs: Sequence[str], place: Path, files: int, as
     time.sleep(SETTLED)
     questions = [question for question, _ in asked.questions]
     name = f"{files:,} files"
+    first_answers(table, programs, place, folder, name)
     with both(programs, folder, place) as servers:
-        table.add(f"{name}, cold, s", in_turn(servers, [("anything at all", BUDGETS[0], ".")]), 1000)
         pings = [[server.nothing() for _ in questions] for server in servers]
         table.add("a ping", pings)
         for budget in BUDGETS:
@@ -183,7 +235,10 @@ def folder_of(table: Table, programs: Sequence[str], place: Path, files: int, as
             table.add(f"{name}, budget {budget:,}", costs)
         edited = ((question, BUDGETS[0], ".") for question, _ in zip(reversed(questions), edits(folder)))  # noqa: B905
         table.add(f"{name}, an edit and the question about it", in_turn(servers, edited))
-        memory = [server.private() for server in servers]
+        with edited_meanwhile(folder):
+            costs = in_turn(servers, ((question, BUDGETS[0], ".") for question in questions))
+        table.add(f"{name}, a question while another client edits", costs)
+        table.add_memory(name, *(server.private() for server in servers))
     restarts: list[list[Cost]] = [[], []]
     for question in islice(cycle(questions), RESTARTS):
         # One after the other: whichever was asked first would pay for its warm-up alone.
@@ -192,8 +247,6 @@ def folder_of(table: Table, programs: Sequence[str], place: Path, files: int, as
             restarts[side].append(server.ask(question, BUDGETS[0]))
             server.close()
     table.add(f"{name}, first call after a restart", restarts)
-    old, new = memory
-    print(f"| {name}, private memory, MB | {old:.0f} | {new:.0f} | {new / old:.2f} | | | |", flush=True)
 
 
 def one_file(table: Table, programs: Sequence[str], place: Path, asked: Asked) -> None:
@@ -219,7 +272,8 @@ def labelled_files(table: Table, programs: Sequence[str], place: Path, sets: Seq
     found: list[list[Cost]] = [[], []]
     for asked in sets:
         with both(programs, asked.root, place) as servers:
-            in_turn(servers, [("zebra", BUDGETS[0], file) for file in {file for _, file in asked.questions}])
+            files = {".", *(file for _, file in asked.questions)}  # the servers have begun to index all
+            in_turn(servers, [("zebra", BUDGETS[0], file) for file in files])
             budgets = cycle(BUDGETS)
             every = ((question, next(budgets), file) for question, file in asked.questions)
             for side, costs in enumerate(in_turn(servers, every)):

@@ -199,7 +199,8 @@ class Markdown(Form):
 
     def write(self, answer: Tailored, kept: Sequence[AnswerUnit], pointers: Sequence[Pointer]) -> str:
         """Return the texts under their marks."""
-        pieces = [change_marks(answer.changed or ())]
+        pieces = [mark(answer.indexed, self.tag)] if answer.indexed else []
+        pieces.append(change_marks(answer.changed or ()))
         seen: set[int] = set()
         for unit in kept:
             pieces.append(self.row(unit, by_path=unit.document not in seen))
@@ -218,8 +219,6 @@ class Markdown(Form):
 
     def _notes(self, answer: Tailored, has_pointers: bool) -> Iterator[str]:
         """Yield the remarks after the pointers."""
-        if answer.missing_files is not None:
-            yield partial_note(answer.missing_files)
         if not (answer.content or answer.absent or answer.advice or has_pointers):
             yield "no text fits" if answer.truncated else "no text"
         if answer.excluded_tokens is not None:
@@ -248,9 +247,14 @@ def in_brackets(*texts: str | None) -> str:
     return f" ({in_mark(about)})" if about else ""
 
 
-def partial_note(missing: int) -> str:
-    """Return the remark on an answer from a part of a set."""
-    return f"partial: {missing:,} file{'s' if missing > 1 else ''} not indexed yet, ask again"
+def partial_note(indexed: int, missing: int) -> str | None:
+    """Return the remark on an answer from a part of the files; ``None`` if all are indexed.
+
+    :param indexed: number of files that are indexed.
+    :param missing: number of the others.
+    """
+    asked = f"{indexed:,} of {indexed + missing:,} files are indexed; ask again for the others"
+    return asked if missing else None
 
 
 def _ranked(hit: RankedSection) -> str:

@@ -37,9 +37,10 @@ from npl_index.answer.units import (
 from npl_index.answer.values import RankedSection, Suggestion, Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET, Weights
 from npl_index.errors import SectionNotFoundError
+from npl_index.ranking.analysis import searched_terms
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, Hit, Query, Ranking, rank
-from npl_index.ranking.verdict import Verdict, judge
+from npl_index.ranking.verdict import Coverage, Verdict, is_rare, judge
 from npl_index.selectors.grammar import Selector
 from npl_index.selectors.names import Place
 from npl_index.selectors.selection import Selected, select_in
@@ -97,6 +98,7 @@ def answer(request: TailorRequest, findings: Findings, form: Form, tag: str = ""
     ledger = Ledger(form, MAX_LISTED if form.is_list else request.token_budget)
     not_found, unreadable = _remarks(findings, ledger)
     frame = Tailored(
+        indexed=partial_note(len(documents.collection.documents), documents.missing),
         changed=documents.changed,
         token_counter=documents.counter.name if request.explain or not form.lean else None,
         file=documents.file,
@@ -171,7 +173,8 @@ def _advice(findings: Findings, ledger: Ledger) -> str | None:
     """Return the advice for the next call, if selectors match too much or nothing answers the question."""
     if ledger.form.is_list:
         return FLOOD.format(len(findings.selected), sum(unit.tokens for unit in findings.selected))
-    return ledger.short(ADVICE) if findings.verdict.state == "absent" else None
+    is_absent = findings.verdict.state == "absent" and not findings.documents.missing
+    return ledger.short(ADVICE) if is_absent else None
 
 
 def _remarks(findings: Findings, ledger: Ledger) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -218,6 +221,10 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         verdict = Verdict((), (), "held")
     taken = set(places_of(selected))
     about = list(related(ranking)) if hits and verdict.state != "absent" else []
+    if documents.missing:
+        about = [(hit, is_answer) for hit, is_answer in about if _is_sure(documents, hit, ranking.coverage)]
+        sure = verdict.state if request.selectors or any(is_answer for _, is_answer in about) else "absent"
+        verdict = Verdict((), verdict.held, sure)
     chosen = [hit for hit, is_answer in about if is_answer and hit.place not in taken]
     answers = ranked_units(documents, chosen[: 1 if verdict.state == "weak" else None], excluded)
     taken.update(places_of(answers))
@@ -237,6 +244,17 @@ def find(request: TailorRequest, documents: DocumentSet, weights: Weights) -> Fi
         excluded_tokens=excluded.tokens if request.exclude else None,
         failures=(*failures, *exclusion_failures),
     )
+
+
+def _is_sure(documents: DocumentSet, hit: Hit, coverage: Coverage) -> bool:
+    """Return whether the headings of a section have all rare words of a question.
+
+    In a part of the documents, the best text may have the words by chance.
+    """
+    tree, rare = documents.tree(hit.document), [word.meant for word in coverage.words if is_rare(word)]
+    sections = (tree.sections[index] for index in (*tree.ancestors(hit.section), hit.section))
+    terms = searched_terms("\n".join(f"{section.title}\n{section.name}" for section in sections))
+    return bool(rare) and set(terms).issuperset(chain(*rare))
 
 
 def _by_document(hits: Iterable[Hit], taken: Collection[Place]) -> list[Hit]:
@@ -292,7 +310,7 @@ def _selected(
             failures.append(SectionNotFoundError(message, near=error.near, hint=error.hint))
     if failures and not selected:
         # A file that is not indexed yet may have the section.
-        hint = partial_note(documents.missing)
+        hint = partial_note(len(documents.collection.documents), documents.missing)
         raise SectionNotFoundError(failures[0].message, hint=hint) if documents.missing else failures[0]
     return selected, tuple(map(str, failures))
 

@@ -84,6 +84,7 @@ class RankedSection:
 class Tailored:
     """The answer.
 
+    :param indexed: remark on an answer from a part of the files.
     :param changed: selectors of sections that have changed since the caller read them.
     :param content: text of the sections in document order.
     :param sections: sections of the content, most relevant first.
@@ -111,6 +112,7 @@ class Tailored:
     :param ranking: all hits, best first; only with ``explain``, not counted against the budget.
     """
 
+    indexed: str | None = None
     changed: tuple[str, ...] | None = None
     content: str = ""
     sections: tuple[TailoredSection, ...] = ()

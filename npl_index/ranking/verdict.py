@@ -96,7 +96,7 @@ class Coverage(NamedTuple):
     def missing(self) -> list[int]:
         """Return the numbers of the rare words and identifiers that no section contains."""
         numbers = (number for number in range(len(self.words)) if number not in self.present)
-        return [number for number in numbers if _is_name(self.words[number])]
+        return [number for number in numbers if is_rare(self.words[number])]
 
     @property
     def _needed(self) -> float:
@@ -224,7 +224,7 @@ def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
     return np.array((local, np.maximum(local, _SUBJECT * english)))
 
 
-def _is_name(word: Word) -> bool:
+def is_rare(word: Word) -> bool:
     """Return whether a word is rare or an identifier, so that its absence is worth a remark."""
     is_rare = min(map(commonness, word.terms)) <= RARE and question_terms().isdisjoint(word.terms)
     return word.is_certain and (word.identifier or is_rare)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
@@ -17,9 +18,10 @@ from typing import TypeVar
 from cachetools import LRUCache, cachedmethod
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.deadline import Deadline
+from npl_index.deadline import Deadline, limited
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_index.index.collection import IndexedCollection
+from npl_index.index.database import reading_errors
 from npl_index.index.reading import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
 from npl_index.library.references import document_name, page_and_part
@@ -36,6 +38,7 @@ from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.app.state import SharedState
 from npl_mcp.app.waiting import LongLane, Waiting, waited
+from npl_mcp.config.domains import PRESETS, READING, domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
@@ -53,6 +56,9 @@ CHECK_DELAY = 60.0
 """Seconds until the index is compared with its documents. This takes seconds of a processor for a large one,
 and most questions come soon after a start.
 """
+
+PATIENCE = 20.0
+"""Seconds that a model's call waits for an index by default; clients end calls after a minute."""
 
 ONLY_REFERENCE = "the roots: no Markdown; npl.md is the bundled reference of NPL"
 """The remark on an answer without ``file`` where no root has Markdown."""
@@ -180,6 +186,12 @@ class App(Files):
         """Call the functions for a complete answer."""
         for then in self._when_delivered:
             then()
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds that a call of the server waits for an index; ``None`` for no limit."""
+        given = self.settings.patience
+        return PATIENCE if given is None and not FOR_PROGRAM.get() else given
 
     def result_or_call(self, call: Waiting[T]) -> Waiting[T] | T:
         """Wait for a call and return its result; in a call of the server, return the call itself."""
@@ -325,16 +337,23 @@ class App(Files):
 
         :param ref: cache key of the set; ``None`` if it is not cached.
         """
+        name, files, gone = self._set_of(ref, locations)
+        indexed = await self.state.sets.gather(name, files)
+        return indexed, (*indexed.members.unreadable, *gone)
+
+    def _set_of(
+        self, ref: DocumentRef | None, locations: Sequence[DocumentFile]
+    ) -> tuple[Hashable, SetFiles, tuple[str, ...]]:
+        """Return the name of a set and its files, and the removed files; see :meth:`_indexed_set`."""
         listed = self.documents.listed(locations)
-        states, gone = listed.there, tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
+        gone = tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
         # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self._searches_all(ref, ()) else ref
         # The states of a list of names are not cached: each list is requested only once or a few times.
         name = (asked, tuple(locations) if ref is None else listed.roots)
         whole = asked is not None and self.documents.is_whole(asked)
-        files = SetFiles(states, self.documents.read, self.documents.process_reader(listed), whole)
-        indexed = await self.state.sets.gather(name, files)
-        return indexed, (*indexed.members.unreadable, *gone)
+        reader = self.documents.process_reader(listed)
+        return name, SetFiles(listed.there, self.documents.read, reader, whole), gone
 
     def _searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:
         """Return whether a request covers all documents that a request without a file covers."""
@@ -390,7 +409,7 @@ class App(Files):
             self._warm_up.start()
 
     def warm_up(self, delay: float = 0.0) -> None:
-        """Check the database, load the vocabulary, and check the index.
+        """Check the database, begin to index the roots, load the vocabulary, and check the index.
 
         :param delay: seconds before the check of the index.
         """
@@ -400,9 +419,25 @@ class App(Files):
             self.stores.start()
         except NPLError as error:
             logger.error("data folder: %s", error)
+        self.index_ahead()
         self.state.load_counter()
         if not self._closing.wait(delay):
             self.state.sets.verify(self._closing.is_set)
+
+    def index_ahead(self) -> None:
+        """Begin to index the roots if a tool reads them and later servers keep the index.
+
+        Many servers end without a question: an index in memory would be lost each time.
+        """
+        settings = self.settings
+        reads = not {*PRESETS[READING]}.isdisjoint(domains_named(settings.domains))
+        if not reads or settings.cache_mode == "memory" or self._closing.is_set():
+            return
+        # The first question reports what is wrong.
+        with suppress(NPLError, OSError, *reading_errors()), limited(settings.time_limit):
+            locations = self.documents.find(DocumentRef())
+            if len(locations) > 1:
+                self.state.sets.begin(*self._set_of(DocumentRef(), locations)[:2])
 
     def close(self) -> None:
         """Stop the warm-up; close the shared state."""

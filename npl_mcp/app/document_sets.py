@@ -28,6 +28,7 @@ from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import Read
 from npl_index.library.locks import locked
+from npl_index.priority import give_way
 from npl_mcp.app.waiting import Awaited
 from npl_mcp.config.programs import python
 
@@ -53,6 +54,12 @@ LOCK_SECONDS = 0.5
 MAX_STALLED = 4
 """Checks without progress, after which this process indexes as well: the other one may be stopped, or index
 other files."""
+
+LOW_PAUSE_SECONDS = 1.0
+"""Maximum pause for other calls before each batch of an update that no call waits for."""
+
+MAX_LEARNT, LEARN_SECONDS = 50, 0.05
+"""Files that are analysed again after an update by workers, and the pause before each."""
 
 OVERTAKEN_SECONDS = 0.05
 """Pause after another process replaced documents of the same set."""
@@ -91,9 +98,11 @@ class _Build(Awaited):
     """A background update.
 
     :param update: the update with its partial result.
+    :param wanted: whether a call waits for it; until then it gives way to all calls.
     """
 
     update: Update
+    wanted: bool = True
 
 
 @dataclass
@@ -167,6 +176,7 @@ class DocumentSets:
             current = self._current_set(live, files)
             if isinstance(current, IndexedCollection):
                 return current
+            current.wanted = True
             if not await current:
                 if live.build is current and current.done:
                     with suppress(OvertakenError, *reading_errors()):  # the update repairs damage
@@ -174,8 +184,21 @@ class DocumentSets:
                 if not current.ended.done():
                     raise NotIndexedError(current.total)
 
-    def _current_set(self, live: _CachedSet, files: SetFiles) -> IndexedCollection | _Build:
-        """Return a set in its current state, or the update to wait for."""
+    def begin(self, name: Hashable, files: SetFiles) -> None:
+        """Update a set before its first call, in the background and at low priority.
+
+        :param name: see :meth:`gather`.
+        :raises DocumentTooLargeError: the files are too large together.
+        """
+        self._current_set(self._cached(name), files, wanted=False)
+
+    def _current_set(
+        self, live: _CachedSet, files: SetFiles, *, wanted: bool = True
+    ) -> IndexedCollection | _Build:
+        """Return a set in its current state, or the update to wait for.
+
+        :param wanted: whether a call waits for it; otherwise any update runs in the background.
+        """
         known = live.documents
         if known is not None and known.members.is_current(files.states):
             return known
@@ -185,8 +208,8 @@ class DocumentSets:
             for attempt in range(_MAX_TRIES):
                 with self._repaired(live, last=attempt == _MAX_TRIES - 1):
                     update = self._update(live, files)
-                    if update.size >= BACKGROUND_BYTES:
-                        return self._begin(live, files, update)
+                    if update.size >= BACKGROUND_BYTES or (update.asked and not wanted):
+                        return self._begin(live, files, update, wanted=wanted)
                     members = self._indexed(update, files.read)
                     # An answer that finds other contents forgets them at any time.
                     live.documents = current = self._set_of(members, live, files.read)
@@ -239,7 +262,7 @@ class DocumentSets:
         :param process_reader: reader for other processes, which index first; this one indexes the rest.
         """
         asked = update.asked
-        if process_reader is not None:
+        if process_reader is not None and update.size >= BACKGROUND_BYTES:
             todo = list(batches(asked))
             todo.reverse()  # the batches are taken from the end
             self._put(update, indexed(todo, process_reader, self._indexer, python(WORKER)), build)
@@ -261,6 +284,8 @@ class DocumentSets:
         """Write entries to the index, batch by batch."""
         for entries in made:
             self._check_open()
+            if build is not None and not build.wanted:
+                give_way(LOW_PAUSE_SECONDS)
             self.built += sum(entry.content is not None for entry in entries)
             update.put(entries)
             if build is not None:
@@ -270,9 +295,9 @@ class DocumentSets:
         if self._closed:
             raise NPLError("the server is shutting down")
 
-    def _begin(self, live: _CachedSet, files: SetFiles, update: Update) -> _Build:
+    def _begin(self, live: _CachedSet, files: SetFiles, update: Update, *, wanted: bool) -> _Build:
         """Update a set in the background."""
-        build = live.build = _Build(total=len(update.asked), update=update)
+        build = live.build = _Build(total=len(update.asked), update=update, wanted=wanted)
         build.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
 
         def work() -> None:
@@ -283,6 +308,7 @@ class DocumentSets:
                     live.documents = self._set_of(members, live, files.read)
                     live.build = None
                 build.ended.set_result(None)
+                self._learn(files)
                 return
             except NPLError as error:
                 failure = error
@@ -300,6 +326,14 @@ class DocumentSets:
         thread.start()
         return build
 
+    def _learn(self, files: SetFiles) -> None:
+        """Analyse some files again after workers, so that the words of an edit are known in this process."""
+        few = files.states[:: len(files.states) // MAX_LEARNT + 1] if files.process_reader else ()
+        for file, state in few:
+            time.sleep(LEARN_SECONDS)
+            self._check_open()
+            self._indexer.entry(IndexEntry(file, state, 0), files.read, counted=False)
+
     def _index_or_await(self, live: _CachedSet, files: SetFiles, build: _Build) -> Members:
         """Index a set, or wait while another process does, and load its result."""
         stalled = tries = 0
@@ -311,7 +345,8 @@ class DocumentSets:
                     return self._indexed(build.update, files.read, files.process_reader, build)
             build.update = self._update(live, files)
             done = build.total - len(build.update.asked)
-            stalled = 0 if done > build.done else stalled + 1
+            # The other process may have only other files left.
+            stalled = MAX_STALLED if done == build.total else 0 if done > build.done else stalled + 1
             build.done = max(build.done, done)
             self._check_open()
 

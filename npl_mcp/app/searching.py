@@ -114,6 +114,7 @@ class SearchResult:
     :param conditions: conditions of hits.
     :param counts: number of hits of each kind.
     :param capped: kinds of which only the best hits were counted.
+    :param indexed: number of indexed files.
     :param missing: number of files that are not indexed yet.
     :param not_searched: other omissions, with the reasons.
     :param absent: words that no section has, with similar words; ``None`` if no sections were searched.
@@ -127,6 +128,7 @@ class SearchResult:
     conditions: QueryConditions
     counts: Counter[str] = field(default_factory=Counter)
     capped: list[str] = field(default_factory=list)
+    indexed: int = 0
     missing: int = 0
     not_searched: list[str] = field(default_factory=list)
     absent: dict[str, tuple[str, ...]] | None = None
@@ -256,6 +258,7 @@ def _section_hits(
     together = tuple(filter(None, map(_terms, result.phrases)))
     spelt = pattern_of([word.shown for word in keywords.written])
     end_if_abandoned()
+    result.indexed += len(gathered.collection.documents)
     result.missing += gathered.missing
     if bad := gathered.unreadable:
         result.not_searched.append(f"{len(bad):,} of {gathered.file}, such as {bad[0]}")

@@ -78,7 +78,8 @@ class Settings:
     :param vocabulary_folders: folders where other programs keep vocabularies.
     :param cloned_roots: whether a project's file gave the roots; its author may not allow changes to them.
     :param own_url: whether ``web_url`` is the address of this server alone.
-    :param warm_up: whether a thread checks the database and the index and loads the vocabulary.
+    :param warm_up: whether a thread checks the database and the index, indexes the roots and loads the
+        vocabulary.
     :param sources: the given settings with their sources, by name.
     :param roots: serve the Markdown below this folder (repeatable; the first has priority).
     :param write: list ``npl_update_section``, which edits the Markdown below the roots, or only in this
@@ -111,8 +112,9 @@ class Settings:
     :param theme: preferred theme of styles.
     :param limits: limit of a file.
     :param time_limit: seconds to read and index one file, and to work on a call.
-    :param patience: seconds that a call waits while a folder is being indexed, by default until the end.
-        After this time the answer covers the indexed part, and says so.
+    :param patience: seconds that a call waits while a folder is being indexed, by default 20; commands and
+        plain HTTP calls then wait to the end. After this time the answer covers the indexed part, and its
+        first line says so.
     :param log_calls: log of calls: ``off``, ``on``, or ``contexts`` with their questions and the arguments of
         failed ones. The log has the last 100,000 calls of 30 days.
     :param project: folder of the worklogs, by default the working directory. Servers that share a database

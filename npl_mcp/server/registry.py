@@ -121,7 +121,7 @@ class BoundTool(Tool):
         """
         call = CURRENT.get() or Call(self.name, Caller(), arguments)
         call.tool, call.known, call.domains = self.name, True, domains_of_call(self._spec, arguments)
-        patience, answer = Patience(self._app.settings.patience), self._answer(call, arguments)
+        patience, answer = Patience(self._app.patience), self._answer(call, arguments)
         kind: str = self._spec.lane
         timed = limited(self._app.settings.time_limit)(step)
         ENDING.set(check_cancelled)

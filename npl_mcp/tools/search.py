@@ -49,6 +49,7 @@ _GROUPS = {"message": "messages", "worklog": "worklogs", "artifact": "artifacts"
 class Hits:
     """A page of hits.
 
+    :param indexed: remark on hits in a part of the files.
     :param changed: selectors of sections that have changed since the caller read them.
     :param items: hits of documents, then of the other kinds, each best first. With several kinds, documents
         have at least half of the page, and the others share the rest evenly.
@@ -65,6 +66,7 @@ class Hits:
     :param not_searched: documents and kinds of records that were not searched, with the reasons.
     """
 
+    indexed: str | None = field(default=None, kw_only=True)
     changed: tuple[str, ...] | None = field(default=None, kw_only=True)
     items: tuple[SearchHit, ...]
     total: int
@@ -158,6 +160,7 @@ async def search(
             not_served=(not items and is_all and app.library.not_served()) or None,
             near={word: near for word, near in absent.items() if near} or None,
             capped=tuple(kind for kind in every.counts if kind in every.capped) or None,
+            indexed=partial_note(every.indexed, every.missing),
             missing_files=every.missing or None,
             not_searched=tuple(every.not_searched) or None,
         )
@@ -165,7 +168,7 @@ async def search(
     hits = await app.unchanging(hits_now)
     if app.form(format) != "markdown":
         return hits
-    return Written(hits, change_marks(hits.changed or ()) + _hits_text(hits, words_of(text), app.counter))
+    return Written(hits, _hits_text(hits, words_of(text), app.counter))
 
 
 def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:
@@ -175,7 +178,7 @@ def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:
         text = "\n".join(_hit_lines(hits, words, width))
         if counter.upper_bound(counter.count(text)) <= room:
             break
-    return text
+    return (f"{hits.indexed}\n" if hits.indexed else "") + change_marks(hits.changed or ()) + text
 
 
 def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
@@ -203,8 +206,6 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
         yield "nothing found"
     if hits.not_served:
         yield in_mark(f"not served: {hits.not_served}")
-    if hits.missing_files:
-        yield partial_note(hits.missing_files)
     yield from (in_mark(f"not searched: {' '.join(part.split())}") for part in hits.not_searched or ())
 
 

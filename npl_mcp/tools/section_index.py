@@ -35,6 +35,7 @@ _MAX_FILES = 8
 class IndexReply:
     """The section tree of a document, or of each document of a set.
 
+    :param indexed: remark on a tree of a part of the files.
     :param changed: selectors of sections that have changed since the caller read them.
     :param file: path of the document below its root, or the requested name of a set.
     :param path: the same as ``file``.
@@ -58,6 +59,7 @@ class IndexReply:
     :param digest: digest of a file that may be changed; send it as ``expect`` to change only this state.
     """
 
+    indexed: str | None = field(default=None, kw_only=True)
     changed: tuple[str, ...] | None = field(default=None, kw_only=True)
     file: str
     path: str
@@ -109,6 +111,7 @@ def section_index(
     outlined, is_editable = _Outlined(app, gathered, request), gathered.digests and not gathered.several
     summaries, shown, document = outlined.summaries.values(), outlined.shown, outlined.document
     reply = IndexReply(
+        indexed=partial_note(len(gathered.collection.documents), gathered.missing),
         changed=gathered.changed,
         file=gathered.file,
         path=gathered.file,
@@ -133,7 +136,7 @@ def section_index(
     budget, form, counter = request.limit(gathered.several), Fields(reply), gathered.counter
     if not request.as_text:
         return form.reply(fitted(parts, form, budget, counter, gathered.clock))
-    marks = change_marks(reply.changed or ())
+    marks = (f"{reply.indexed}\n" if reply.indexed else "") + change_marks(reply.changed or ())
     text = OutlineText(
         document if shown else None,
         document is not None and gathered.tree(0).title is not None,
@@ -255,7 +258,7 @@ def _warning(lines: Sequence[int], lead: str) -> str:
 
 def _remarks(reply: IndexReply) -> tuple[str, ...]:
     """Return the fields besides the sections as lines of text."""
-    result = [] if reply.missing_files is None else [partial_note(reply.missing_files)]
+    result: list[str] = []
     for what, texts in (("left out", reply.unreadable or ()), ("warning", reply.warnings or ())):
         result += [f"{what}: {' '.join(text.split())}" for text in texts[:_MAX_FILES]]
         if len(texts) > _MAX_FILES:

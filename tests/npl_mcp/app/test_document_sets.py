@@ -18,8 +18,10 @@ from weakref import ref
 import pytest
 
 from npl_index.errors import SectionNotFoundError, UnreadableDocumentError
+from npl_index.index.database import IndexDatabase
 from npl_index.index.driver import driver
 from npl_index.index.schema import VERSION
+from npl_index.index.upkeep import problems
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import NO_TRAITS
 from npl_mcp.app.app import App
@@ -247,7 +249,8 @@ def test_damage_that_sqlite_does_not_see_is_found_after_a_start(kept: Settings, 
         connection.executescript(harm)
     with closing(App(kept)) as app:
         app.warm_up()
-        assert not index_file(kept).exists()
+        with closing(IndexDatabase(kept.data_folder)) as database:
+            assert not problems(database)
         assert told(app) == expected
         app.warm_up()
         assert index_file(kept).exists()

@@ -1,10 +1,14 @@
 """Large sets are indexed by several processes, with visible progress, without delaying others."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ import pytest
 from fastmcp import Client
 
 from npl_index.index.entries import MAX_BATCH_FILES as FILES_OF_A_BATCH
-from npl_mcp.app.app import App
+from npl_mcp.app.app import FOR_PROGRAM, App
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
@@ -187,6 +191,9 @@ def hurried(large: Settings) -> Settings:
     return replace(large, patience=0.1, time_limit=600)  # a busy machine may need more than the usual limit
 
 
+SOME = rf"\d+ of {FILES + 1} files are indexed; ask again for the others"
+
+
 @pytest.mark.thorough
 def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
     """It names what is missing; later calls get more, and the last one gets all, like a patient call."""
@@ -197,7 +204,7 @@ def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
         async with Client(create_server(settings)) as client:
 
             async def ask(form: str) -> None:
-                while not texts[form] or "partial" in texts[form][-1]:
+                while not texts[form] or "files are indexed" in texts[form][-1]:
                     result = await client.call_tool("npl_load_tailored", {**ASKED, "format": form})
                     texts[form].append(result.content[0].text)
 
@@ -208,7 +215,12 @@ def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
 
     texts = anyio.run(run, hurried)
     assert '"partial":true,"missing_files":' in texts["json"][0]
-    assert "files not indexed yet" in texts["markdown"][0]
+    first_lines = {
+        "json": rf'{{"success":true,"data":{{"indexed":"{SOME}",',
+        "markdown": f"<!-- {SOME} -->\n",
+    }
+    for form, line in first_lines.items():
+        assert re.match(line, texts[form][0])
     for first, *_ in texts.values():
         assert QUESTION.split()[-1] in first
     patient = replace(hurried, patience=None, cache_mode="memory")
@@ -217,21 +229,63 @@ def test_a_call_without_patience_gets_what_is_ready(hurried: Settings) -> None:
 
 async def test_what_a_part_lacks_is_not_said_to_be_nowhere(hurried: Settings) -> None:
     """The error for a selector, and an outline, say that files are still to come."""
-    calls = {
-        "npl_load_tailored": {"selectors": ["## No such heading"], "file": "."},
-        "npl_section_index": {"file": ".", "token_budget": 300},
-    }
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("npl_load_tailored", {"selectors": ["## No such heading"], "file": "."}),
+        ("npl_section_index", {"file": ".", "token_budget": 300}),
+        ("npl_section_index", {"file": ".", "token_budget": 300, "format": "markdown"}),
+        ("search", {"query": "zirconium valve", "format": "markdown", "seconds": 0.1}),
+        ("npl_load_tailored", {"context": "zirconium valve"}),
+        ("npl_load_tailored", {"context": "zirconium valve", "format": "markdown"}),
+        ("npl_load_tailored", {"context": "which sieves", "format": "markdown"}),
+        ("npl_load_tailored", {"context": "which sieves"}),
+    ]
+    texts = [""] * len(calls)
 
     async with Client(create_server(hurried)) as client:
-        texts = dict.fromkeys(calls, "")
 
-        async def ask(tool: str) -> None:
-            result = await client.call_tool(tool, calls[tool], raise_on_error=False)
-            texts[tool] = result.content[0].text
+        async def ask(number: int) -> None:
+            result = await client.call_tool(*calls[number], raise_on_error=False)
+            texts[number] = result.content[0].text
 
         async with anyio.create_task_group() as group:
-            for tool in calls:
-                group.start_soon(ask, tool)
-        failed, outline = list(texts.values())
-    assert "not indexed yet, ask again" in failed
-    assert '"partial":true' in outline
+            for number in range(len(calls)):
+                group.start_soon(ask, number)
+    assert [text[:300] for text in texts if not re.search(SOME, text)] == []
+    for text in texts[2:4]:
+        assert re.match(SOME, text)
+    assert not any(re.search("absent|no section|a line of words", text) for text in texts)
+    few = json.loads(texts[-1])["data"]
+    assert (few["content"], bool(few["request_more"])) == ("", True)  # the word is in no heading
+
+
+@pytest.mark.thorough
+async def test_a_server_indexes_its_roots_before_the_first_question(large: Settings) -> None:
+    """The first answer is complete, however short its wait; a closed server leaves no worker."""
+    app = App(replace(large, warm_up=True, patience=0))
+    async with Client(create_server(app.settings, app)) as client:
+        await anyio.to_thread.run_sync(until, lambda: app.state.sets.built == FILES)
+        answer = envelope(await client.call_tool("npl_load_tailored", ASKED))["data"]
+    assert "indexed" not in answer
+    (large.roots[0] / "new.md").write_text("# New\n\n" + "words of a valve\n" * (BACKGROUND_BYTES // 8))
+    async with Client(create_server(replace(large, warm_up=True))):
+        await anyio.to_thread.run_sync(first_children, os.getpid())
+    until(lambda: not children(os.getpid()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "begins"),
+    [({}, True), ({"cache_mode": "memory"}, False), ({"domains": ("chat",)}, False), ({"roots": ()}, False)],
+)
+def test_a_server_indexes_ahead_what_questions_use(
+    large: Settings, changes: dict[str, Any], begins: bool
+) -> None:
+    before = threading.enumerate()
+    with closing(App(replace(large, **changes))) as app:
+        app.index_ahead()
+        assert ("npl-index" in {one.name for one in threading.enumerate() if one not in before}) == begins
+
+
+def test_a_model_waits_for_a_time_and_a_program_to_the_end(settings: Settings) -> None:
+    app = App(settings)
+    assert copy_context().run(lambda: (FOR_PROGRAM.set(True), app.patience)[1]) is None
+    assert (app.patience, App(replace(settings, patience=5)).patience) == (20, 5)
