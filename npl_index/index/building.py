@@ -12,16 +12,18 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from npl_index.errors import NPLError
-from npl_index.index.entries import IndexEntry, Indexer
+from npl_index.index.entries import IndexEntry
 from npl_index.library.documents import Read
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 WORKER = "from npl_index.index.building import work; work()"
 """Code of a worker."""
@@ -36,18 +38,24 @@ MAX_AHEAD = 2
 """Maximum batches per worker that run or wait for being written."""
 
 
-def indexed(
-    batches: list[list[IndexEntry]], read: Read, indexer: Indexer, command: Sequence[str]
-) -> Iterator[list[IndexEntry]]:
-    """Index batches, taken from the end, in several processes; yield each result when it is ready.
+def worked(
+    batches: list[list[IndexEntry]],
+    read: Read,
+    work: Callable[[IndexEntry, Read], T],
+    command: Sequence[str],
+    most: int = MAX_WORKERS,
+) -> Iterator[list[T]]:
+    """Work on batches, taken from the end, in several processes; yield each result when it is ready.
 
     The batches of a process that fails stay in ``batches``.
 
+    :param work: method of an indexer.
     :param command: command that runs :data:`WORKER`.
+    :param most: maximum processes.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = min(MAX_WORKERS, cores, len(batches))
-    results: SimpleQueue[list[IndexEntry] | NPLError | None] = SimpleQueue()
+    count = min(most, cores, len(batches))
+    results: SimpleQueue[list[T] | NPLError | None] = SimpleQueue()
     room, closed = threading.Semaphore(MAX_AHEAD * count), threading.Event()
 
     def serve() -> None:
@@ -61,7 +69,7 @@ def indexed(
                 assert worker.stdout is not None
                 while room.acquire() and not closed.is_set():
                     batch = batches.pop()
-                    _send(worker.stdin, (batch, read, indexer))
+                    _send(worker.stdin, (batch, read, work))
                     results.put(pickle.load(worker.stdout))
         except IndexError:
             pass  # all are taken
@@ -96,7 +104,7 @@ def _send(stream: IO[bytes], value: object) -> None:
 
 
 def work() -> None:
-    """Index the batches from standard input until it closes."""
+    """Work on the batches from standard input until it closes."""
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     asked: SimpleQueue[Any] = SimpleQueue()
@@ -111,5 +119,5 @@ def work() -> None:
     with os.fdopen(os.dup(1), "wb") as target:
         os.dup2(2, 1)  # no output of a library may interfere
         while True:
-            batch, read_file, indexer = asked.get()
-            _send(target, [indexer.entry(entry, read_file) for entry in batch])
+            batch, read_file, do = asked.get()
+            _send(target, [do(entry, read_file) for entry in batch])

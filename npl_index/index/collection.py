@@ -17,11 +17,12 @@ from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.errors import DocumentNotFoundError
 from npl_index.index.database import IndexDatabase
+from npl_index.index.entries import IndexEntry
 from npl_index.index.members import Members
 from npl_index.index.names import IndexNames
 from npl_index.index.reading import DocumentChangedError, IndexReader
 from npl_index.index.vocabulary import IndexVocabulary
-from npl_index.index.writing import AMONG
+from npl_index.index.writing import AMONG, put_tokens
 from npl_index.library.documents import Document, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.copies import SIMILAR
@@ -165,7 +166,7 @@ class IndexedCollection(Collection):
         self.members, self.partial = members, members.missing > 0
         self.files = tuple(file for file, _ in members.indexed)
         self.paths = [state.path for _, state in members.indexed]
-        self._read, self._kept = read, kept
+        self._read, self._kept, self._database = read, kept, database
         self._reader = IndexReader(database, members, changed)
         self.names = IndexNames(self._reader)
 
@@ -328,6 +329,20 @@ class IndexedCollection(Collection):
         """Return the stored token counts of a document's sections."""
         number = int(self.members.documents[document])
         return array("I", self._reader.documents([number], "tokens")[number][-1])
+
+    def uncounted(self) -> list[IndexEntry]:
+        """Return the documents without stored token counts."""
+        select = f"SELECT id, digest FROM document WHERE id {AMONG} AND length(tokens) = 4"  # a checksum
+        rows = self._reader.rows(select, self.members.as_json)
+        found = sorted((self.members.positions[number], digest) for number, digest in rows)
+        indexed = self.members.indexed
+        return [IndexEntry(*indexed[position], position, digest) for position, digest in found]
+
+    def put_tokens(self, counted: Iterable[tuple[int, bytes]]) -> None:
+        """Store the token counts of some documents; see :meth:`Indexer.count`."""
+        numbers = self.members.documents.tolist()
+        with self._database.writing() as connection:
+            put_tokens(connection, ((numbers[position], tokens) for position, tokens in counted if tokens))
 
     def restored(self, document: int) -> ParsedDocument:
         """Return a document with its sections; its text is read at its first use."""

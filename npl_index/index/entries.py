@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from npl_index.deadline import Deadline
-from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeoutError
+from npl_index.errors import DocumentError, DocumentNotFoundError
 from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import field_values
+from npl_index.markdown.sections import parse_sections
 from npl_index.ranking.collection import IndexedDocument
 from npl_index.ranking.documents import dump_sections
 from npl_index.ranking.indexing import index_document
@@ -20,12 +21,13 @@ from npl_index.ranking.postings import Sections
 from npl_index.ranking.standing import language_of
 from npl_index.selectors.names import Name
 from npl_index.tokens.estimated import estimator
-from npl_index.tokens.sections import NOTHING, TokenCounts
+from npl_index.tokens.sections import TokenCounts
 
-MAX_BATCH_FILES = 64
-MAX_BATCH_BYTES = 1 << 20
-"""Maximum files and bytes of a batch, which takes about half a second; a larger file is a batch of its own.
-"""
+BATCH_FILES = range(64, 257)
+"""Files of a batch: more are written faster, and a few batches would leave workers idle."""
+
+FILE_BYTES = 16_384
+"""Bytes of a batch by its maximum of files; a larger file is a batch of its own."""
 
 
 class IndexEntry(NamedTuple):
@@ -56,7 +58,6 @@ class IndexedContent(NamedTuple):
     :param heading: name of its first section.
     :param terms: its terms, ascending; ``sections`` has positions in them.
     :param record: its sections (:func:`~npl_index.ranking.documents.dump_sections`).
-    :param tokens: their token counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`).
     :param fields: names and values of its front matter, folded.
     :param language: code of its language (:mod:`~npl_index.ranking.standing`).
     """
@@ -67,7 +68,6 @@ class IndexedContent(NamedTuple):
     sections: Sections
     names: Sequence[Name]
     record: bytes
-    tokens: bytes
     fields: Sequence[tuple[str, str]]
     language: str
 
@@ -77,8 +77,8 @@ class Indexer:
     """Settings for indexing files, in this and other processes.
 
     :param seconds: time limit for one file.
-    :param vocabulary: vocabulary of the estimated token counts. Exact counts take as long as the other work
-        together, so they are made when an answer needs them.
+    :param vocabulary: vocabulary of the estimated token counts. Exact counts take as long as the indexing,
+        so they are made when an answer needs them.
     """
 
     seconds: float
@@ -91,11 +91,8 @@ class Indexer:
         """
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
-    def entry(self, entry: IndexEntry, read: Read, *, counted: bool = True) -> IndexEntry:
-        """Read a file, and index its content unless it is indexed.
-
-        :param counted: also estimate its tokens; otherwise this happens when an answer needs them.
-        """
+    def entry(self, entry: IndexEntry, read: Read) -> IndexEntry:
+        """Read a file, and index its content unless it is indexed."""
         now = time.time_ns()
         try:
             document = read(entry.file)
@@ -103,29 +100,36 @@ class Indexer:
             entry = entry._replace(state=state, settled=is_settled(state.mtime_ns, now))
             if document.digest == entry.digest:
                 return entry
-            deadline = time.monotonic() + self.seconds
-            indexed = index_document(document, deadline=deadline)
+            indexed = self.index(document)
         except (DocumentError, DocumentNotFoundError) as error:
             return entry._replace(failure=f"{entry.file.path}: {error.message}")
-        tree, tokens = indexed.tree, NOTHING
-        if counted:
-            with suppress(DocumentTimeoutError):
-                clock = Deadline(document.name, deadline)
-                tokens = TokenCounts(tree, estimator(self.vocabulary), clock).stored()
+        tree = indexed.tree
         titles, terms = (tree.name, tree.sections[0].name), (indexed.terms, indexed.sections)
         fields, language = field_values(tree.front_matter), language_of(tree.source)
-        content = IndexedContent(
-            *titles, *terms, indexed.names, dump_sections(indexed), tokens.tobytes(), fields, language
-        )
+        content = IndexedContent(*titles, *terms, indexed.names, dump_sections(indexed), fields, language)
         return entry._replace(digest=document.digest, content=content)
 
+    def count(self, entry: IndexEntry, read: Read) -> tuple[int, bytes]:
+        """Return the position of an indexed file, and the estimated tokens of its sections in stored form.
 
-def batches(entries: Iterable[IndexEntry]) -> Iterator[list[IndexEntry]]:
+        :returns: no bytes if the file changed or cannot be counted.
+        """
+        with suppress(DocumentError, DocumentNotFoundError):
+            document = read(entry.file)
+            if document.digest == entry.digest:
+                clock = Deadline(document.name, time.monotonic() + self.seconds)
+                tree = parse_sections(document.data, document.name, npl=document.npl, deadline=clock.moment)
+                return entry.position, TokenCounts(tree, estimator(self.vocabulary), clock).stored().tobytes()
+        return entry.position, b""
+
+
+def batches(entries: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
     """Divide entries into batches."""
+    most = min(max(len(entries) // 16, BATCH_FILES[0]), BATCH_FILES[-1])
     batch: list[IndexEntry] = []
     size = 0
     for entry in entries:
-        if batch and (len(batch) == MAX_BATCH_FILES or size + entry.state.size > MAX_BATCH_BYTES):
+        if batch and (len(batch) == most or size + entry.state.size > most * FILE_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(entry)

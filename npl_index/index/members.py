@@ -126,6 +126,7 @@ class Update:
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
         self._asked: dict[int, IndexEntry] = {}
+        self._terms: tuple[object, dict[str, int]] = None, {}
         self.numbers = np.array(_unchanged_numbers(states, former), np.int64)
         self._look_up({} if former is None else former.failures)
 
@@ -179,11 +180,16 @@ class Update:
             by_root[entry.file.root].append(entry)
         for root, group in by_root.items():
             with self._database.writing() as connection:
+                # The numbers of terms are known until another connection writes.
+                state = connection, connection.execute("PRAGMA data_version").fetchone()
+                terms = self._terms[1] if state == self._terms[0] else {}
+                self._terms = None, {}
                 number = writing.root_of(connection, root)
-                numbers = writing.put(connection, number, group)
+                numbers = writing.put(connection, number, group, terms)
                 select = "SELECT sections FROM root WHERE id = ?"
                 if connection.execute(select, (number,)).fetchone()[0] > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
+            self._terms = state, terms
             for entry in group:
                 position, asked = entry.position, self._asked.pop(entry.position)
                 if entry.failure is not None:

@@ -1,8 +1,8 @@
 """The tables of the index.
 
 ``file`` and ``name`` have small rows, for scans of many documents; ``document`` has large rows, for a few
-documents. A row of ``document`` never changes: each content has its own number. Numbers, and the versions
-of roots, begin at random, so that they differ after a rebuild.
+documents. A row of ``document`` never changes, but its tokens are counted later: each content has its own
+number. Numbers, and the versions of roots, begin at random, so that they differ after a rebuild.
 
 ``word`` has one row per document, not per section: it gives the candidates of a question, whose sections are
 then ranked exactly. It has each term of a column once. The table is plain ``content=''``, because
@@ -13,7 +13,7 @@ Columns called ``checksum`` and the bytes of ``document`` show damage that SQLit
 
 from __future__ import annotations
 
-VERSION = 29
+VERSION = 30
 """Version of the tables, of their binary data, and of the parsing and analysis behind these."""
 
 APPLICATION_ID = 0x4E504C49  # "NPLI"

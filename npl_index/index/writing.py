@@ -65,9 +65,12 @@ def _seal_root(connection: Any, root: int) -> None:
     connection.execute("UPDATE root SET checksum = ? WHERE id = ?", (_checksum(row[:-1]), root))
 
 
-def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, int]:
+def put(
+    connection: Any, root: int, entries: Sequence[IndexEntry], number_of: dict[str, int]
+) -> dict[str, int]:
     """Write the entries of some files of a root, replacing existing ones; failed files are removed.
 
+    :param number_of: numbers of known terms; others are added.
     :returns: numbers of the documents, by path.
     """
     changes = _Changes(connection, root)
@@ -80,11 +83,20 @@ def put(connection: Any, root: int, entries: Sequence[IndexEntry]) -> dict[str, 
             fresh.append((entry, entry.content))
     # The former contents have most of the terms, whose numbers are then known.
     terms = set[str]().union(*(content.terms for _, content in fresh))
-    number_of = _numbers(connection, terms, changes.text_of)
+    number_of.update((text, number) for number, text in changes.text_of.items())
+    _add_numbers(connection, terms, number_of)
     for entry, content in fresh:
         changes.add(entry, content, number_of)
     changes.finish()
     return changes.numbers
+
+
+def put_tokens(connection: Any, counted: Iterable[tuple[int, bytes]]) -> None:
+    """Write the token counts of some documents, each given by its number."""
+    for number, tokens in counted:
+        for identity in connection.execute("SELECT digest, language FROM document WHERE id = ?", (number,)):
+            sealed = _sealed(tokens, *identity)
+            connection.execute("UPDATE document SET tokens = ? WHERE id = ?", (sealed, number))
 
 
 def remove(connection: Any, root: int, paths: Iterable[str]) -> None:
@@ -156,7 +168,7 @@ class _Changes:
         run, root = self._connection.execute, self._root
         numbers = np.array(list(map(number_of.__getitem__, content.terms)), np.uint32)
         sections = content.sections._replace(rows=numbers[content.sections.rows])
-        blobs = sections.packed(), content.record, content.tokens
+        blobs = sections.packed(), content.record, b""
         identity = entry.digest, content.language
         document = run(
             "INSERT INTO document (digest, language, terms, record, tokens) VALUES (?, ?, ?, ?, ?)",
@@ -241,12 +253,8 @@ def _stat(entry: IndexEntry) -> tuple[int, int, int, bool]:
     return entry.state.mtime_ns, entry.state.size, entry.state.ctime_ns, entry.settled
 
 
-def _numbers(connection: Any, terms: set[str], text_of: dict[int, str]) -> dict[str, int]:
-    """Return the numbers of terms, new or existing.
-
-    :param text_of: known terms, by number.
-    """
-    number_of = {text: number for number, text in text_of.items()}
+def _add_numbers(connection: Any, terms: set[str], number_of: dict[str, int]) -> None:
+    """Add the numbers of terms, new or existing, to those of known terms."""
     select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
     ordered = sorted(terms.difference(number_of))
     rows = connection.execute(select, (json.dumps(ordered),))
@@ -257,7 +265,6 @@ def _numbers(connection: Any, terms: set[str], text_of: dict[int, str]) -> dict[
         rows = ((*row, _checksum(row)) for row in fresh)
         connection.executemany("INSERT INTO term (id, text, checksum) VALUES (?, ?, ?)", rows)
         number_of.update((text, number) for number, text in fresh)
-    return number_of
 
 
 def _texts(sections: Sections, terms: Sequence[str]) -> list[str]:

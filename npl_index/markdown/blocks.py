@@ -79,8 +79,17 @@ def _container(rule: _Rule) -> _Rule:
 
 
 def _table(state: BlockState, line: int, end: int, silent: bool) -> bool:
-    """Table: the stock rule, if the next line may be a delimiter row."""
-    return _first_character(state, line + 1) in _DELIMITER_START and table(state, line, end, silent)
+    """Table: the stock rule, if the next line may be a delimiter row; an index needs no cells."""
+    whole = state.complete and not silent
+    if _first_character(state, line + 1) not in _DELIMITER_START or not table(state, line, end, not whole):
+        return False
+    if not (silent or whole):
+        outside, state.parentType, stop = state.parentType, "table", line + 2
+        while stop < end and state.is_text(stop) and not _ends_text(state, stop, end, True):
+            stop += 1
+        state.parentType = outside
+        state.leaf("table_open", line, stop)
+    return True
 
 
 def _first_character(state: BlockState, line: int) -> str:

@@ -32,7 +32,8 @@ def copy_digest(text: str, *, is_code: bool) -> int:
 
     :param is_code: whether the text has a block of code; it then counts as written.
     """
-    words = _WORD.findall(text if is_code else _STRONG.sub(r"\1", _FOLDER.sub(r"\1", _MARKS.sub("", text))))
+    plain = text if is_code else _STRONG.sub(r"\1", _FOLDER.sub(r"\1", _MARKS.sub("", text)))
+    words = _WORD.findall(plain) if "`" in plain else plain.split()
     if len(words) < MIN_COPY:
         return 0
     whole = text.lstrip("\n# ") if is_code else "\0".join(["", *words])

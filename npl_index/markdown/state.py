@@ -101,7 +101,7 @@ class BlockState(StateBlock):
         complete: bool,
         deadline: Deadline,
     ) -> None:
-        self._deadline = deadline
+        self._deadline, self.check = deadline, deadline.check
         self._unrecorded = Token("", "", 0)
         super().__init__("", md, {}, [])
         self.src, self.npl, self.complete = source, npl, complete
@@ -161,15 +161,15 @@ class BlockState(StateBlock):
                 lines[place] = [""] * len(lines[place])
         return lines
 
-    def check(self) -> None:
-        """Check the deadline."""
-        self._deadline.check()
-
     def isEmpty(self, line: int) -> bool:  # noqa: N802
         """Return whether a line is blank; rules call this for each possible line of a block."""
         if not line & 255:
-            self._deadline.check()
+            self.check()
         return self.bMarks[line] + self.tShift[line] >= self.eMarks[line]
+
+    def is_text(self, line: int) -> bool:
+        """Return whether a line of this container is neither blank nor indented as code."""
+        return 0 <= self.sCount[line] - self.blkIndent < 4 and not self.isEmpty(line)
 
     def is_code_block(self, line: int) -> bool:
         """Return whether a line is indented as code."""

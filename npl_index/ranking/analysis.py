@@ -228,7 +228,8 @@ def _inner_terms(raw: str) -> list[str]:
     spans = [segment.span() for segment in SEGMENT.finditer(word)]
     runs = (word[begin:end] for at, (begin, _) in enumerate(spans) for _, end in spans[at : at + MAX_INNER])
     inner = (_whole(run.casefold()) for run in runs if len(run) < len(word) and _SPLITS.search(run))
-    return [*dict.fromkeys((*inner, joined)), *map(str.lower, _LANGUAGE_INSIDE.findall(raw))]
+    languages = _LANGUAGE_INSIDE.findall(raw) if "#" in raw or "++" in raw else ()
+    return [*dict.fromkeys((*inner, joined)), *map(str.lower, languages)]
 
 
 def _whole(lower: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, count, islice
 from typing import NamedTuple
 
 from npl_index.deadline import Deadline
@@ -45,7 +46,7 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     numbers = _Numbers()
     fields = _fields_of(document, tree, numbers, Deadline(document.name, deadline))
     rows = [[numbers.of(section.heading), numbers.of(section.path), section.body] for section in fields]
-    words = sorted(numbers)
+    words = sorted(islice(numbers, MAX_TERMS))
     row_of = np.empty(len(words), np.uint32)
     row_of[list(map(numbers.__getitem__, words))] = np.arange(len(words))
     names = names_of(tree, (" ".join(without_compounds(section.heading)) for section in fields))
@@ -54,19 +55,16 @@ def index_document(document: Document, *, deadline: float | None = None) -> Inde
     return IndexedDocument(document, tree, tuple(words), sections, names)
 
 
-class _Numbers(dict[str, int]):
-    """Numbers of the terms of a document, in their order; a term above the maximum has none."""
+class _Numbers(defaultdict[str, int]):
+    """Numbers of the terms of a document, in their order."""
 
-    def __missing__(self, term: str) -> int:
-        if len(self) == MAX_TERMS:
-            return MAX_TERMS
-        number = self[term] = len(self)
-        return number
+    def __init__(self) -> None:
+        super().__init__(count().__next__)
 
     def of(self, terms: Iterable[str]) -> array[int]:
-        """Return the numbers of terms."""
+        """Return the numbers of terms below the maximum."""
         numbers = array("I", map(self.__getitem__, terms))
-        return numbers if len(self) < MAX_TERMS else array("I", filter(MAX_TERMS.__gt__, numbers))
+        return numbers if len(self) <= MAX_TERMS else array("I", filter(MAX_TERMS.__gt__, numbers))
 
 
 class _Fields(NamedTuple):

@@ -119,6 +119,8 @@ def cut_word(text: str) -> str:
 
 def parts_of_word(word: str) -> list[str]:
     """Return the parts of an identifier."""
+    if word.isascii():
+        return _PART.findall(word)
     parts = (_PART.findall(part) if part.isascii() else [part] for part in _JOINT.split(word))
     return list(chain.from_iterable(parts))
 

@@ -21,7 +21,7 @@ from unicodedata import normalize
 from npl_index.markdown.front_matter import field_values
 from npl_index.ranking.wordlists import data_lines, stop_words
 
-SAMPLE = 6_000
+SAMPLE = 2_000
 """Characters of a document by which its language is recognized."""
 
 RETIRED = frozenset({"archived", "deprecated", "draft", "legacy", "obsolete", "retired", "superseded"})

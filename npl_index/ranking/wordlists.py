@@ -18,6 +18,8 @@ _BRITISH = re.compile(r"(?<=[a-z]{3})(?:our|ogu)\Z|(?<=[a-z]{2})(?:[tb]r|enc)\Z"
 _AMERICAN = {"our": "or", "tr": "ter", "br": "ber", "ogu": "og", "enc": "ens"}
 """Endings of stems in British spelling, and in American: colour, centre, fibre, catalogue, licence."""
 
+_BRITISH_ENDS = tuple(_AMERICAN)
+
 _ARTICLE = re.compile("\\A[وبكف]?ال(?=\\w{3})")
 
 # One for all threads, because a call keeps the interpreter's lock.
@@ -74,11 +76,12 @@ def _irregular() -> dict[str, str]:
 
 def _american(stem: str) -> str:
     """Return the stem of a word in American spelling."""
-    return _BRITISH.sub(lambda match: _AMERICAN[match[0]], stem)
+    # Few words end so, and the test of their ends is faster than the expression.
+    return _BRITISH.sub(lambda match: _AMERICAN[match[0]], stem) if stem.endswith(_BRITISH_ENDS) else stem
 
 
 def _regular(word: str) -> str:
-    return _american(_stemmer.stemWord(_BRITISH_VERB.sub("iz", word)))
+    return _american(_stemmer.stemWord(_BRITISH_VERB.sub("iz", word) if "is" in word else word))
 
 
 def stem(word: str) -> str:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cachetools import LRUCache, cached
 
 from npl_index.errors import NPLError
-from npl_index.index.building import WORKER, indexed
+from npl_index.index.building import WORKER, worked
 from npl_index.index.collection import IndexedCollection, KeptDocuments
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import IndexEntry, Indexer, batches
@@ -42,8 +42,11 @@ half a second to start.
 MAX_SETS = 64
 """Sets whose states are cached."""
 
-MAX_EDITED = 64
-"""Files of an edit, whose tokens are not counted ahead."""
+MAX_UNCOUNTED = 64
+"""Files whose tokens are not counted ahead."""
+
+COUNT_DELAY = 5.0
+"""Seconds after the indexing of a set before its tokens are counted, so that its first answers come first."""
 
 CLOSE_SECONDS = 1.0
 """Time that shutdown waits for an update; the unsaved part is indexed again later."""
@@ -136,12 +139,12 @@ class DocumentSets:
         self._cached: Callable[[Hashable], _CachedSet] = cache(lambda _: _CachedSet())
         self._documents = KeptDocuments(maxsize)
         self._threads: set[threading.Thread] = set()
-        self._closed = False
+        self._closed = threading.Event()
         self.built = 0
 
     def close(self) -> None:
         """End the background work; close the index."""
-        self._closed = True
+        self._closed.set()
         for thread in tuple(self._threads):
             thread.join(CLOSE_SECONDS)
         self.database.close()
@@ -213,6 +216,8 @@ class DocumentSets:
                     members = self._indexed(update, files.read)
                     # An answer that finds other contents forgets them at any time.
                     live.documents = current = self._set_of(members, live, files.read)
+                    if known is None:
+                        self._start(partial(self._count, live, files.process_reader))
                     return current
             raise AssertionError
 
@@ -265,14 +270,9 @@ class DocumentSets:
         if process_reader is not None and update.size >= BACKGROUND_BYTES:
             todo = list(batches(asked))
             todo.reverse()  # the batches are taken from the end
-            self._put(update, indexed(todo, process_reader, self._indexer, python(WORKER)), build)
+            self._put(update, worked(todo, process_reader, self._indexer.entry, python(WORKER)), build)
         left = update.asked
-        few = len(left) <= MAX_EDITED
-        # After an edit the caller waits, so its next call counts the tokens.
-        made = (
-            [self._indexer.entry(file, read, counted=file.digest is None or not few) for file in batch]
-            for batch in batches(left)
-        )
+        made = ([self._indexer.entry(file, read) for file in batch] for batch in batches(left))
         self._put(update, made, build)
         members = update.result()
         note_use(self.database, members.roots)
@@ -292,7 +292,7 @@ class DocumentSets:
                 build.done += len(entries)
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closed.is_set():
             raise NPLError("the server is shutting down")
 
     def _begin(self, live: _CachedSet, files: SetFiles, update: Update, *, wanted: bool) -> _Build:
@@ -309,22 +309,46 @@ class DocumentSets:
                     live.build = None
                 build.ended.set_result(None)
                 self._learn(files)
+                self._count(live, files.process_reader)
                 return
             except NPLError as error:
                 failure = error
             except reading_errors() as error:
                 failure = NPLError(f"index: {error}", hint="ask again")
             finally:
-                self._threads.discard(threading.current_thread())
                 if not build.ended.done():
                     with live.lock:
                         live.build = None
                     build.ended.set_exception(failure)
 
-        thread = threading.Thread(target=work, name="npl-index", daemon=True)
+        self._start(work)
+        return build
+
+    def _start(self, work: Callable[[], None]) -> None:
+        """Run background work in a thread."""
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                self._threads.discard(threading.current_thread())
+
+        thread = threading.Thread(target=run, name="npl-index", daemon=True)
         self._threads.add(thread)
         thread.start()
-        return build
+
+    def _count(self, live: _CachedSet, read: Read | None) -> None:
+        """Count the tokens of a set in a process of low priority, for later answers.
+
+        :param read: reader for another process; without it, an answer counts what it needs.
+        """
+        if read is None or self._closed.wait(COUNT_DELAY) or (documents := live.documents) is None:
+            return
+        with suppress(NPLError, *reading_errors()):  # answers count what is missing
+            if len(todo := documents.uncounted()) > MAX_UNCOUNTED:
+                for counted in worked(list(batches(todo)), read, self._indexer.count, python(WORKER), 1):
+                    self._check_open()
+                    documents.put_tokens(counted)
 
     def _learn(self, files: SetFiles) -> None:
         """Analyse some files again after workers, so that the words of an edit are known in this process."""
