@@ -96,8 +96,11 @@ class Blocks:
         seeds = seeds[bisect_left(seeds, begin) : bisect_left(seeds, end)]
         if not seeds or end - begin <= width or step > len(_BREAKS[True]) + 1:
             return
-        low, high = max(begin, seeds[0] - width), min(end, seeds[-1] + width)
-        cuts = list(self._cuts(low, high, step, width))
+        cuts = [
+            at
+            for low, high in _around(seeds, width)
+            for at in self._cuts(max(begin, low), min(end, high), step, width)
+        ]
         yield from cuts
         for first, last in pairwise([begin, *cuts, end]):
             yield from self._divisions(first, last, seeds, width, step + 1)
@@ -129,3 +132,10 @@ class Blocks:
                 yield first, last, True
                 begin = last
         yield begin, end, False
+
+
+def _around(seeds: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of text with all that lies within a width of a seed."""
+    far = [number for number, (at, after) in enumerate(pairwise(seeds), 1) if after - at > 2 * width]
+    for first, last in pairwise([0, *far, len(seeds)]):
+        yield seeds[first] - width, seeds[last - 1] + width
