@@ -44,17 +44,16 @@ _GAPS = 16
 class Blocks:
     """The blocks of a section's own text.
 
-    :ivar pairs: its paired marks.
+    :param pairs: its paired marks.
     :ivar body: offset of the first line below the heading that is not blank.
     :ivar starts: offsets of the starts of blocks, in order; the first block begins with the heading.
     """
 
-    def __init__(self, tree: SectionTree, section: Section) -> None:
+    def __init__(self, tree: SectionTree, section: Section, pairs: Pairs) -> None:
         self._source, offsets, own = tree.source, tree.line_starts, section.own
-        self.pairs = Pairs(tree, own)
         self._fences = [
             (offsets[pair.opening.start], offsets[pair.opening.stop], offsets[min(pair.stop, own.stop)])
-            for pair in self.pairs.fences
+            for pair in pairs.fences
         ]
         begin, end = offsets[max(own.start, section.heading_lines.stop)], offsets[own.stop]
         text = re.compile(r"\s*").match(self._source, begin, end)
