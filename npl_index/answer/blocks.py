@@ -45,17 +45,16 @@ _GAPS = 16
 class Blocks:
     """The blocks of a section's own text.
 
-    :ivar pairs: its paired marks.
+    :param pairs: its paired marks.
     :ivar body: offset of the first line below the heading that is not blank.
     :ivar starts: offsets of the starts of blocks, in order; the first block begins with the heading.
     """
 
-    def __init__(self, tree: SectionTree, section: Section) -> None:
+    def __init__(self, tree: SectionTree, section: Section, pairs: Pairs) -> None:
         self._source, offsets, own = tree.source, tree.line_starts, section.own
-        self.pairs = Pairs(tree, own)
         self._fences = [
             (offsets[pair.opening.start], offsets[pair.opening.stop], offsets[min(pair.stop, own.stop)])
-            for pair in self.pairs.fences
+            for pair in pairs.fences
         ]
         begin, end = offsets[max(own.start, section.heading_lines.stop)], offsets[own.stop]
         text = re.compile(r"\s*").match(self._source, begin, end)
@@ -97,8 +96,11 @@ class Blocks:
         seeds = seeds[bisect_left(seeds, begin) : bisect_left(seeds, end)]
         if not seeds or end - begin <= width or step > len(_BREAKS[True]) + 1:
             return
-        low, high = max(begin, seeds[0] - width), min(end, seeds[-1] + width)
-        cuts = list(self._cuts(low, high, step, width))
+        cuts = [
+            at
+            for low, high in _around(seeds, width)
+            for at in self._cuts(max(begin, low), min(end, high), step, width)
+        ]
         yield from cuts
         for first, last in pairwise([begin, *cuts, end]):
             yield from self._divisions(first, last, seeds, width, step + 1)
@@ -130,3 +132,10 @@ class Blocks:
                 yield first, last, True
                 begin = last
         yield begin, end, False
+
+
+def _around(seeds: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of text with all that lies within a width of a seed."""
+    far = [number for number, (at, after) in enumerate(pairwise(seeds), 1) if after - at > 2 * width]
+    for first, last in pairwise([0, *far, len(seeds)]):
+        yield seeds[first] - width, seeds[last - 1] + width

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from npl_index.answer.blocks import Blocks
 from npl_index.answer.cleaning import cleaned
-from npl_index.answer.frames import framed
+from npl_index.answer.frames import Pairs, framed
 from npl_index.answer.marks import tag_for
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
@@ -131,7 +131,7 @@ class SectionPart:
         section = self.tree.sections[self.section]
         if self.is_whole:
             return unindented(self.tree.text(section.own).lstrip("\n"))
-        pairs, heading = self._documents.blocks(self.place).pairs, section.heading_lines
+        pairs, heading = self._documents.pairs(self.place), section.heading_lines
         text = unindented(framed(self.tree, section.own, self.lines, pairs))
         is_above = heading.start < heading.stop <= self.lines.start
         return f"{trimmed_text(self.tree, heading)}\n{text}" if is_above and text else text
@@ -293,9 +293,14 @@ class DocumentSet:
         return trimmed_text(self.tree(place[0]), self.section(place).own)
 
     @once
+    def pairs(self, place: Place) -> Pairs:
+        """Return the paired marks of a section's own text."""
+        return Pairs(self.tree(place[0]), self.section(place).own)
+
+    @once
     def blocks(self, place: Place) -> Blocks:
         """Return the blocks of a section's own text."""
-        return Blocks(self.tree(place[0]), self.section(place))
+        return Blocks(self.tree(place[0]), self.section(place), self.pairs(place))
 
     @once
     def heading(self, place: Place) -> tuple[str, int]:

@@ -221,6 +221,13 @@ def test_a_line_that_does_not_fit_is_not_read_to_its_end(line: str) -> None:
     assert meter.shown < 30_000
 
 
+def test_a_long_block_is_divided_only_around_matches() -> None:
+    line = "A word. " * 50_000
+    blocks = document_set({"x.md": f"# T\n\n{line}\n"}).blocks((0, 1))
+    begin, end = blocks.body, blocks.body + len(line)
+    assert 10 < len(blocks.bounds(begin, end, [begin, end - 1], 100)) < 100
+
+
 def test_cutting_looks_at_the_clock() -> None:
     on = document_set({"x.md": "# T\n\n" + words(KINDS["items"], 100)})
     late = replace(on, clock=Deadline("x.md", -1.0))
