@@ -356,7 +356,7 @@ class DocumentSets:
         for file, state in few:
             time.sleep(LEARN_SECONDS)
             self._check_open()
-            self._indexer.entry(IndexEntry(file, state, 0), files.read, counted=False)
+            self._indexer.entry(IndexEntry(file, state, 0), files.read)
 
     def _index_or_await(self, live: _CachedSet, files: SetFiles, build: _Build) -> Members:
         """Index a set, or wait while another process does, and load its result."""
