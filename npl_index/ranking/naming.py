@@ -31,7 +31,7 @@ from npl_index.ranking.wordlists import RARE, commonness, data_lines
 from npl_index.selectors.names import Place
 
 FEW = 8
-"""Maximum sections that a name stands for, and first hits that are looked at."""
+"""Maximum sections that a name stands for, and number of the first hits that a question may name."""
 
 _FRAME = (
     r'^[ \t]*(?:File "[^"\n]+", line \d+.*(?:\n[ \t]{3,}.*)*|at \S.*[:(][^\s:(]*\d\)?|\d+: +(?:0x)?\w+.*)$'
