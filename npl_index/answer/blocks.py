@@ -1,4 +1,4 @@
-"""The blocks of a section: paragraphs, items, table rows, code. A passage is some consecutive ones.
+"""The blocks of a section: paragraphs, items, table rows, code. A piece is a run of blocks.
 
 Blocks are found line by line, once for a section. A block that introduces the next one is joined to it.
 A block with a term that does not fit is divided: code between lines, text between sentences, a long sentence
@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from npl_index.answer.frames import MARKER, TITLED, Pairs, leads_in
+from npl_index.answer.frames import DELIMITER, MARKER, TITLED, Pairs, leads_in
 from npl_index.markdown.sections import Section, SectionTree
 
 _START = re.compile(
@@ -21,9 +21,6 @@ _START = re.compile(
     re.MULTILINE,
 )
 """The end of blank lines, or a line that begins a block by its mark; any line with a bar may be a row."""
-
-_DELIMITER = re.compile(r"[ \t>:|-]+(?:\n|\Z)")
-"""The line below the head of a table."""
 
 _END = (  # a pattern that begins with a set of characters is several times as fast
     r"[.!?…。！？](?:(?:(?<=\.)(?<!\b\w\.)(?<!\b[0-9]{2}\.)(?<!\b[0-9]{3}\.)"
@@ -72,7 +69,7 @@ class Blocks:
             for mark in _START.finditer(self._source, begin, opening):
                 if mark["blank"]:
                     yield mark.end(), False
-                elif not (mark["row"] and _DELIMITER.match(self._source, mark.start())):
+                elif not (mark["row"] and DELIMITER.match(self._source, mark.start())):
                     yield mark.start(), bool(mark["definition"])
             yield opening, bool(self._source[begin:opening].strip())
             begin = self._source.find("\n", closing, end) + 1 or end

@@ -1,9 +1,9 @@
 """Cutting a section that does not fit to the run of its blocks around the question's terms.
 
-A window is such a piece inside the next larger one, so the text for a smaller budget is a part of the text
-for a larger one. The window of :data:`PIECE` tokens has the most terms for its length. Smaller windows are
-cut from it; larger ones contain it. Only pieces are counted, so the time of a cut depends on the piece, not
-on the section.
+A window is such a piece. It lies inside the next larger window, so the text for a smaller budget is a part
+of the text for a larger one. The window of :data:`PIECE` tokens has the most terms for its length. Smaller
+windows are cut from it; larger ones contain it. Only pieces are counted, so the time of a cut depends on the
+piece, not on the section.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def windows(documents: DocumentSet, part: SectionPart, most: int) -> Iterator[Se
 
 
 def _size(level: int) -> int:
-    """Return the tokens of a window: twice as many after some steps."""
+    """Return the tokens of a window: twice as many after ``_STEPS`` levels."""
     return round(PIECE * float(2 ** (level / _STEPS)))
 
 

@@ -135,7 +135,7 @@ def best_run(
     """Return the ends of the run with the highest worth of different terms; of equal ones, the shortest.
 
     :param matches: occurrences in order.
-    :param ranges: the text that shows each of them.
+    :param ranges: ends of the text that shows each of them.
     :param width: maximum characters of a run.
     """
     best, run = (-1.0, 0), None

@@ -49,7 +49,9 @@ _MARGIN = re.compile(rf"((?:[ \t]*>)*)([ \t]*)(?:({MARKER}[ \t]+)|{TITLED})?")
 _ALERT = re.compile(r"[ \t>]*>[ \t]*(?:\[![\w-]+\]|(\*\*|__)[^*_\n]+\1[ \t]*$)")
 """The first line of a quote that says what the quote is."""
 
-_DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
+DELIMITER = re.compile(r"^[ \t>:|-]+$", re.MULTILINE)
+"""The line below the head of a table."""
+
 _LEAD = 1_000
 """Maximum characters between a blank line and the head of a table; the usual number is 0."""
 
@@ -300,7 +302,7 @@ def table_head(tree: SectionTree, own: Span, line: int) -> range:
         return range(0)
     blank = max(tree.source.rfind(gap, first, at) for gap in ("\n\n", "\n>\n"))
     begin = max(first, blank + 1)
-    for row in _DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
+    for row in DELIMITER.finditer(tree.source, begin, min(at + len(tree.line(line)), begin + _LEAD)):
         if "|" in row[0] and "-" in row[0]:
             delimiter = bisect_right(starts, row.end()) - 1
             head = range(delimiter - 1, min(delimiter + 1, line))

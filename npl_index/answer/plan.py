@@ -173,10 +173,7 @@ class Plan:
         return {unit: self._name(unit) for unit in islice(missing, 1)}
 
     def _choices(self, step: Step, before: Shown) -> Iterator[Shown]:
-        """Yield what a step may show, best first: each choice contains the next, and what is shown before.
-
-        A text without a window as small as the step has none.
-        """
+        """Yield what a step may show, best first: each choice contains the next, and what is shown before."""
         unit, most = step.unit, step.most
         if not most:
             yield self._name(unit)
@@ -185,9 +182,8 @@ class Plan:
         if not most or not (step.in_part or unit.tokens > most):
             return
         room = min(most, self._ledger.left + self._price(before))
-        windows = self._windows(unit, room, SHORT_REST if LEAD < most < unit.tokens else 0)
-        piece = None
-        for piece, *rests in windows:
+        piece, short = None, SHORT_REST if LEAD < most < unit.tokens else 0
+        for piece, *rests in self._windows(unit, room, short):
             yield Shown(piece, tuple(pointer(self.documents, rest) for rest in rests))
         if piece and not before.text:  # the names of two rests may cost more than the text
             yield Shown(piece, (pointer(self.documents, unit._replace(cut=True)),))
@@ -195,7 +191,7 @@ class Plan:
     def _windows(self, unit: AnswerUnit, most: int, short: int = 0) -> Iterator[list[AnswerUnit]]:
         """Yield the windows of a text, largest first, each with the rests before and after it, longest first.
 
-        If none is so small, that is the smallest one.
+        If all windows are larger, yield the smallest.
 
         :param short: maximum tokens of a rest that joins its window.
         """

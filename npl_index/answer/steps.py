@@ -2,7 +2,7 @@
 
 A step replaces what the answer has of a text: nothing, its name, a window of it, or all of it. For a question
 these are the name of the best text; a few lines of it; the names of the next; its text; further answers. Here
-the default answer ends. Further texts about the question follow, and then whatever is left of all texts.
+the default answer ends. Further texts about the question follow, then the rests of all texts.
 """
 
 from __future__ import annotations

@@ -78,9 +78,9 @@ Known = dict[str, WalkedFolder]
 class Walk:
     """Walks below real folders.
 
-    Linked folders are entered once, and only if they lie under a root. Hidden folders
-    are skipped, except those of instructions for agents, as are those of installed packages, those deeper
-    than the limit, and ignored ones, except in roots declared as NPL.
+    Linked folders are entered once, and only if they lie under a root. A walk skips hidden folders without
+    instructions for agents, folders of installed packages, and folders below the depth limit. It also skips
+    ignored files and folders, except in roots declared as NPL.
 
     :param pattern: pattern of the path below the folder; ``None`` matches all.
     :param most: maximum directory entries to visit below a folder, by default from the limits.

@@ -1,8 +1,8 @@
 """The features of sections: a table with a row a section and a column a feature.
 
-A feature says in how far one thing speaks for a section as the answer to a question: a number from 0 to 1,
-for which other hits do not matter. The rank value of a section is the sum of its features, each times its
-weight. ``python -m benchmarks.relevance --fit`` learns the weights from labelled questions.
+A feature says how far one thing speaks for a section as the answer to a question. It is a number from 0
+to 1, scaled without regard to other hits. The rank value of a section is the sum of its features, each times
+its weight. ``python -m benchmarks.relevance --fit`` learns the weights from labelled questions.
 """
 
 from __future__ import annotations

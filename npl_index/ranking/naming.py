@@ -20,7 +20,7 @@ from typing import Any
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
 from npl_index.markdown.links import slugs
-from npl_index.ranking.analysis import respelt, terms
+from npl_index.ranking.analysis import MAX_TERM, respelt, terms
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.collection import Collection
@@ -31,7 +31,7 @@ from npl_index.ranking.wordlists import RARE, commonness, data_lines
 from npl_index.selectors.names import Place
 
 FEW = 8
-"""Maximum sections that a name stands for, and first hits that are looked at."""
+"""Maximum sections that a name stands for, and number of the first hits that a question may name."""
 
 _FRAME = (
     r'^[ \t]*(?:File "[^"\n]+", line \d+.*(?:\n[ \t]{3,}.*)*|at \S.*[:(][^\s:(]*\d\)?|\d+: +(?:0x)?\w+.*)$'
@@ -90,7 +90,8 @@ class _Reader:
             if self._row(spelling) is not None and (is_whole or self._is_rare(spelling)):
                 self.shortened += () if is_whole else (raw,)
                 return spelling
-        cuts = range(MIN_PART, len(raw) - MIN_PART + 1) if raw.isalpha() else ()
+        is_word = raw.isalpha() and len(raw) <= MAX_TERM
+        cuts = range(MIN_PART, len(raw) - MIN_PART + 1) if is_word else ()
         parts = ((raw[:cut], raw[cut:]) for cut in cuts)
         return next((" ".join(pair) for pair in parts if self._are_neighbours(*pair)), raw)
 

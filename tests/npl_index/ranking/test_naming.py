@@ -55,3 +55,9 @@ def test_one_document_has_names() -> None:
     """A path may name the only document."""
     alone = collection("# Lamps\n\nLamps hang.\n")
     assert read("part0.md", alone).places == {(0, 0), (0, 1)}
+
+
+def test_a_text_without_spaces_is_not_read_as_two_words() -> None:
+    """There are too many places where such a text could be divided."""
+    assert read("lamp" * 10_000, BOTH).said.startswith("lamplamp")
+    assert read("lampskettles", BOTH).said == read("lamps kettles", BOTH).said
