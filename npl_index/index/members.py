@@ -254,9 +254,8 @@ def _unchanged_numbers(states: States, former: Members | None) -> NDArray[Any]:
     numbers = np.zeros(len(states), np.int64)
     if former is None:
         return numbers
-    settled = former.numbers.copy()
+    settled, most = former.numbers.copy(), min(len(states), len(former.states))
     settled[list(former.unsettled)] = 0
-    most = min(len(numbers), len(settled))
     numbers[:most] = settled[:most]
     # Most files are the same objects at the same positions.
     others = list(compress(range(most), map(is_not, states, former.states)))
