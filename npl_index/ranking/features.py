@@ -17,9 +17,6 @@ from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, m
 from npl_index.ranking.positions import concept_of_rows, pair_counts
 from npl_index.ranking.postings import distinct
 
-_TITLE_K1 = 1.5
-"""Saturation of a word in titles, as in ``BM25Plus`` of rank-bm25."""
-
 
 class Table:
     """The sections that may answer a question, and the observations from which the features are made.
@@ -118,18 +115,22 @@ def _title(table: Table) -> NDArray[Any]:
     word of the question, so a word in few titles counts more, and a word of the file's name hardly counts.
     Short titles have no advantage (``b``), nor do missing words (``delta``).
     """
+    from rank_bm25 import BM25Plus  # slow to import, see arrays
+
     concept_of = concept_of_rows(table.concepts)
     numbers = np.array([number for number, _ in concept_of.values()], np.intp)
     runs, sections, in_heading, in_path, _ = table.passages.postings.find(list(concept_of))
     times = in_heading + in_path
-    titles = distinct(sections[times > 0])
-    cells = numbers[runs] * len(titles) + titles.searchsorted(sections)
-    size = len(table.concepts), len(titles)
-    counts = np.bincount(cells[times > 0], times[times > 0], size[0] * size[1]).reshape(size)
-    counts = counts[counts.any(axis=1)]
-    rarity = np.log((len(titles) + 1) / np.count_nonzero(counts, axis=1)).reshape(-1, 1)
+    titles: dict[int, list[int]] = {}
+    for section, word in zip(
+        sections.repeat(times).tolist(), numbers[runs].repeat(times).tolist(), strict=True
+    ):
+        titles.setdefault(section, []).append(word)
     scores = np.zeros(table.size)
-    scores[titles] = (rarity * counts / (counts + _TITLE_K1)).sum(axis=0) / (rarity.sum() or 1.0)
+    if titles:
+        model = BM25Plus(list(titles.values()), b=0, delta=0)
+        highest = (model.k1 + 1) * sum(model.idf.values())
+        scores[list(titles)] = model.get_scores(list(model.idf)) / highest
     return scores
 
 
