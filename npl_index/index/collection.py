@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager
 from math import log
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from npl_index.cached import cached_property
@@ -164,8 +164,8 @@ class IndexedCollection(Collection):
             problem = f"none of the {len(members.states)} files can be read"
             raise DocumentNotFoundError(problem, hint=next(iter(members.unreadable), None))
         self.members, self.partial = members, members.missing > 0
-        self.files = tuple(file for file, _ in members.indexed)
-        self.paths = [state.path for _, state in members.indexed]
+        self.files = tuple(map(itemgetter(0), members.indexed))
+        self.paths = list(map(attrgetter("path"), map(itemgetter(1), members.indexed)))
         self._read, self._kept, self._database = read, kept, database
         self._reader = IndexReader(database, members, changed)
         self.names = IndexNames(self._reader)
@@ -179,6 +179,8 @@ class IndexedCollection(Collection):
         """Keep the counts of terms of an earlier state that a few changed documents do not affect."""
         if "vocabulary" not in vars(former):
             return
+        if self.files == former.files:
+            self.versions = former.versions
         before, now = former.members.documents, self.members.documents
         gone = np.setdiff1d(before, now, assume_unique=True).tolist()
         new = np.setdiff1d(now, before, assume_unique=True).tolist()

@@ -7,7 +7,8 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import compress
+from operator import attrgetter, is_not, itemgetter
 from typing import Any
 
 from npl_index.cached import cached_property
@@ -28,6 +29,8 @@ MAX_BYTES = 2 << 30
 reading."""
 
 States = Sequence[tuple[DocumentFile, Fingerprint]]
+
+_FILE, _STATE, _SIZE, _ROOT = itemgetter(0), itemgetter(1), attrgetter("size"), attrgetter("root")
 
 
 class OvertakenError(Exception):
@@ -120,14 +123,14 @@ class Update:
     def __init__(
         self, database: IndexDatabase, states: States, former: Members | None, *, whole: bool
     ) -> None:
-        if sum(state.size for _, state in states) > MAX_BYTES:
+        if sum(map(_SIZE, map(_STATE, states))) > MAX_BYTES:
             raise _too_many(f"{MAX_BYTES >> 30} GiB of Markdown")
         self.states, self._database, self._whole = states, database, whole
         self._unsettled: set[int] = set()
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
         self._asked: dict[int, IndexEntry] = {}
         self._terms: tuple[object, dict[str, int]] = None, {}
-        self.numbers = np.array(_unchanged_numbers(states, former), np.int64)
+        self.numbers = _unchanged_numbers(states, former)
         self._look_up({} if former is None else former.failures)
 
     def _look_up(self, failures: Mapping[str, tuple[Fingerprint, str]]) -> None:
@@ -203,8 +206,8 @@ class Update:
 
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""
-        roots = {id(file.root): file.root for file, _ in self.states}
-        keys = {(root.path, root.npl) for root in roots.values()}
+        roots = list(map(_ROOT, map(_FILE, self.states)))
+        keys = {(root.path, root.npl) for root in dict(zip(map(id, roots), roots, strict=True)).values()}
         rows = writing.verified(self._database.rows(f"SELECT {ROOT_ROW} FROM root ORDER BY id"))
         return tuple((number, version) for number, version, *key, _ in rows if tuple(key) in keys)
 
@@ -252,15 +255,21 @@ class Update:
         return purged
 
 
-def _unchanged_numbers(states: States, former: Members | None) -> list[int]:
+def _unchanged_numbers(states: States, former: Members | None) -> NDArray[Any]:
     """Return the numbers of the documents of certainly unchanged files; 0 for other files."""
+    numbers = np.zeros(len(states), np.int64)
     if former is None:
-        return [0] * len(states)
-    states_before = map(id, map(itemgetter(1), former.states))
-    number_of = dict(zip(states_before, former.numbers.tolist(), strict=True))
-    for position in former.unsettled:
-        number_of.pop(id(former.states[position][1]), None)
-    return [number_of.get(id(state), 0) for _, state in states]
+        return numbers
+    settled, most = former.numbers.copy(), min(len(states), len(former.states))
+    settled[list(former.unsettled)] = 0
+    numbers[:most] = settled[:most]
+    # Most files are the same objects at the same positions.
+    others = list(compress(range(most), map(is_not, states, former.states)))
+    places = (*others, *range(most, len(settled)))
+    number_of = {id(former.states[place][1]): settled[place] for place in places}
+    for place in (*others, *range(most, len(numbers))):
+        numbers[place] = number_of.get(id(states[place][1]), 0)
+    return numbers
 
 
 def _too_many(limit: str) -> DocumentTooLargeError:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, compress, groupby, islice, pairwise
 from operator import not_
 from sys import intern
@@ -238,11 +238,6 @@ def _whole(lower: str) -> str:
     return lower if _MARKED.search(lower) else stem(lower)
 
 
-@lru_cache(_MAX_CACHED_WORDS >> 3)
-def _terms_at(raw: str) -> list[tuple[int, str]]:
-    return _unicode_terms(raw, inner=True)
-
-
 def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
     """Return the terms of a chunk with their offsets."""
     result: list[tuple[int, str]] = []
@@ -264,3 +259,6 @@ def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
         elif kind == "symbol":
             result += enumerate(plain, begin)
     return result
+
+
+_terms_at = lru_cache(_MAX_CACHED_WORDS >> 3)(partial(_unicode_terms, inner=True))

@@ -9,7 +9,6 @@ from collections.abc import Collection as Collection_
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -30,7 +29,6 @@ from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import NOTHING
 
 _TERM_BYTES = 300
-_known_versions = lru_cache(maxsize=8)(versions_of)  # an edit changes no path
 
 
 class Collection(ABC):
@@ -169,10 +167,10 @@ class Collection(ABC):
         """Return the path of each document below its root, with a slash in front."""
         return [f"/{parsed.document.path}" for parsed in self.documents]
 
-    @property
+    @cached_property
     def versions(self) -> Versions:
         """The versions of the documents."""
-        return _known_versions(tuple(self.relative_paths()))
+        return versions_of(self.relative_paths())
 
 
 class KnownCollection(Collection):
