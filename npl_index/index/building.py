@@ -108,8 +108,9 @@ def work() -> None:
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
-    with os.fdopen(os.dup(1), "wb") as target:
+    with suppress(BrokenPipeError), os.fdopen(os.dup(1), "wb") as target:
         os.dup2(2, 1)  # no output of a library may interfere
         while True:
             batch, read_file, indexer = asked.get()
             _send(target, [indexer.entry(entry, read_file) for entry in batch])
+    os._exit(0)  # the thread that reads cannot be ended
