@@ -21,15 +21,12 @@ _answering: set[int] = set()
 _turn_ends = 0.0
 
 
-def give_way(most: float = _MAX_PAUSE_SECONDS) -> None:
-    """Pause while a thread with priority is busy, after which 2 ms pass without a pause.
-
-    :param most: maximum seconds.
-    """
+def give_way() -> None:
+    """Pause while a thread with priority is busy: at most 50 ms, after which 2 ms pass without a pause."""
     global _turn_ends
     if not _answering or get_ident() in _answering or (began := time.monotonic()) < _turn_ends:
         return
-    while _answering and time.monotonic() < began + most:
+    while _answering and time.monotonic() < began + _MAX_PAUSE_SECONDS:
         time.sleep(_PAUSE_SECONDS)
     _turn_ends = time.monotonic() + _TURN_SECONDS
 

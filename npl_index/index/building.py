@@ -116,8 +116,9 @@ def work() -> None:
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
-    with os.fdopen(os.dup(1), "wb") as target:
+    with suppress(BrokenPipeError), os.fdopen(os.dup(1), "wb") as target:
         os.dup2(2, 1)  # no output of a library may interfere
         while True:
             batch, read_file, do = asked.get()
             _send(target, [do(entry, read_file) for entry in batch])
+    os._exit(0)  # the thread that reads cannot be ended

@@ -58,8 +58,8 @@ MAX_STALLED = 4
 """Checks without progress, after which this process indexes as well: the other one may be stopped, or index
 other files."""
 
-LOW_PAUSE_SECONDS = 1.0
-"""Maximum pause for other calls before each batch of an update that no call waits for."""
+PAUSE_SECONDS = 0.05
+"""Time between two checks of an update that no call waits for whether it may go on."""
 
 MAX_LEARNT, LEARN_SECONDS = 50, 0.05
 """Files that are analysed again after an update by workers, and the pause before each."""
@@ -101,7 +101,7 @@ class _Build(Awaited):
     """A background update.
 
     :param update: the update with its partial result.
-    :param wanted: whether a call waits for it; until then it gives way to all calls.
+    :param wanted: whether a call waits for it; until then it pauses while calls need other sets.
     """
 
     update: Update
@@ -139,6 +139,7 @@ class DocumentSets:
         self._cached: Callable[[Hashable], _CachedSet] = cache(lambda _: _CachedSet())
         self._documents = KeptDocuments(maxsize)
         self._threads: set[threading.Thread] = set()
+        self._calls: set[object] = set()
         self._closed = threading.Event()
         self.built = 0
 
@@ -174,7 +175,13 @@ class DocumentSets:
         :raises DocumentNotFoundError: none of the files can be read.
         :raises NotIndexedError: no document is ready, and the call does not wait.
         """
-        live = self._cached(name)
+        self._calls.add(call := object())
+        try:
+            return await self._gathered(self._cached(name), files)
+        finally:
+            self._calls.discard(call)
+
+    async def _gathered(self, live: _CachedSet, files: SetFiles) -> IndexedCollection:
         while True:
             current = self._current_set(live, files)
             if isinstance(current, IndexedCollection):
@@ -284,8 +291,10 @@ class DocumentSets:
         """Write entries to the index, batch by batch."""
         for entries in made:
             self._check_open()
-            if build is not None and not build.wanted:
-                give_way(LOW_PAUSE_SECONDS)
+            give_way()
+            while build is not None and not build.wanted and self._calls:
+                time.sleep(PAUSE_SECONDS)
+                self._check_open()
             self.built += sum(entry.content is not None for entry in entries)
             update.put(entries)
             if build is not None:

@@ -134,8 +134,7 @@ def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str
     if settings.via == "stdio":
         from npl_mcp.cli.transports.stdio import StdioTransport
 
-        program = StdioTransport(settings.roots if own else (), patience=settings.patience)
-        return ServerConnection(program, None, note)
+        return ServerConnection(StdioTransport(settings.roots if own else ()), None, note)
     if insists and flags["root"]:
         raise InvalidRequestError("a running server searches its own roots", hint="drop --root or --via")
     server = None if settings.via == "direct" or (own and not insists) else _server(settings, insists=insists)

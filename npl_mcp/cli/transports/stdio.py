@@ -24,22 +24,15 @@ class StdioTransport(Transport):
     """A transport that starts a server with the first call.
 
     :param roots: roots of the server; by default those of the environment.
-    :param patience: seconds that a call waits for an index; ``None`` for as long as a call may take.
     :param command: command that starts the server; by default that of this installation.
     """
 
     name, local = "the server over standard streams", True
 
-    def __init__(
-        self,
-        roots: Sequence[Path] = (),
-        command: Sequence[str] | None = None,
-        patience: float | None = None,
-    ) -> None:
+    def __init__(self, roots: Sequence[Path] = (), command: Sequence[str] | None = None) -> None:
         super().__init__()
         # Answers contain the warnings of the log as well, and this program reads JSON.
         self._command = [*(command or [*python(SERVER), "--log-level", "ERROR", "--format", "json"])]
-        self._command += ["--patience", f"{CALL_SECONDS if patience is None else patience:g}"]
         self._command += [word for root in roots for word in ("--root", str(root))]
         self._connected: tuple[BlockingPortal, Client[ClientTransport]] | None = None
 
@@ -69,7 +62,7 @@ class StdioTransport(Transport):
         transport = ClientTransport(
             program,
             arguments,
-            env=inherited_environment({"NPL_SEARCH_CWD": "1"}),
+            env=inherited_environment({"NPL_SEARCH_CWD": "1", "NPL_PATIENCE": f"{CALL_SECONDS:g}"}),
             keep_alive=False,
             log_file=sys.__stderr__,
         )
