@@ -103,12 +103,10 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
 
 def _places_of(chunk: str, text: str) -> Iterator[int]:
     """Yield the offsets of a chunk in a text."""
-    at = text.find(chunk)
-    while at >= 0:
-        match = CHUNK.match(text, at)
-        if match and match[0] == chunk and not CHUNK.match(text[max(0, at - 1) : at]):
+    at = -1
+    while (at := text.find(chunk, at + 1)) >= 0:
+        if not (CHUNK.match(text[max(0, at - 1) : at]) or CHUNK.match(text, at + len(chunk))):
             yield at
-        at = text.find(chunk, at + 1)
 
 
 def _chunks(text: str) -> list[str]:
