@@ -201,6 +201,11 @@ class Update:
                 if not entry.settled:
                     self._unsettled.add(position)
 
+    def end(self) -> None:
+        """Free the memory of writing."""
+        self._terms = None, {}
+        self._database.release()
+
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""
         roots = {id(file.root): file.root for file, _ in self.states}
