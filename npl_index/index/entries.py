@@ -125,7 +125,7 @@ class Indexer:
 
 def batches(entries: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
     """Divide entries into batches."""
-    most = min(max(len(entries) // 16, BATCH_FILES[0]), BATCH_FILES[-1])
+    most = min(max(len(entries) // 8, BATCH_FILES[0]), BATCH_FILES[-1])
     batch: list[IndexEntry] = []
     size = 0
     for entry in entries:

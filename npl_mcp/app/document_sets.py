@@ -30,6 +30,7 @@ from npl_index.library.documents import Read
 from npl_index.library.locks import locked
 from npl_index.priority import give_way
 from npl_mcp.app.waiting import Awaited
+from npl_mcp.config.memory import free_memory
 from npl_mcp.config.programs import python
 
 logger = logging.getLogger(__name__)
@@ -285,6 +286,9 @@ class DocumentSets:
         note_use(self.database, members.roots)
         if asked:
             shrink(self.database, self._max_bytes, members.roots)
+        if build is not None:
+            update.end()
+            free_memory()
         return members
 
     def _put(self, update: Update, made: Iterable[list[IndexEntry]], build: _Build | None) -> None:
