@@ -103,7 +103,7 @@ def chat_update_room(
     """
     with app.database.write() as tx:
         rooms.ACTIONS[action](tx, room_id, persona)
-        return rooms.changed(tx, room_id)
+        return rooms.changed_room(tx, room_id)
 
 
 def chat_send_message(
@@ -113,7 +113,7 @@ def chat_send_message(
     message: Text,
     reply_to_id: RowId | None = None,
     join: Join = None,
-) -> messages.Message:
+) -> rooms.NewEvent:
     """Send a message; @name notifies a member, @all everyone.
 
     :param reply_to_id: id of the event that the message answers.
@@ -127,9 +127,7 @@ def chat_send_message(
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
-def chat_react(
-    app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Join = None
-) -> messages.Reaction:
+def chat_react(app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -146,7 +144,7 @@ def chat_share_artifact(
     persona: Name,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
-) -> messages.Share:
+) -> rooms.NewEvent:
     """Share an artifact with a room.
 
     :param revision: number of the revision; by default the current one.
@@ -190,7 +188,7 @@ def chat_update_todo(
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
     join: Join = None,
-) -> todos.TodoUpdate:
+) -> rooms.NewEvent:
     """Change a todo's status or assignee.
 
     :param event_id: id of the todo.
