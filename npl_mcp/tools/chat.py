@@ -13,7 +13,6 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
@@ -345,18 +344,12 @@ async def chat_get_notifications(
     """
     part = Slice.parse(limit, offset)
 
-    def notify_expired_claims() -> None:
-        if not CALLER.get().read_only and app.database.reading(todos.has_expired_claims, persona):
-            app.database.writing(todos.notify_expired_claims, persona)
-
     return await when_new(
         app,
         lambda _: Topic(inbox.POSITIONS, persona),
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
-        before=notify_expired_claims,
-        due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
 
 
@@ -407,7 +400,7 @@ TOOLS = (
     ToolSpec(chat_list_todos, title="List Todos"),
     ToolSpec(chat_get_feed, title="Read Room"),
     ToolSpec(chat_list_rooms, title="List Rooms"),
-    ToolSpec(chat_get_notifications, title="List Notifications", read_only=False, reads=lambda _: True),
+    ToolSpec(chat_get_notifications, title="List Notifications"),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False),
     *not_listed(chat_room, chat_events),
 )

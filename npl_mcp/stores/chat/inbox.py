@@ -23,8 +23,8 @@ class Notification:
 
     :param id: id of the notification, for chat_mark_read.
     :param event_id: id of the event.
-    :param notification_type: mention, artifact_share, todo_assign, todo_update, or lease_end: the
-        persona's claim of a todo ended; of earlier versions also handoff and handoff_ack.
+    :param notification_type: mention, artifact_share, todo_assign or todo_update; of earlier versions also
+        handoff, handoff_ack and lease_end.
     :param created_at: time of the notification.
     :param read_at: time of reading; present only if read notifications were requested as well.
     :param room_id: id of the event's room.

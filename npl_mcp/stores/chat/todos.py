@@ -141,7 +141,7 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Todo:
     until = later(tx.now, timedelta(seconds=seconds))
     if before["lease_until"]:
         # No event: an assignee renews its claim often, and the state for others stays the same.
-        sql = "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event"
+        sql = "UPDATE todo SET lease_until = :until WHERE event_id = :event"
         tx.run(sql, until=until, event=event_id)
     else:
         _change(tx, before, persona, "in_progress", persona, until)
@@ -164,25 +164,12 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Tod
 def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
     """Return the seconds until the first active claim of some todos ends; ``None`` without an active claim.
 
-    :param which: the ``event_id``, ``room_id`` or ``assigned_to`` of the todos.
+    :param which: the ``event_id`` or the ``room_id`` of the todos.
     """
     where, values = conditions(**{name: (f"{name} = :{name}", value) for name, value in which.items()})
     sql = f"SELECT min(lease_until) {_FROM} WHERE {where} AND lease_until > :moment AND status IN {_OPEN}"
     end = tx.value(sql, moment=tx.now, **values)
     return None if end is None else (moment_of(end) - moment_of(tx.now)).total_seconds()
-
-
-def has_expired_claims(tx: Transaction, persona: str) -> bool:
-    """Return whether a persona has expired claims that it was not notified about."""
-    sql = f"SELECT 1 FROM todo WHERE {_NOT_TOLD} LIMIT 1"
-    return tx.value(sql, persona=persona, moment=tx.now) is not None
-
-
-def notify_expired_claims(tx: Transaction, persona: str) -> None:
-    """Notify a persona once about each of its expired claims."""
-    sql = f"UPDATE todo SET lease_told = lease_until WHERE {_NOT_TOLD} RETURNING event_id"
-    for row in tx.all(sql, persona=persona, moment=tx.now):
-        rooms.deliver(tx, row["event_id"], rooms.room_of(tx, row["event_id"]), "lease_end", [persona])
 
 
 def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice) -> Page[Todo]:
@@ -217,11 +204,6 @@ _MINE = f"(todo.assigned_to = :persona AND NOT {RELEASED})"
 _IN_ROOMS_OF = (
     "IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
     " WHERE member.persona = :persona AND room.archived_at IS NULL)"
-)
-
-_NOT_TOLD = (
-    f"assigned_to = :persona AND lease_until <= :moment AND status IN {_OPEN}"
-    " AND (lease_told IS NULL OR lease_told <> lease_until)"
 )
 
 _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
@@ -287,7 +269,7 @@ def _change(
     stored = STATUSES[0] if lease_until and doer == before["assignee"] else status
     sql = (
         "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona,"
-        " lease_until = :until, lease_told = NULL WHERE event_id = :event"
+        " lease_until = :until WHERE event_id = :event"
     )
     change = {"status": stored, "doer": doer, "moment": tx.now, "persona": persona}
     tx.run(sql, **change, until=lease_until, event=event_id)
