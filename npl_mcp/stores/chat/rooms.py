@@ -212,12 +212,13 @@ def archive(tx: Transaction, room_id: int, persona: str, *, reopen: bool = False
     require_member(tx, room_id, persona)
     if (details(tx, room_id).archived_at is None) is reopen:
         return
-    if not reopen:
-        post(tx, room_id, persona, "room_archive", {"action": "archived"})
-    moment = None if reopen else tx.now
-    tx.run("UPDATE room SET archived_at = :moment WHERE id = :room", moment=moment, room=room_id)
+    sql = "UPDATE room SET archived_at = :moment WHERE id = :room"
     if reopen:
+        tx.run(sql, moment=None, room=room_id)
         post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
+    else:
+        post(tx, room_id, persona, "room_archive", {"action": "archived"})
+        tx.run(sql, moment=tx.now, room=room_id)
 
 
 ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
