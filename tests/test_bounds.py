@@ -17,7 +17,7 @@ import pytest
 
 from npl_index.markdown.state import find_lines
 from npl_mcp.config.toml import read_toml
-from npl_mcp.stores.review.annotation import PlacedComment, annotate
+from npl_mcp.stores.review.annotation import Comment, annotate
 from tests.bounded import INPUT, READERS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -192,9 +192,7 @@ def turns(work: Callable[[], object]) -> int:
     return count
 
 
-COMMENT = PlacedComment(
-    1, "line:1", "Why?", "alice", "", None, None, None, None, 1, "alice", 1, 1, None, None
-)
+COMMENT = Comment(1, "line:1", "Why?", "alice", "", first=1, last=1)
 
 
 @pytest.mark.thorough

@@ -13,7 +13,6 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.waiting import waits, when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
@@ -103,7 +102,7 @@ def chat_update_room(
     """
     with app.database.write() as tx:
         rooms.ACTIONS[action](tx, room_id, persona)
-        return rooms.changed(tx, room_id)
+        return rooms.changed_room(tx, room_id)
 
 
 def chat_send_message(
@@ -113,7 +112,7 @@ def chat_send_message(
     message: Text,
     reply_to_id: RowId | None = None,
     join: Join = None,
-) -> messages.Message:
+) -> rooms.NewEvent:
     """Send a message; @name notifies a member, @all everyone.
 
     :param reply_to_id: id of the event that the message answers.
@@ -127,9 +126,7 @@ def chat_send_message(
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
-def chat_react(
-    app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Join = None
-) -> messages.Reaction:
+def chat_react(app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -146,7 +143,7 @@ def chat_share_artifact(
     persona: Name,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
-) -> messages.Share:
+) -> rooms.NewEvent:
     """Share an artifact with a room.
 
     :param revision: number of the revision; by default the current one.
@@ -190,7 +187,7 @@ def chat_update_todo(
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
     join: Join = None,
-) -> todos.TodoUpdate:
+) -> rooms.NewEvent:
     """Change a todo's status or assignee.
 
     :param event_id: id of the todo.
@@ -347,18 +344,12 @@ async def chat_get_notifications(
     """
     part = Slice.parse(limit, offset)
 
-    def notify_expired_claims() -> None:
-        if not CALLER.get().read_only and app.database.reading(todos.has_expired_claims, persona):
-            app.database.writing(todos.notify_expired_claims, persona)
-
     return await when_new(
         app,
         lambda _: Topic(inbox.POSITIONS, persona),
         wait,
         lambda tx: inbox.read(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
-        before=notify_expired_claims,
-        due=lambda tx: todos.lease_end(tx, assigned_to=persona),
     )
 
 
@@ -409,7 +400,7 @@ TOOLS = (
     ToolSpec(chat_list_todos, title="List Todos"),
     ToolSpec(chat_get_feed, title="Read Room"),
     ToolSpec(chat_list_rooms, title="List Rooms"),
-    ToolSpec(chat_get_notifications, title="List Notifications", read_only=False, reads=lambda _: True),
+    ToolSpec(chat_get_notifications, title="List Notifications"),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False),
     *not_listed(chat_room, chat_events),
 )

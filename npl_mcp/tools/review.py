@@ -57,7 +57,11 @@ def review_add_comment(
     :raises InvalidRequestError: the location lies outside the file.
     :raises ClosedError: the review is complete.
     """
-    return _comment(app, review_id, annotation.parse_target(location), comment, persona, reply_to)
+    place = annotation.parse_place(location)
+    # Other calls may write while the place is looked up.
+    revision, content = app.database.reading(store.revision_of, review_id)
+    where, selector = annotation.locate(place, content, revision["filename"])
+    return app.database.writing(store.comment, review_id, where, selector, comment, persona, reply_to)
 
 
 def review_add_annotation(
@@ -71,16 +75,7 @@ def review_add_annotation(
     :raises ReviewNotFoundError: there is no such review.
     :raises ClosedError: the review is complete.
     """
-    return _comment(app, review_id, annotation.Location(x=x, y=y), comment, persona, None)
-
-
-def _comment(
-    app: App, review_id: int, target: annotation.Target, comment: str, persona: str, reply_to: int | None
-) -> store.NewComment:
-    """Add a comment; other calls may write while its place is looked up."""
-    revision, content = app.database.reading(store.reviewed, review_id)
-    place = annotation.located(target, content, revision["filename"])
-    return app.database.writing(store.comment, review_id, place, comment, persona, reply_to)
+    return review_add_comment(app, review_id, f"@x:{x},y:{y}", comment, persona)
 
 
 def review_list(
@@ -99,7 +94,7 @@ def review_list(
     :raises ArtifactNotFoundError: there is no such artifact.
     """
     part = Slice.parse(limit, offset)
-    return app.database.reading(store.listed, part, artifact_id, reviewer_persona, status)
+    return app.database.reading(store.find, part, artifact_id, reviewer_persona, status)
 
 
 def review_get(
@@ -130,7 +125,7 @@ def review_generate_annotated(
     :raises RecordNotFoundError: it has no such revision.
     :raises StoreError: the comments are too long for one copy.
     """
-    return app.database.reading(store.annotated, artifact_id, revision_id)
+    return app.database.reading(store.annotated_copy, artifact_id, revision_id)
 
 
 def review_complete(
@@ -163,23 +158,23 @@ def review_complete(
         )
     with app.database.write() as tx:
         if comment is not None:
-            return store.settle(tx, review_id, comment, reviewer_persona, resolved=resolve is not None)
+            return store.resolve(tx, review_id, comment, reviewer_persona, resolved=resolve is not None)
         return store.complete(tx, review_id, overall_comment, reviewer_persona, verdict)
 
 
-def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> store.Places:
-    """Show all comments on a revision with their places.
+def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> tuple[annotation.Comment, ...]:
+    """Show the comments on a revision, and the open threads of earlier ones, with their places.
 
-    :returns: the comments on a revision.
+    :returns: comments with their places.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
-    places, content = app.database.reading(store.placed, artifact_id, revision_id)
+    comments, content = app.database.reading(store.comments_on, artifact_id, revision_id)
 
     def content_of(number: int) -> bytes:
         return app.database.reading(artifacts.content, artifact_id, number)[1]
 
-    return replace(places, carried=tuple(store.carried(places.carried, content, content_of)))
+    return tuple(store.follow(comments, content, content_of))
 
 
 def review_comment_own(
@@ -197,7 +192,7 @@ def review_comment_own(
     :returns: a new comment.
     """
     with app.database.joined():
-        review = app.database.writing(store.own, artifact_id, revision, reviewer_persona)
+        review = app.database.writing(store.open_review, artifact_id, revision, reviewer_persona)
         return review_add_comment(app, review, location, comment, reviewer_persona, reply_to)
 
 
@@ -215,7 +210,7 @@ def review_complete_own(
     :returns: a completed review.
     """
     with app.database.write() as tx:
-        review = store.own(tx, artifact_id, revision, reviewer_persona)
+        review = store.open_review(tx, artifact_id, revision, reviewer_persona)
         return store.complete(tx, review, overall_comment, reviewer_persona, verdict)
 
 

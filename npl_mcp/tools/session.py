@@ -21,7 +21,7 @@ from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.chat.rooms import Room
 from npl_mcp.stores.chat.rooms import of_session as rooms_of
 from npl_mcp.stores.review.reviews import ReviewEntry
-from npl_mcp.stores.review.reviews import listed as reviews_of
+from npl_mcp.stores.review.reviews import find as reviews_of
 from npl_mcp.stores.session import Session
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import called

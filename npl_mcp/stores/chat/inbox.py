@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,22 +12,9 @@ from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import conditions, filled
 from npl_mcp.stores.chat import feed, rooms
-from npl_mcp.stores.chat.rooms import Posted
 
 POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
 """The position of a mailbox; see :class:`~npl_mcp.stores.commits.Topic`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """A sent notification.
-
-    :param notification_id: id of the notification.
-    :param persona: recipient of the notification.
-    """
-
-    notification_id: int
-    persona: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +23,8 @@ class Notification:
 
     :param id: id of the notification, for chat_mark_read.
     :param event_id: id of the event.
-    :param notification_type: mention, artifact_share, todo_assign, todo_update, or lease_end: the
-        persona's claim of a todo ended; of earlier versions also handoff and handoff_ack.
+    :param notification_type: mention, artifact_share, todo_assign or todo_update; of earlier versions also
+        handoff, handoff_ack and lease_end.
     :param created_at: time of the notification.
     :param read_at: time of reading; present only if read notifications were requested as well.
     :param room_id: id of the event's room.
@@ -69,32 +56,6 @@ class MarkedRead:
 
     notification_id: int
     read_at: str
-
-
-def deliver(tx: Transaction, event: Posted, kind: str, personas: Sequence[str]) -> tuple[Delivered, ...]:
-    """Notify members of a room about one of its events.
-
-    :param kind: the type of the notification; see :class:`Notification`.
-    :param personas: the recipients, without duplicates; former members are skipped.
-    :returns: one notification for each member, in their order.
-    """
-    if not personas:
-        return ()
-    recipients = {"room": event.room_id, "personas": personas}
-    sql = (
-        "INSERT INTO mailbox (persona, total)"
-        " SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas"
-        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"
-    )
-    tx.run(sql, **recipients)
-    sql = (
-        "INSERT INTO notification (persona, event_id, notification_type, created_at)"
-        " SELECT persona, :event, :kind, :moment FROM member"
-        " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"
-    )
-    rows = tx.all(sql, event=event.id, kind=kind, moment=event.timestamp, **recipients)
-    ids = {row["persona"]: row["id"] for row in rows}
-    return tuple(Delivered(ids[persona], persona) for persona in personas if persona in ids)
 
 
 def read(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from unicodedata import normalize
 
@@ -17,9 +17,8 @@ from npl_mcp.stores import session
 from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import RecordNotFoundError
-from npl_mcp.stores.chat import inbox, rooms
-from npl_mcp.stores.chat.inbox import Delivered
-from npl_mcp.stores.chat.rooms import InRoom
+from npl_mcp.stores.chat import rooms
+from npl_mcp.stores.chat.rooms import NewEvent
 
 EMOJI = 32
 """Maximum characters of a reaction."""
@@ -55,59 +54,7 @@ _EMPHASIS = re.compile(r"(?<![\w@])(_{1,3})(?=\S)(.{1,200}?)(?<=\S)\1(?!\w)")
 _WORD = re.compile(rf"[^\W{_UNSPACED}]{{1,64}}(?:-[^\W{_UNSPACED}]{{1,64}}){{0,3}}|\w{{1,64}}")
 
 
-@dataclass(frozen=True, slots=True)
-class Message(InRoom):
-    """A sent message.
-
-    :param event_id: id of its event.
-    :param room_id: id of the room.
-    :param persona: author.
-    :param message: text of the message.
-    :param mentions: mentioned members, in order of first appearance.
-    :param notifications: notifications to mentioned members.
-    :param unknown_mentions: mentioned names of non-members.
-    """
-
-    message: str
-    mentions: tuple[str, ...]
-    notifications: tuple[Delivered, ...]
-    unknown_mentions: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reaction:
-    """A reaction to an event.
-
-    :param event_id: id of its event; a repeated reaction returns the event of the first one.
-    :param target_event_id: id of the reaction's target.
-    :param persona: persona that reacted.
-    :param emoji: emoji of the reaction.
-    """
-
-    event_id: int
-    target_event_id: int
-    persona: str
-    emoji: str
-
-
-@dataclass(frozen=True, slots=True)
-class Share(InRoom):
-    """An artifact shared in a room.
-
-    :param event_id: id of its event.
-    :param room_id: id of the room.
-    :param persona: persona that shared it.
-    :param artifact_id: id of the artifact.
-    :param revision: number of the revision.
-    :param notifications: notifications to all other members.
-    """
-
-    artifact_id: int
-    revision: int
-    notifications: tuple[Delivered, ...]
-
-
-def send(tx: Transaction, room_id: int, persona: str, message: str, answered: int | None = None) -> Message:
+def send(tx: Transaction, room_id: int, persona: str, message: str, answered: int | None = None) -> NewEvent:
     """Post to a room, and notify the mentioned members.
 
     :param answered: the answered event, of the same room.
@@ -119,13 +66,14 @@ def send(tx: Transaction, room_id: int, persona: str, message: str, answered: in
             problem = f"event {answered} is in room {room_of_answered}, not in room {room_id}"
             raise RecordNotFoundError(problem, hint="answer in the room of the event")
     members = () if _SIGNS.isdisjoint(message) else rooms.members(tx, room_id)
-    names, unknown = mentioned(message, members) if members else ((), ())
-    event = rooms.post(tx, room_id, persona, "message", {"message": message, "mentions": names}, answered)
-    sent = inbox.deliver(tx, event, "mention", [name for name in names if name != persona])
-    return Message(event.id, room_id, persona, message, names, sent, unknown or None)
+    names, unknown = mentions_in(message, members) if members else ((), ())
+    data = {"message": message, "mentions": names}
+    others = [name for name in names if name != persona]
+    event = rooms.post(tx, room_id, persona, "message", data, answered, {"mention": others})
+    return replace(event, unknown_mentions=unknown or None)
 
 
-def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:
+def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> NewEvent:
     """React to an event. Idempotent."""
     room = rooms.room_of(tx, event_id)
     rooms.require_member(tx, room, persona)
@@ -133,16 +81,17 @@ def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> Reaction:
         "SELECT reaction_event_id FROM reaction"
         " WHERE event_id = :event AND emoji = :emoji AND persona = :persona"
     )
-    own: int | None = tx.value(sql, event=event_id, emoji=emoji, persona=persona)
-    if own is None:
-        data = {"emoji": emoji, "target_event_id": event_id}
-        own = rooms.post(tx, room, persona, "emoji_reaction", data, event_id).id
-        row = {"event_id": event_id, "emoji": emoji, "persona": persona, "reaction_event_id": own}
-        tx.insert("reaction", "event_id", **row)
-    return Reaction(own, event_id, persona, emoji)
+    first = tx.value(sql, event=event_id, emoji=emoji, persona=persona)
+    if first is not None:
+        return NewEvent(first, room, persona, event_id, emoji=emoji)
+    data = {"emoji": emoji, "target_event_id": event_id}
+    event = rooms.post(tx, room, persona, "emoji_reaction", data, event_id)
+    row = {"event_id": event_id, "emoji": emoji, "persona": persona, "reaction_event_id": event.event_id}
+    tx.insert("reaction", "event_id", **row)
+    return event
 
 
-def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revision: int | None) -> Share:
+def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revision: int | None) -> NewEvent:
     """Share an artifact in a room, and link it to the room's session.
 
     :param revision: the number of the revision; ``None`` for the current one.
@@ -150,15 +99,15 @@ def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revisio
     rooms.require_member(tx, room_id, persona)
     number = require_revision(tx, artifact_id, revision)["revision_num"]
     data = {"artifact_id": artifact_id, "revision": number}
-    event = rooms.post(tx, room_id, persona, "artifact_share", data)
     others = [name for name in rooms.members(tx, room_id) if name != persona]
-    sent = inbox.deliver(tx, event, "artifact_share", others)
-    if event.session_number is not None:
-        session.link_artifact(tx, event.session_number, artifact_id)
-    return Share(event.id, room_id, persona, artifact_id, number, sent)
+    event = rooms.post(tx, room_id, persona, "artifact_share", data, notify={"artifact_share": others})
+    linked = tx.value("SELECT session_number FROM room WHERE id = :room", room=room_id)
+    if linked is not None:
+        session.link_artifact(tx, linked, artifact_id)
+    return event
 
 
-def mentioned(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def mentions_in(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the members mentioned in a text outside of code and quotations, and at most 20 other names
     after an @.
 

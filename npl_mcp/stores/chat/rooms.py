@@ -79,28 +79,51 @@ class ChangedRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class InRoom:
-    """An event with its room and its author."""
+class NewNotification:
+    """A sent notification.
 
-    event_id: int
-    room_id: int
+    :param notification_id: id of the notification.
+    :param persona: recipient of the notification.
+    """
+
+    notification_id: int
     persona: str
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
-    """A stored event.
+class NewEvent:
+    """A new event of a room, with the fields of its type.
 
-    :param id: id of the event.
+    :param event_id: id of the event; a repeated reaction returns the event of the first one.
     :param room_id: id of the room.
-    :param timestamp: time of the event, UTC, ISO 8601.
-    :param session_number: number of the room's session.
+    :param persona: persona that acted.
+    :param target_event_id: id of the event that it reacts to, or of the todo that it changes.
+    :param message: text of a message.
+    :param mentions: mentioned members of a message, in order of first appearance.
+    :param unknown_mentions: mentioned names of non-members.
+    :param emoji: emoji of a reaction.
+    :param artifact_id: id of a shared artifact.
+    :param revision: number of its revision.
+    :param status: new status of a todo.
+    :param assigned_to: current assignee of a todo.
+    :param notifications: of a message to mentioned members; of an artifact to all other members; of a todo to
+        a new assignee, to the author after another persona's change of the status, and to the former holder
+        of an expired claim.
     """
 
-    id: int
+    event_id: int
     room_id: int
-    timestamp: str
-    session_number: int | None
+    persona: str
+    target_event_id: int | None = None
+    message: str | None = None
+    mentions: Sequence[str] | None = None
+    unknown_mentions: Sequence[str] | None = None
+    emoji: str | None = None
+    artifact_id: int | None = None
+    revision: int | None = None
+    status: str | None = None
+    assigned_to: str | None = None
+    notifications: Sequence[NewNotification] | None = None
 
 
 def create(
@@ -128,7 +151,7 @@ def create(
         raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
     for persona in personas:
         _add_member(tx, row["id"], persona)
-    return changed(tx, row["id"])
+    return changed_room(tx, row["id"])
 
 
 def new_members(names: Sequence[str], parameter: str) -> list[str]:
@@ -189,10 +212,13 @@ def archive(tx: Transaction, room_id: int, persona: str, *, reopen: bool = False
     require_member(tx, room_id, persona)
     if (details(tx, room_id).archived_at is None) is reopen:
         return
-    moment = None if reopen else post(tx, room_id, persona, "room_archive", {"action": "archived"}).timestamp
-    tx.run("UPDATE room SET archived_at = :moment WHERE id = :room", moment=moment, room=room_id)
+    sql = "UPDATE room SET archived_at = :moment WHERE id = :room"
     if reopen:
+        tx.run(sql, moment=None, room=room_id)
         post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
+    else:
+        post(tx, room_id, persona, "room_archive", {"action": "archived"})
+        tx.run(sql, moment=tx.now, room=room_id)
 
 
 ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
@@ -204,7 +230,7 @@ ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
 """Actions of a persona on a room; each is idempotent."""
 
 
-def changed(tx: Transaction, room_id: int) -> ChangedRoom:
+def changed_room(tx: Transaction, room_id: int) -> ChangedRoom:
     """Return a room after a change."""
     return filled(ChangedRoom, details(tx, room_id), room_id=room_id)
 
@@ -264,11 +290,13 @@ def post(
     event_type: str,
     data: Mapping[str, object],
     reply_to_id: int | None = None,
-) -> Posted:
-    """Append an event of a member to a room.
+    notify: Mapping[str, Sequence[str]] | None = None,
+) -> NewEvent:
+    """Append an event of a member to a room, and notify other members.
 
     Its time is never earlier than that of the previous event, even if a clock was set back.
 
+    :param notify: the recipients by type of their notification; see :func:`deliver`.
     :raises NotAllowedError: the persona is not a member.
     :raises ClosedError: the room or its session is archived.
     """
@@ -288,14 +316,45 @@ def post(
         " VALUES (:room, :position, :event_type, :persona,"
         " (SELECT max(moment) FROM (SELECT timestamp AS moment FROM event WHERE room_id = :room"
         " AND position = :position - 1 UNION ALL SELECT CAST(:moment AS TEXT)) AS moments),"
-        " :data, :reply_to_id) RETURNING id, timestamp"
+        " :data, :reply_to_id) RETURNING id"
     )
     place = {"room": room_id, "position": room["event_count"], "moment": tx.now, "reply_to_id": reply_to_id}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    (written,) = tx.all(sql, event_type=event_type, persona=persona, data=text, **place)
+    event_id = tx.value(sql, event_type=event_type, persona=persona, data=text, **place)
     if room["session_number"] is not None:
         session.touch(tx, room["session_number"])
-    return Posted(written["id"], room_id, written["timestamp"], room["session_number"])
+    sent = notify and [
+        entry for kind, names in notify.items() for entry in deliver(tx, event_id, room_id, kind, names)
+    ]
+    return filled(NewEvent, data, event_id=event_id, room_id=room_id, persona=persona, notifications=sent)
+
+
+def deliver(
+    tx: Transaction, event_id: int, room_id: int, kind: str, personas: Sequence[str]
+) -> tuple[NewNotification, ...]:
+    """Notify members of a room about one of its events.
+
+    :param kind: the type of the notification; see :class:`~npl_mcp.stores.chat.inbox.Notification`.
+    :param personas: the recipients, without duplicates; former members are skipped.
+    :returns: one notification for each member, in their order.
+    """
+    if not personas:
+        return ()
+    recipients = {"room": room_id, "personas": personas}
+    sql = (
+        "INSERT INTO mailbox (persona, total)"
+        " SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas"
+        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"
+    )
+    tx.run(sql, **recipients)
+    sql = (
+        "INSERT INTO notification (persona, event_id, notification_type, created_at)"
+        " SELECT persona, :event, :kind, :moment FROM member"
+        " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"
+    )
+    rows = tx.all(sql, event=event_id, kind=kind, moment=tx.now, **recipients)
+    ids = {row["persona"]: row["id"] for row in rows}
+    return tuple(NewNotification(ids[persona], persona) for persona in personas if persona in ids)
 
 
 def members(tx: Transaction, room_id: int) -> tuple[str, ...]:

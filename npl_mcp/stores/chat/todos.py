@@ -18,10 +18,9 @@ from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import Page, Slice, later, moment_of
 from npl_mcp.stores.base.values import conditions, filled
-from npl_mcp.stores.chat import feed, inbox, rooms
+from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.stores.chat.feed import EXPIRED, RELEASED, TODO_STATE
-from npl_mcp.stores.chat.inbox import Delivered
-from npl_mcp.stores.chat.rooms import InRoom, Posted
+from npl_mcp.stores.chat.rooms import NewEvent, NewNotification
 
 STATUSES = ("pending", "in_progress", "done", "cancelled")
 """States of a todo; the first two are open."""
@@ -42,7 +41,7 @@ class NotYetError(ConflictError):
 
 
 @dataclass(frozen=True, slots=True)
-class Todo(InRoom):
+class Todo:
     """A todo in its current state.
 
     :param event_id: id of its event, which is the id of the todo.
@@ -56,32 +55,15 @@ class Todo(InRoom):
     :param notification: notification of a new todo to its assignee, unless the author is the assignee.
     """
 
+    event_id: int
+    room_id: int
+    persona: str
     description: str
     status: str
     assigned_to: str | None
     lease_until: str | None
     blocked_by: Sequence[int] | None
-    notification: Delivered | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TodoUpdate(InRoom):
-    """A change of a todo.
-
-    :param event_id: id of the change's event.
-    :param room_id: id of the room.
-    :param persona: persona that made the change.
-    :param target_event_id: id of the todo.
-    :param status: new status.
-    :param assigned_to: current assignee.
-    :param notifications: notifications to a new assignee, to the author after another persona's change of the
-        status, and to the former holder of an expired claim.
-    """
-
-    target_event_id: int
-    status: str
-    assigned_to: str | None
-    notifications: tuple[Delivered, ...]
+    notification: NewNotification | None = None
 
 
 def create(
@@ -97,12 +79,11 @@ def create(
     for name in others:
         rooms.require_member(tx, room_id, name)
     data = {"description": description, "assigned_to": assigned_to, "status": STATUSES[0]}
-    event = rooms.post(tx, room_id, persona, "todo_create", data)
-    change = {"changed_at": event.timestamp, "changed_by": persona}
-    tx.insert("todo", "event_id", event_id=event.id, assigned_to=assigned_to, **change)
-    _block(tx, event.id, room_id, blocked_by)
-    sent = inbox.deliver(tx, event, "todo_assign", others)
-    return replace(_get(tx, event.id), notification=sent[0] if sent else None)
+    event = rooms.post(tx, room_id, persona, "todo_create", data, notify={"todo_assign": others})
+    change = {"changed_at": tx.now, "changed_by": persona}
+    tx.insert("todo", "event_id", event_id=event.event_id, assigned_to=assigned_to, **change)
+    _block(tx, event.event_id, room_id, blocked_by)
+    return replace(_get(tx, event.event_id), notification=next(iter(event.notifications or ()), None))
 
 
 def update(
@@ -112,7 +93,7 @@ def update(
     status: str,
     assigned_to: str | None,
     blocked_by: Sequence[int] | None = None,
-) -> TodoUpdate:
+) -> NewEvent:
     """Change a todo.
 
     :param event_id: the id of the todo.
@@ -124,7 +105,7 @@ def update(
     before = _require(tx, event_id)
     rooms.require_member(tx, before["room_id"], persona)
     if before["lease_until"] and persona not in (before["assigned_to"], before["creator"]):
-        raise _claimed(event_id, before)
+        raise _conflict(event_id, before)
     # After an expired claim, another persona may have done the work.
     doers = (before["changed_by"], before["assigned_to"], before["creator"])
     if status == before["status"] == "done" and persona not in doers:
@@ -153,14 +134,14 @@ def claim(tx: Transaction, event_id: int, persona: str, seconds: int) -> Todo:
         problem = f"todo {event_id} is {before['status']}"
         raise ConflictError(problem, hint="chat_list_todos shows what is open")
     if before["assigned_to"] not in (None, persona):
-        raise _claimed(event_id, before)
+        raise _conflict(event_id, before)
     if waits := _blockers(tx, [event_id]).get(event_id):
         names = ", ".join(map(str, waits[:5]))
         raise NotYetError(f"todo {event_id} waits for todo {names}", hint="claim that first")
     until = later(tx.now, timedelta(seconds=seconds))
     if before["lease_until"]:
         # No event: an assignee renews its claim often, and the state for others stays the same.
-        sql = "UPDATE todo SET lease_until = :until, lease_told = NULL WHERE event_id = :event"
+        sql = "UPDATE todo SET lease_until = :until WHERE event_id = :event"
         tx.run(sql, until=until, event=event_id)
     else:
         _change(tx, before, persona, "in_progress", persona, until)
@@ -183,26 +164,12 @@ def claim_next(tx: Transaction, room_id: int, persona: str, seconds: int) -> Tod
 def lease_end(tx: Transaction, **which: int | str | None) -> float | None:
     """Return the seconds until the first active claim of some todos ends; ``None`` without an active claim.
 
-    :param which: the ``event_id``, ``room_id`` or ``assigned_to`` of the todos.
+    :param which: the ``event_id`` or the ``room_id`` of the todos.
     """
     where, values = conditions(**{name: (f"{name} = :{name}", value) for name, value in which.items()})
     sql = f"SELECT min(lease_until) {_FROM} WHERE {where} AND lease_until > :moment AND status IN {_OPEN}"
     end = tx.value(sql, moment=tx.now, **values)
     return None if end is None else (moment_of(end) - moment_of(tx.now)).total_seconds()
-
-
-def has_expired_claims(tx: Transaction, persona: str) -> bool:
-    """Return whether a persona has expired claims that it was not notified about."""
-    sql = f"SELECT 1 FROM todo WHERE {_NOT_TOLD} LIMIT 1"
-    return tx.value(sql, persona=persona, moment=tx.now) is not None
-
-
-def notify_expired_claims(tx: Transaction, persona: str) -> None:
-    """Notify a persona once about each of its expired claims."""
-    sql = f"UPDATE todo SET lease_told = lease_until WHERE {_NOT_TOLD} RETURNING event_id"
-    for row in tx.all(sql, persona=persona, moment=tx.now):
-        event = Posted(row["event_id"], rooms.room_of(tx, row["event_id"]), tx.now, None)
-        inbox.deliver(tx, event, "lease_end", [persona])
 
 
 def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice) -> Page[Todo]:
@@ -221,7 +188,7 @@ def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, 
     total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
     by = "event.id" if which == "done" else "+event.id"
     sql = f"{_SELECT} {_FROM} WHERE {where} ORDER BY {by} LIMIT :limit OFFSET :offset"
-    return page.page(_listed(tx, tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)), total)
+    return page.page(_todos(tx, tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)), total)
 
 
 def _where(room_id: int | None, which: str) -> str:
@@ -237,11 +204,6 @@ _MINE = f"(todo.assigned_to = :persona AND NOT {RELEASED})"
 _IN_ROOMS_OF = (
     "IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
     " WHERE member.persona = :persona AND room.archived_at IS NULL)"
-)
-
-_NOT_TOLD = (
-    f"assigned_to = :persona AND lease_until <= :moment AND status IN {_OPEN}"
-    " AND (lease_told IS NULL OR lease_told <> lease_until)"
 )
 
 _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
@@ -279,7 +241,7 @@ def _require(tx: Transaction, event_id: int) -> Row:
     return row
 
 
-def _claimed(event_id: int, row: Row) -> ConflictError:
+def _conflict(event_id: int, row: Row) -> ConflictError:
     until = f" until {row['lease_until']}" if row["lease_until"] else ""
     problem = f"todo {event_id} is {row['assigned_to']}'s{until}"
     return (NotYetError if until else ConflictError)(problem, hint="chat_list_todos shows what is ready")
@@ -287,7 +249,7 @@ def _claimed(event_id: int, row: Row) -> ConflictError:
 
 def _change(
     tx: Transaction, before: Row, persona: str, status: str, doer: str | None, lease_until: str | None
-) -> TodoUpdate:
+) -> NewEvent:
     """Store a todo's state, with an event, and notify the personas concerned.
 
     :param before: the previous state.
@@ -296,23 +258,22 @@ def _change(
     assigned = [] if doer in (None, persona, before["assigned_to"]) else [doer]
     for name in assigned:
         rooms.require_member(tx, room_id, name)
-    data = {"target_event_id": event_id, "status": status, "assigned_to": doer}
-    event = rooms.post(tx, room_id, persona, "todo_update", data, event_id)
-    stored = STATUSES[0] if lease_until and doer == before["assignee"] else status
-    sql = (
-        "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona,"
-        " lease_until = :until, lease_told = NULL WHERE event_id = :event"
-    )
-    change = {"status": stored, "doer": doer, "moment": event.timestamp, "persona": persona}
-    tx.run(sql, **change, until=lease_until, event=event_id)
-    sent = inbox.deliver(tx, event, "todo_assign", assigned)
     concerned = [creator] if status != before["status"] else []
     if doer != before["holder"] and before["holder"] is not None:
         concerned.append(before["holder"])  # the assignee, or the holder of an expired claim
     # At most one notification per event and persona.
-    others = dict.fromkeys(name for name in concerned if name not in (persona, *assigned))
-    sent += inbox.deliver(tx, event, "todo_update", list(others))
-    return TodoUpdate(event.id, room_id, persona, event_id, status, doer, sent)
+    others = list(dict.fromkeys(name for name in concerned if name not in (persona, *assigned)))
+    data = {"target_event_id": event_id, "status": status, "assigned_to": doer}
+    notify = {"todo_assign": assigned, "todo_update": others}
+    event = rooms.post(tx, room_id, persona, "todo_update", data, event_id, notify)
+    stored = STATUSES[0] if lease_until and doer == before["assignee"] else status
+    sql = (
+        "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :moment, changed_by = :persona,"
+        " lease_until = :until WHERE event_id = :event"
+    )
+    change = {"status": stored, "doer": doer, "moment": tx.now, "persona": persona}
+    tx.run(sql, **change, until=lease_until, event=event_id)
+    return event
 
 
 def _block(tx: Transaction, event_id: int, room_id: int, blockers: Sequence[int]) -> None:
@@ -354,10 +315,10 @@ def _blockers(tx: Transaction, ids: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _get(tx: Transaction, event_id: int) -> Todo:
-    return _listed(tx, [_require(tx, event_id)])[0]
+    return _todos(tx, [_require(tx, event_id)])[0]
 
 
-def _listed(tx: Transaction, rows: Sequence[Row]) -> tuple[Todo, ...]:
+def _todos(tx: Transaction, rows: Sequence[Row]) -> tuple[Todo, ...]:
     waits = _blockers(tx, [row["event_id"] for row in rows])
     return tuple(
         filled(

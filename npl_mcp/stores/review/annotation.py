@@ -54,13 +54,6 @@ class Location(NamedTuple):
         return f"line:{self.first}" if self.first == self.last else f"line:{self.first}-{self.last}"
 
 
-Target = Location | Selector
-"""What a comment is about, as a caller names it."""
-
-Located = tuple[Location, str | None]
-"""A place in a file, and the selector of the section there if the caller named one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Comment:
     """A comment of a review.
@@ -74,26 +67,10 @@ class Comment:
     :param reply_to: id of the comment that it answers.
     :param resolved_at: time when its thread was resolved, UTC, ISO 8601.
     :param resolved_by: persona that resolved the thread.
-    """
-
-    id: int
-    location: str
-    comment: str
-    persona: str
-    created_at: str
-    selector: str | None
-    reply_to: int | None
-    resolved_at: str | None
-    resolved_by: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedComment(Comment):
-    """A comment of a review with its place.
-
-    :param review_id: id of the review.
-    :param reviewer_persona: persona of the review.
-    :param first: first line of a comment on lines, from 1.
+    :param review_id: id of the review, among the comments of several reviews.
+    :param reviewer_persona: persona of that review.
+    :param first: first line of a comment on lines, from 1; absent in the list of one review, as are
+        ``last``, ``x`` and ``y``.
     :param last: last line of a comment on lines.
     :param x: column of a comment on a pixel.
     :param y: row of a comment on a pixel.
@@ -101,19 +78,23 @@ class PlacedComment(Comment):
     :param outdated: true if its lines were removed since then.
     """
 
-    review_id: int
-    reviewer_persona: str
-    first: int | None
-    last: int | None
-    x: int | None
-    y: int | None
+    id: int
+    location: str
+    comment: str
+    persona: str
+    created_at: str
+    selector: str | None = None
+    reply_to: int | None = None
+    resolved_at: str | None = None
+    resolved_by: str | None = None
+    review_id: int | None = None
+    reviewer_persona: str | None = None
+    first: int | None = None
+    last: int | None = None
+    x: int | None = None
+    y: int | None = None
     revision_num: int | None = None
     outdated: bool | None = None
-
-    @property
-    def where(self) -> str:
-        """The place in words for a reader."""
-        return self.location if self.selector is None else f"{self.location} ({self.selector})"
 
 
 def parse_location(text: str) -> Location:
@@ -134,7 +115,7 @@ def parse_location(text: str) -> Location:
     return Location(first, last)
 
 
-def parse_target(text: str) -> Target:
+def parse_place(text: str) -> Location | Selector:
     """Parse a location or a selector; the beginnings of the two differ.
 
     :raises SelectorSyntaxError: the selector cannot be parsed.
@@ -145,27 +126,28 @@ def parse_target(text: str) -> Target:
     return compile_selector(checks.line(text, "location"))
 
 
-def located(target: Target, content: bytes, filename: str) -> Located:
-    """Look up a target in a file.
+def locate(place: Location | Selector, content: bytes, filename: str) -> tuple[str, str | None]:
+    """Look up a place in a file.
 
+    :returns: the location, and the selector of the section there if the caller named one.
     :raises InvalidRequestError: the file has no such lines, or several sections match.
     :raises SectionNotFoundError: the selector selects nothing.
     """
     text = as_text(content)
-    if text is None and (isinstance(target, Selector) or target.x is None):
+    if text is None and (isinstance(place, Selector) or place.x is None):
         problem = "the file is not text and has no lines"
         raise InvalidRequestError(problem, parameter="location", hint="write @x:<n>,y:<n>")
-    if isinstance(target, Selector):
-        return _section_lines(content, filename, target), target.text
-    if target.last is None and text is not None and not filename.lower().endswith(".svg"):
+    if isinstance(place, Selector):
+        return str(_section_lines(content, filename, place)), place.text
+    if place.last is None and text is not None and not filename.lower().endswith(".svg"):
         problem = "the file is text and has no pixels"
         raise InvalidRequestError(
             problem, parameter="location", hint="review_add_comment takes line:<n> or a selector"
         )
-    if target.last is not None and target.last > (count := count_lines(text or "")):
-        problem = f"location is {target}, and the file has {count} lines"
+    if place.last is not None and place.last > (count := count_lines(text or "")):
+        problem = f"location is {place}, and the file has {count} lines"
         raise InvalidRequestError(problem, parameter="location", hint=FORMS)
-    return target, None
+    return str(place), None
 
 
 def _section_lines(content: bytes, filename: str, selector: Selector) -> Location:
@@ -208,29 +190,29 @@ def count_lines(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n") + (text[-1:] not in ("", "\n", "\r"))
 
 
-Labelled = Sequence[tuple[str, PlacedComment]]
-"""Comments in the order of their numbers, each after its label."""
+Footnotes = Sequence[tuple[str, Comment]]
+"""Comments in the order of their numbers, each after the label of its footnote."""
 
 
-def labels(comments: Sequence[PlacedComment], text: str = "") -> Labelled:
+def labels(comments: Sequence[Comment], text: str = "") -> Footnotes:
     """Label each comment: by its persona and a number, counted in the order of the places.
 
     :param text: the annotated text; labels of its own footnotes are not reused.
     """
     # One match at a time: building a list at once would block other threads.
     taken = {note[1] for note in _FOOTNOTE.finditer(text) if note[2]}
-    labelled = []
+    footnotes = []
     number = 0
     for comment in sorted(comments, key=_place):
         name = _UNFIT.sub("-", comment.persona).strip("-") or "reviewer"
         number += 1
         while f"{name}-{number}" in taken:
             number += 1
-        labelled.append((f"{name}-{number}", comment))
-    return labelled
+        footnotes.append((f"{name}-{number}", comment))
+    return footnotes
 
 
-def annotate(text: str | None, labelled: Labelled, *, markdown: bool = True) -> str:
+def annotate(text: str | None, footnotes: Footnotes, *, markdown: bool = True) -> str:
     """Return a text with a marker at each commented line, and the comments at its end.
 
     A range is marked at its last line. All original characters are kept, including line ends. In Markdown a
@@ -242,15 +224,15 @@ def annotate(text: str | None, labelled: Labelled, *, markdown: bool = True) -> 
     """
     if text is None:
         return _HEADING + "".join(
-            _note(label, comment, f"{comment.location}: ") for label, comment in labelled
+            _note(label, comment, f"{comment.location}: ") for label, comment in footnotes
         )
-    places = {comment.last for _, comment in labelled if comment.last is not None}
+    places = {comment.last for _, comment in footnotes if comment.last is not None}
     stops: Mapping[int, int] = {}
     with suppress(DocumentError):  # a text beyond the limits of documents has markers in all its lines
         stops = _stops(text, places) if markdown and places else stops
     marks, apart = defaultdict[int, str](str), defaultdict[int, str](str)
     notes: list[str] = []
-    for label, comment in labelled:
+    for label, comment in footnotes:
         if (last := comment.last) is not None:
             where = f"line {last}: " if last in stops else ""
             where = where if comment.first == last else f"lines {comment.first}-{last}: "
@@ -289,11 +271,11 @@ def _stops(text: str, lines: Collection[int]) -> Mapping[int, int]:
     return stops
 
 
-def _note(label: str, comment: PlacedComment, where: str) -> str:
-    return f"[^{label}]: @{comment.persona}: {where}{_indented(comment.comment)}\n"
+def _note(label: str, comment: Comment, where: str) -> str:
+    return f"[^{label}]: @{comment.persona}: {where}{_indent(comment.comment)}\n"
 
 
-def reviewer_files(reviews: Sequence[tuple[str, str | None]], labelled: Labelled) -> dict[str, str]:
+def reviewer_files(reviews: Sequence[tuple[str, str | None]], footnotes: Footnotes) -> dict[str, str]:
     """Return the text of each reviewer's comments, with the labels of the annotated copy.
 
     :param reviews: reviewer and overall comment of each review; those of one reviewer share one text.
@@ -301,11 +283,11 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], labelled: Labelled
     """
     files: dict[str, str] = {}
     for reviewer in dict.fromkeys(reviewer for reviewer, _ in reviews):
-        inline = "".join(
-            f"[^{label}]: {comment.where}: {_indented(comment.comment)}\n\n"
-            for label, comment in labelled
-            if comment.reviewer_persona == reviewer
-        )
+        inline = ""
+        for label, comment in footnotes:
+            if comment.reviewer_persona == reviewer:
+                section = f" ({comment.selector})" if comment.selector else ""
+                inline += f"[^{label}]: {comment.location}{section}: {_indent(comment.comment)}\n\n"
         overall = "\n\n".join(text.strip() for author, text in reviews if author == reviewer and text)
         files[reviewer] = (
             f"# Inline Comments by @{reviewer}\n\n{inline}---\n\n"
@@ -314,11 +296,11 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], labelled: Labelled
     return files
 
 
-def _place(comment: PlacedComment) -> tuple[bool, int, int, int]:
+def _place(comment: Comment) -> tuple[bool, int, int, int]:
     return comment.last is None, comment.last or comment.y or 0, comment.first or comment.x or 0, comment.id
 
 
-def _indented(comment: str) -> str:
+def _indent(comment: str) -> str:
     """Keep every line of a comment inside its footnote."""
     first, *rest = comment.strip().splitlines()
     return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in rest)])

@@ -19,9 +19,9 @@ from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import columns, conditions, filled, values_of
+from npl_mcp.stores.base.values import conditions, filled, values_of
 from npl_mcp.stores.review import annotation
-from npl_mcp.stores.review.annotation import Comment, Located, PlacedComment
+from npl_mcp.stores.review.annotation import Comment
 
 STATUSES = ("in_progress", "completed")
 VERDICTS = ("approved", "changes_needed")
@@ -170,20 +170,6 @@ class AnnotatedRevision(RevisionName):
     reviewers: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The comments on a revision.
-
-    :param items: comments in the order of writing, at most 1,000.
-    :param total: number of all comments.
-    :param carried: open threads of earlier revisions, at their places in this one.
-    """
-
-    items: Sequence[PlacedComment]
-    total: int
-    carried: Sequence[PlacedComment]
-
-
 def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona: str) -> NewReview:
     """Begin a review.
 
@@ -197,7 +183,7 @@ def create(tx: Transaction, artifact_id: int, revision_id: int, reviewer_persona
     return NewReview(row["id"], artifact_id, revision_id, number, reviewer_persona, "in_progress")
 
 
-def own(tx: Transaction, artifact_id: int, number: int, reviewer_persona: str) -> int:
+def open_review(tx: Transaction, artifact_id: int, number: int, reviewer_persona: str) -> int:
     """Return the id of a persona's review in progress of a revision; begin one if there is none.
 
     :param number: the revision's number.
@@ -211,7 +197,7 @@ def own(tx: Transaction, artifact_id: int, number: int, reviewer_persona: str) -
     return known or create(tx, artifact_id, revision, reviewer_persona).review_id
 
 
-def reviewed(tx: Transaction, review_id: int) -> tuple[Row, bytes]:
+def revision_of(tx: Transaction, review_id: int) -> tuple[Row, bytes]:
     """Return the revision of a review in progress, and its content.
 
     :raises ClosedError: the review is complete.
@@ -221,10 +207,17 @@ def reviewed(tx: Transaction, review_id: int) -> tuple[Row, bytes]:
 
 
 def comment(
-    tx: Transaction, review_id: int, place: Located, comment: str, persona: str, reply_to: int | None
+    tx: Transaction,
+    review_id: int,
+    location: str,
+    selector: str | None,
+    comment: str,
+    persona: str,
+    reply_to: int | None,
 ) -> NewComment:
-    """Add a comment to a place.
+    """Add a comment.
 
+    :param location: the place in the stored form; see :func:`~npl_mcp.stores.review.annotation.locate`.
     :param reply_to: the id of the answered comment, on the same artifact.
     :raises RecordNotFoundError: the answered comment does not exist.
     :raises ClosedError: the review is complete or full.
@@ -234,13 +227,13 @@ def comment(
         reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
     if review["comment_count"] >= MAX_COMMENTS:
         raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
-    values: dict[str, Any] = {"review_id": review_id, "location": str(place[0]), "selector": place[1]}
+    values: dict[str, Any] = {"review_id": review_id, "location": location, "selector": selector}
     values |= {"comment": comment, "persona": persona}
     row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **values)
     return NewComment(row["id"], **values)
 
 
-def listed(
+def find(
     tx: Transaction,
     part: Slice,
     artifact_id: int | None = None,
@@ -270,11 +263,11 @@ def listed(
 def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
     """Return a review with a page of its comments, oldest first."""
     review = _review(tx, review_id)
-    page = tx.page(Comment, _COMMENTS, review["comment_count"], part, review=review_id)
+    page = tx.page(Comment, _OF_REVIEW, review["comment_count"], part, review=review_id)
     return filled(ReviewContent, values_of(page) | review)
 
 
-def settle(
+def resolve(
     tx: Transaction, review_id: int, comment_id: int, persona: str | None, *, resolved: bool
 ) -> Completion:
     """Resolve or reopen a thread. Idempotent.
@@ -323,76 +316,81 @@ def complete(
     return Completion(review_id, "completed", review["overall_comment"], review["verdict"])
 
 
-def annotated(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedRevision:
+def annotated_copy(tx: Transaction, artifact_id: int, revision_id: int) -> AnnotatedRevision:
     """Return a copy of a revision with the comments of all its reviews.
 
     A text gets footnotes; of another file, the copy has only the comments.
     """
     revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
-    size = tx.value(_PLACED_SIZE, revision=revision_id)
+    size = tx.value(_SIZE, revision=revision_id)
     if size > MAX_ANNOTATED:
         problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
         hint = "read them page by page with review_get"
         raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
-    comments = [_placed_comment(row) for row in tx.all(_PLACED, revision=revision_id, most=checks.MAX_ID)]
-    reviews = tx.all(_REVIEWS, revision=revision_id)
-    about = [(row["reviewer_persona"], row["overall_comment"]) for row in reviews]
+    about = {"artifact": artifact_id, "number": revision["revision_num"]}
+    sql = _ON_REVISION.format(which="revision.revision_num = :number")
+    comments = _comments(tx.all(sql, **about, most=checks.MAX_ID))
+    sql = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
+    reviewers = [
+        (row["reviewer_persona"], row["overall_comment"]) for row in tx.all(sql, revision=revision_id)
+    ]
     text = as_text(content)
-    labelled = annotation.labels(comments, text or "")
+    footnotes = annotation.labels(comments, text or "")
     is_markdown = has_suffix(revision["filename"], MARKDOWN_SUFFIXES)
     return filled(
         AnnotatedRevision,
         revision,
-        annotated_content=annotation.annotate(text, labelled, markdown=is_markdown),
-        reviewer_files=annotation.reviewer_files(about, labelled),
+        annotated_content=annotation.annotate(text, footnotes, markdown=is_markdown),
+        reviewer_files=annotation.reviewer_files(reviewers, footnotes),
         total_comments=len(comments),
-        reviewers=tuple(dict.fromkeys(reviewer for reviewer, _ in about)),
+        reviewers=tuple(dict(reviewers)),
     )
 
 
-def placed(tx: Transaction, artifact_id: int, revision_id: int) -> tuple[Places, bytes]:
-    """Return the comments on a revision, each with its place, and the revision's content.
+def comments_on(tx: Transaction, artifact_id: int, revision_id: int) -> tuple[list[Comment], bytes]:
+    """Return the comments on a revision and those of the open threads on earlier ones, and its content.
 
-    The places of comments on earlier revisions are those in these; see :func:`carried`.
+    The places of comments on earlier revisions are those in these; see :func:`follow`.
+
+    :returns: at most 1,000 comments, those on the latest revision first, and the revision's content.
     """
     revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
-    total = tx.value(_PLACED_COUNT, revision=revision_id)
-    items = map(_placed_comment, tx.first_rows(_PLACED, revision=revision_id, most=MAX_PAGE))
-    earlier = tx.all(_EARLIER, artifact=artifact_id, number=revision["revision_num"], most=MAX_PAGE)
-    return Places(tuple(items), total, tuple(map(_placed_comment, earlier))), content
+    about = {"artifact": artifact_id, "number": revision["revision_num"]}
+    is_open = "coalesce(thread.resolved_at, review_comment.resolved_at) IS NULL"
+    which = f"revision.revision_num <= :number AND (revision.revision_num = :number OR {is_open})"
+    rows = tx.first_rows(_ON_REVISION.format(which=which), **about, most=MAX_PAGE)
+    return _comments(rows), content
 
 
-def carried(
-    comments: Sequence[PlacedComment], content: bytes, content_of: Callable[[int], bytes]
-) -> Iterator[PlacedComment]:
-    """Yield comments on earlier revisions at their places in a later content.
+def follow(
+    comments: Sequence[Comment], content: bytes, content_of: Callable[[int], bytes]
+) -> Iterator[Comment]:
+    """Yield comments with those on earlier revisions at their places in a later content.
 
-    Nothing is known about the places of those that are not followed.
+    Nothing is known about the places of comments that are not followed.
 
     :param comments: the comments, those on the latest revision first.
-    :param content_of: returns the content of a revision.
+    :param content_of: returns the content of an earlier revision.
     """
     new = list(_lines(content))
-    revisions = groupby(comments, lambda comment: comment.revision_num or 0)
-    for at, (number, of_revision) in enumerate(revisions):
-        followed = at < MAX_FOLLOWED
-        kept = kept_lines(list(_lines(content_of(number))), new) if followed else {}
+    left = MAX_FOLLOWED
+    for number, of_revision in groupby(comments, lambda comment: comment.revision_num):
+        if number is None:
+            yield from of_revision
+            continue
+        kept = kept_lines(list(_lines(content_of(number))), new) if left else {}
         for comment in of_revision:
-            if comment.first is None or comment.last is None:
-                yield comment
-                continue
-            present = [kept[line] for line in range(comment.first, comment.last + 1) if line in kept]
+            lines = range(comment.first, comment.last + 1) if comment.first and comment.last else ()
+            present = [kept[line] for line in lines if line in kept]
             first, last = (present[0], present[-1]) if present else (None, None)
-            yield replace(comment, first=first, last=last, outdated=(followed and not present) or None)
+            outdated = True if left and lines and not present else None
+            yield replace(comment, first=first, last=last, outdated=outdated)
+        left = max(left - 1, 0)
 
 
 def _lines(content: bytes) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in annotation.split_lines(as_text(content) or ""))
 
-
-_REVIEWS = """
-SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id
-"""
 
 _OF_SESSION = """
 review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact
@@ -410,41 +408,32 @@ JOIN revision ON revision.id = review.revision_id
 WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
 """
 
-_COMMENTS = f"""
-SELECT {columns(Comment)} FROM review_comment
+_COLUMNS = """
+review_comment.id, review_comment.location, review_comment.comment, review_comment.persona,
+    review_comment.created_at, review_comment.selector, review_comment.reply_to, review_comment.resolved_at,
+    review_comment.resolved_by
+"""
+
+_OF_REVIEW = f"""
+SELECT {_COLUMNS} FROM review_comment
 WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
-_PLACED_FROM = """
-FROM review JOIN review_comment ON review_comment.review_id = review.id WHERE review.revision_id = :revision
-"""
-
-_PLACED_COLUMNS = """
-review_comment.id, review.id AS review_id, review.reviewer_persona, review_comment.persona,
-    review_comment.created_at, review_comment.comment, review_comment.location, review_comment.selector,
-    review_comment.reply_to, review_comment.resolved_at, review_comment.resolved_by
-"""
-
-_EARLIER = f"""
-SELECT {_PLACED_COLUMNS}, revision.revision_num FROM review
+_ON_REVISION = f"""
+SELECT {_COLUMNS}, review.id AS review_id, review.reviewer_persona,
+    nullif(revision.revision_num, :number) AS revision_num
+FROM review
 JOIN review_comment ON review_comment.review_id = review.id
 JOIN revision ON revision.id = review.revision_id
 LEFT JOIN review_comment AS thread ON thread.id = review_comment.reply_to
-WHERE review.artifact_id = :artifact AND revision.revision_num < :number
-    AND coalesce(thread.resolved_at, review_comment.resolved_at) IS NULL
+WHERE review.artifact_id = :artifact AND {{which}}
 ORDER BY revision.revision_num DESC, review_comment.id LIMIT :most
 """
 
-_PLACED = f"""
-SELECT {_PLACED_COLUMNS}
-{_PLACED_FROM} ORDER BY review_comment.id LIMIT :most
-"""
-
-_PLACED_COUNT = f"SELECT count(*) {_PLACED_FROM}"
-
-_PLACED_SIZE = f"""
-SELECT coalesce((SELECT sum(length(review_comment.comment)) {_PLACED_FROM}), 0)
-    + coalesce((SELECT sum(length(overall_comment)) FROM review WHERE revision_id = :revision), 0)
+_SIZE = """
+SELECT coalesce(sum(length(review.overall_comment)), 0)
+    + coalesce(sum((SELECT sum(length(comment)) FROM review_comment WHERE review_id = review.id)), 0)
+FROM review WHERE revision_id = :revision
 """
 
 
@@ -475,8 +464,16 @@ def _in_progress(tx: Transaction, review_id: int) -> Row:
     return review
 
 
-def _placed_comment(row: Row) -> PlacedComment:
-    try:
-        return PlacedComment(**row, **annotation.parse_location(row["location"])._asdict())
-    except (InvalidRequestError, TypeError):
-        raise damaged(f"review_comment {row['id']}, column location is not a valid place") from None
+def _comments(rows: Sequence[Row]) -> list[Comment]:
+    """Return comments with their places.
+
+    :raises DatabaseError: a location is damaged.
+    """
+    comments = []
+    for row in rows:
+        try:
+            place = annotation.parse_location(row["location"])
+        except (InvalidRequestError, TypeError):
+            raise damaged(f"review_comment {row['id']}, column location is not a valid place") from None
+        comments.append(Comment(**row, **place._asdict()))
+    return comments

@@ -87,9 +87,9 @@ async def _comments(
     """
     if not visit.sees("review"):
         return []
-    places = await visit.call("review_places", artifact_id=artifact_id, revision_id=revision_id)
+    comments = await visit.call("review_places", artifact_id=artifact_id, revision_id=revision_id)
     replies = defaultdict[int, list[Any]](list)
-    for comment in [*places["items"], *places.get("carried", ())]:
+    for comment in comments:
         replies[comment.get("reply_to", 0)].append(comment)
     return [
         {**comment, "replies": replies[comment["id"]]}

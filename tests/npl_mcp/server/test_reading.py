@@ -60,5 +60,3 @@ def test_read_only_tools_change_no_row(settings: Settings, tmp_path: Path) -> No
     done = anyio.run(read)
     assert rows(own.data_folder) == before
     assert {"chat_get_notifications", "chat_list_todos", "search", "session_get"} <= done
-    told = calls(own, [("chat_get_notifications", {"persona": "bo"})])[0]["data"]["items"]
-    assert [note["notification_type"] for note in told] == ["lease_end"]

@@ -128,7 +128,8 @@ class Rooms(Artifacts):
             data = {"emoji": emoji, "target_event_id": event_id}
             same = [self._post(number, persona, "emoji_reaction", data, event_id)]
             target.setdefault("reactions", {}).setdefault(emoji, []).append(persona)
-        return {"event_id": same[0], "target_event_id": event_id, "persona": persona, "emoji": emoji}
+        about = {"room_id": number, "persona": persona, "emoji": emoji}
+        return {"event_id": same[0], "target_event_id": event_id, **about}
 
     def chat_share_artifact(
         self, room_id: int, persona: str, artifact_id: int, revision: int | None = None

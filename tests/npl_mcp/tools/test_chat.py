@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.chat.messages import mentioned
+from npl_mcp.stores.chat.messages import mentions_in
 from tests import engines
 from tests.conftest import Call, Connect, cases
 from tests.engines import execute
@@ -108,7 +108,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(settings: Settings, call:
 def test_mentions_name_members(text: str, names: list[str]) -> None:
     """The longest name after the sign counts, in order of appearance; addresses and outsiders do not."""
     members = CASES["members"]
-    assert list(mentioned(text, members)[0]) == names
+    assert list(mentions_in(text, members)[0]) == names
 
 
 def test_mentions_are_found_in_any_text() -> None:
@@ -117,10 +117,10 @@ def test_mentions_are_found_in_any_text() -> None:
     members = ["a", "ab", "a-b", "ab c", "b.", "é"]
     for _ in range(2000):
         text = "".join(draw.choice("@@ab-c. é\n_") for _ in range(draw.randrange(30)))
-        names = mentioned(text, members)[0]
+        names = mentions_in(text, members)[0]
         assert len(set(names)) == len(names)
         assert all(f"@{name}" in text for name in names)
-    assert mentioned("@aé " * 16_000, ["a" * length for length in range(1, 200)])[0] == ()
+    assert mentions_in("@aé " * 16_000, ["a" * length for length in range(1, 200)])[0] == ()
 
 
 # Feeds

@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 
 from npl_index.errors import NPLError
 from npl_mcp.stores.review.annotation import (
+    Comment,
     Location,
-    PlacedComment,
     annotate,
     count_lines,
     labels,
@@ -45,8 +45,8 @@ def test_other_locations_are_refused(text: str) -> None:
     assert "location" in str(caught.value)
 
 
-def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> PlacedComment:
-    return PlacedComment(
+def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> Comment:
+    return Comment(
         id=key,
         review_id=1,
         reviewer_persona=reviewer,
@@ -54,10 +54,6 @@ def remark(key: int, reviewer: str, location: str, comment: str, persona: str | 
         created_at="",
         comment=comment,
         location=location,
-        selector=None,
-        reply_to=None,
-        resolved_at=None,
-        resolved_by=None,
         **parse_location(location)._asdict(),
     )
 
