@@ -114,7 +114,6 @@ def logged(call: Call, *, with_contexts: bool) -> LoggedCall:
         context=_storable(context, CONTEXT) if private and context else None,
         outcome=_outcome(answer) if context else None,
         absent=tuple(map(_storable, absent)) if private and absent else None,
-        followed=1 if call.followed else None,
     )
 
 

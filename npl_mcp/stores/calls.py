@@ -34,10 +34,10 @@ _UNUSED = {"bytes": 0, "hits": 0, "misses": 0}
 
 CallOutcome = Literal["found", "weak", "nothing"]
 
-Chosen = Literal["failed", "asked", "loaded"]
+Chosen = Literal["failed", "unanswered", "loaded"]
 _CHOSEN: Mapping[str, str] = {
     "failed": "error IS NOT NULL",
-    "asked": "outcome IS NOT NULL AND context IS NOT NULL",
+    "unanswered": "outcome IN ('nothing', 'weak') AND context IS NOT NULL",
     "loaded": "taken IS NOT NULL",
 }
 """Kinds of calls, as SQL conditions."""
@@ -63,7 +63,6 @@ class LoggedCall:
     :param context: task or query of the call, if contexts are logged.
     :param outcome: outcome of a question.
     :param absent: words of the question that no section contains, if contexts are logged.
-    :param followed: 1 if the call requested a selector that an earlier answer offered to its caller.
     """
 
     id: int = 0
@@ -82,7 +81,6 @@ class LoggedCall:
     context: str | None = None
     outcome: CallOutcome | None = None
     absent: tuple[str, ...] | None = None
-    followed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

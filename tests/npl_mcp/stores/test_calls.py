@@ -47,13 +47,11 @@ def test_the_latest_calls_come_first(database: Database) -> None:
     failed = call(
         who="cleo", owner="cleo", context="why", error="NOT_FOUND", message="no \u00fc", arguments="{}"
     )
-    database.writing(
-        module.add, [replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)]
-    )
+    database.writing(module.add, [replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",))])
     page = database.reading(module.latest, CallFilter(), 3)
     assert [(row.who, row.tool) for row in page[1:]] == [("ben", "z"), ("ben", "y")]
     (only,) = database.reading(module.latest, CallFilter(owner="cleo"), ALL)
-    assert only == replace(failed, id=7, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)
+    assert only == replace(failed, id=7, taken=("## A", "## \u00dc"), absent=("bonsai",))
 
 
 def test_old_calls_and_those_that_are_too_many_are_removed(
@@ -81,7 +79,7 @@ def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> No
         assert [row["call_id"] for row in tx.all("SELECT call_id FROM tool_call_offer")] == [2]
 
 
-@pytest.mark.parametrize(("chosen", "ids"), [("failed", [4]), ("asked", [2, 1]), ("loaded", [3])])
+@pytest.mark.parametrize(("chosen", "ids"), [("failed", [4]), ("unanswered", [2]), ("loaded", [3])])
 def test_calls_of_a_kind(database: Database, chosen: Chosen, ids: list[int]) -> None:
     kinds: list[dict[str, object]] = [
         {"outcome": "found", "context": "why"},
