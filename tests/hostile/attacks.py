@@ -267,7 +267,7 @@ PAGES = (
     b"GET /rooms/9999999",
     b"GET /artifacts?offset=1000000000",
     b"POST /questions/save",
-    b"POST /changes/new",
+    b"POST /board/new",
 )
 
 

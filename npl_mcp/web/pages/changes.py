@@ -145,7 +145,7 @@ DECLARED = (
     WebPage("/changes", changes, "changes.html", "cr", "Changes", entry=TEAM),
     WebPage("/changes/{key}", change, "change.html", "cr"),
     WebPage("/changes/{key}/edit", edit, TEMPLATE, "cr"),
-    Action("/changes/new", create, "cr"),
+    Action("/board/new", create, "cr"),
     Action("/changes/{key}/section", save_section, "cr"),
     Action("/changes/{key}/attributes", save_attributes, "cr"),
 )
