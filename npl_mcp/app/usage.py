@@ -6,8 +6,6 @@ files, a token for some folders shows only the caller's own calls.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,15 +15,12 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores import calls
-from npl_mcp.stores.calls import CallFilter, Chosen, LoggedCall
+from npl_mcp.stores.calls import Chosen, LoggedCall
 
 LATEST = 2_000
 """Maximum calls to read: the latest of their kind."""
 
 MAX_WORDINGS = 3
-
-_PART = re.compile(r" \[(?:depth|lines)=[^]]*\]$")
-"""End of the selector of a part of a section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +50,13 @@ def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
     caller, permissions = CALLER.get().identity, app.permissions
     owner = caller.name if caller is not None and permissions.roots is not None else None
     hidden = [f"{name}:" for name, scheme in SCHEMES.items() if not permissions.has_domain(scheme.domain)]
-    rows = app.database.reading(calls.latest, CallFilter(permissions.domains, owner, chosen), LATEST)
+    rows = app.database.reading(calls.latest, LATEST, permissions.domains, owner, chosen)
     return [row for row in rows if not any(start in text for text in _texts(row) for start in hidden)]
 
 
 def _texts(call: LoggedCall) -> Iterator[str]:
     """Yield the logged texts that may name a document."""
     yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
-
-
-def sent(app: App, file: str) -> Counter[str]:
-    """Return how often the latest answers had sections of a document, by selector with or without it."""
-    counts = Counter[str]()
-    for call in latest(app, "loaded"):
-        for selector in call.taken or ():
-            own = selector.removeprefix(f"{file}: ")
-            if own != selector or call.file == file:
-                counts[_PART.sub("", own)] += 1
-    return counts
 
 
 def unanswered(app: App) -> list[OpenQuestion]:

@@ -137,7 +137,7 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     return row
 
 
-def chosen(tx: Transaction, project: str, session_id: str | None, agent: str) -> Row:
+def resolve(tx: Transaction, project: str, session_id: str | None, agent: str) -> Row:
     """Return the named session, or by default the current one of an agent.
 
     :raises SessionNotFoundError: the session does not exist, or no session is current.
@@ -270,7 +270,7 @@ def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
     tx.upsert("worklog_agent", "session_number, agent_id", **key, **values_of(cursor))
 
 
-def described(
+def sessions_of(
     tx: Transaction, project: str, session_rows: Sequence[Row], agent: str = ""
 ) -> tuple[WorklogSession, ...]:
     """Return descriptions of a project's sessions for an answer.

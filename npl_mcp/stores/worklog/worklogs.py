@@ -69,7 +69,7 @@ def init(
     :raises ClosedError: the session is closed.
     """
     row, new = _start(tx, project, session_id, task, agent)
-    return replace(rows.described(tx, project, [row], agent)[0], new=new)
+    return replace(rows.sessions_of(tx, project, [row], agent)[0], new=new)
 
 
 def _start(
@@ -121,7 +121,7 @@ def read(
     :param since: the number after which entries are returned; it replaces the cursor.
     :param peek: whether the cursor stays in place.
     """
-    row = rows.chosen(tx, project, session_id, agent)
+    row = rows.resolve(tx, project, session_id, agent)
     cursor = rows.cursor(tx, row["number"], agent_id).last_seq
     start = cursor if since is None else since
     entries = tuple(rows.entries(tx, row["number"], start + 1, part.limit))
@@ -139,7 +139,7 @@ def topic(tx: Transaction, project: str, session_id: str | None, agent: str) -> 
 
     :param session_id: the id of the session; by default the current one.
     """
-    return Topic(rows.POSITIONS, rows.chosen(tx, project, session_id, agent)["number"])
+    return Topic(rows.POSITIONS, rows.resolve(tx, project, session_id, agent)["number"])
 
 
 def status(tx: Transaction, project: str, session_id: str | None, agent: str = "") -> WorklogSession:
@@ -147,13 +147,13 @@ def status(tx: Transaction, project: str, session_id: str | None, agent: str = "
 
     :param session_id: the id of the session; by default the current one.
     """
-    return rows.described(tx, project, [rows.chosen(tx, project, session_id, agent)], agent)[0]
+    return rows.sessions_of(tx, project, [rows.resolve(tx, project, session_id, agent)], agent)[0]
 
 
 def newest_of(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
     """Describe the newest session with an id, archived or not."""
     sql = f"{rows.SESSION} WHERE project = :project AND id = :id ORDER BY number DESC LIMIT 1"
-    return next(iter(rows.described(tx, project, tx.all(sql, project=project, id=session_id))), None)
+    return next(iter(rows.sessions_of(tx, project, tx.all(sql, project=project, id=session_id))), None)
 
 
 def sessions(
@@ -165,7 +165,7 @@ def sessions(
     """
     only = "" if archived else "AND archived_as IS NULL"
     sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
-    return rows.described(tx, project, tx.all(sql, project=project), agent)
+    return rows.sessions_of(tx, project, tx.all(sql, project=project), agent)
 
 
 def close(
@@ -176,7 +176,7 @@ def close(
     :param session_id: the id of the session; by default the current one.
     :param archive: whether to move it to the archive as well; its id can then be reused.
     """
-    row = rows.chosen(tx, project, session_id, agent)
+    row = rows.resolve(tx, project, session_id, agent)
     number = row["number"]
     archived_as = row["archived_as"]
     if archive and archived_as is None:
@@ -187,7 +187,7 @@ def close(
     )
     tx.run(sql, now=tx.now, archived_as=archived_as, number=number)
     closed = tx.all(f"{rows.SESSION} WHERE number = :number", number=number)
-    return rows.described(tx, project, closed, agent)[0]
+    return rows.sessions_of(tx, project, closed, agent)[0]
 
 
 def new_id(session_id: str, parameter: str) -> str:

@@ -12,7 +12,6 @@ from urllib.parse import unquote
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.section_edits import own_section
-from npl_mcp.app.usage import sent
 from npl_mcp.browsing.health import CHECKS, find_defects
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.editing import TEMPLATE, form, saved
@@ -60,10 +59,6 @@ async def documents(visit: Visit) -> Data:
         rows = [{**row, "files": None} if row["kind"] == "file" else row for row in look["folder"]["items"]]
         page = paged(visit, rows, COLUMNS, SHOWN)
         return {"_table": page.pop("_table"), "folder": {**look["folder"], **page}}
-    counts = await visit.run(partial(sent, file=look["file"]["address"]))
-    for row in look["file"]["outline"]:
-        names = (row["selector"], row["selector"].rpartition(" > ")[2])
-        row["sent"] = sum(counts[name] for name in dict.fromkeys(names))
     view = "source" if visit.text("view") == "source" else "text"
     sections = partial(_sections, look["file"], view, visit.number("line"))
     return {**look, "view": view, "_leads": _leads(look["file"]), "_sections": sections}

@@ -10,7 +10,7 @@ import pytest
 
 from npl_mcp.app import call_log
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.calls import CallFilter, LoggedCall, latest
+from npl_mcp.stores.calls import LoggedCall, latest
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
 from tests.conftest import calls
@@ -26,7 +26,7 @@ def logged(settings: Settings, docs: Path) -> Settings:
 
 def rows(settings: Settings) -> list[LoggedCall]:
     with closing(engines.stores(settings.data_folder)) as stores:
-        return stores.database.reading(latest, CallFilter(), 100)
+        return stores.database.reading(latest, 100)
 
 
 def test_what_is_left_is_written_when_the_server_ends(logged: Settings) -> None:

@@ -69,8 +69,6 @@ def test_calls_are_logged_and_shown_to_those_that_may_see_them(
     loaded = seen("all")[-1]
     assert loaded["used"] == first["total_tokens"]
     assert loaded["context"] == "siphon edge 3 \ufffd <b>"
-    outline = visitors["all"].json("/documents/siphons.md")["file"]["outline"]
-    assert sum(row["sent"] for row in outline) >= 3
     assert {name: {row["who"] for row in seen(name)} for name in visitors} == {
         "all": {"prompts", "docs", "rooms"},
         "prompts": {"prompts", "docs"},
