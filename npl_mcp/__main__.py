@@ -100,7 +100,7 @@ PROGRAM = Program(
     SERVER_FLAGS,
     default=_serve,
     groups={
-        "worklog": "import or export .npl/sessions of this folder",
+        "worklog": "import .npl/sessions of this folder",
         "token": "manage the tokens and permissions of a shared server's callers",
         "library": "export the libraries of earlier versions",
         "config": "show the settings and their sources",

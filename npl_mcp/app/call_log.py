@@ -33,8 +33,8 @@ PAUSE_SECONDS = 0.5
 _MAX_TEXT = 1_000
 _CLOSE_SECONDS = 2.0
 
-_shortened = Repr()
-_shortened.maxdict, _shortened.maxstring, _shortened.maxother = 20, 200, 60
+_short = Repr()
+_short.maxdict, _short.maxstring, _short.maxother = 20, 200, 60
 
 
 def reports(app: App, *sinks: Sink) -> Reports:
@@ -69,7 +69,7 @@ class CallLog:
             self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
             self._thread.start()
         try:
-            self._queue.put_nowait(logged(call, with_contexts=self._with_contexts))
+            self._queue.put_nowait(entry_of(call, with_contexts=self._with_contexts))
         except queue.Full:
             logger.debug("a call is left out of the log")
 
@@ -92,7 +92,7 @@ class CallLog:
                     logger.warning("%d calls are left out of the log: %s", len(batch), error)
 
 
-def logged(call: Call, *, with_contexts: bool) -> LoggedCall:
+def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
     """Return a finished call as the log stores it.
 
     :param with_contexts: whether to include its question, and its arguments if it failed.
@@ -109,16 +109,15 @@ def logged(call: Call, *, with_contexts: bool) -> LoggedCall:
         micros=round(call.seconds * 1_000_000),
         error=call.code,
         message=call.message and _storable(call.message),
-        arguments=_storable(_shortened.repr(call.arguments)) if private and call.code else None,
-        **(_loaded(answer) if isinstance(answer, Tailored) else {}),
+        arguments=_storable(_short.repr(call.arguments)) if private and call.code else None,
+        **(_sections_of(answer) if isinstance(answer, Tailored) else {}),
         context=_storable(context, CONTEXT) if private and context else None,
         outcome=_outcome(answer) if context else None,
         absent=tuple(map(_storable, absent)) if private and absent else None,
-        followed=1 if call.followed else None,
     )
 
 
-def _loaded(answer: Tailored) -> dict[str, Any]:
+def _sections_of(answer: Tailored) -> dict[str, Any]:
     """Return the values of loaded sections, in an answer about several documents each after its file."""
     taken = (
         part.selector if part.file is None else f"{part.file}: {part.selector}" for part in answer.sections

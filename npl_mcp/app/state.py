@@ -21,7 +21,6 @@ from npl_mcp.app.document_sets import DocumentSets
 from npl_mcp.app.reading import ReadSections
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.worklog.rows import PROCESS
 
 _MAX_COUNT_BYTES = 16 * 1024 * 1024
 _MAX_LINK_BYTES = 40 << 20
@@ -64,7 +63,7 @@ class SharedState:
         callers = cached(LRUCache(MAX_CALLERS), lock=threading.Lock())
         self.read_sections: Callable[[str], ReadSections] = callers(lambda _: ReadSections())
         self.outcomes: LRUCache[Hashable, object] = LRUCache(_MAX_OUTCOMES)
-        self.process = f"{PROCESS}{secrets.token_hex(8)}"
+        self.process = f"process {secrets.token_hex(8)}"
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
         self.known_counts = cached(

@@ -6,11 +6,8 @@ files, a token for some folders shows only the caller's own calls.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal
 
 from npl_index.ranking.analysis import terms
@@ -18,19 +15,12 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores import calls
-from npl_mcp.stores.base.paging import later
-from npl_mcp.stores.calls import CallFilter, Chosen, LoggedCall
+from npl_mcp.stores.calls import Chosen, LoggedCall
 
 LATEST = 2_000
 """Maximum calls to read: the latest of their kind."""
 
 MAX_WORDINGS = 3
-
-SOON = timedelta(minutes=2)
-"""Maximum time between a question and another wording of it by the same caller."""
-
-_PART = re.compile(r" \[(?:depth|lines)=[^]]*\]$")
-"""End of the selector of a part of a section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +28,19 @@ class OpenQuestion:
     """Questions of agents with the same words, and without a full answer.
 
     :param question: latest wording.
-    :param answer: worst answer: ``none``, ``weak``, or ``full`` if callers asked again in other words.
+    :param answer: worst answer: ``none`` or ``weak``.
     :param times: number of the calls.
     :param lacking: words that no section has.
-    :param wordings: other wordings, and those in which callers asked again soon.
+    :param wordings: other wordings.
     :param last: time of the last call.
     """
 
     question: str
-    answer: Literal["none", "weak", "full"]
+    answer: Literal["none", "weak"]
     times: int
     lacking: Sequence[str]
     wordings: Sequence[str]
     last: str
-
-
-_ANSWERS: dict[str | None, Literal["none", "weak", "full"]] = {"nothing": "none", "weak": "weak"}
 
 
 def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
@@ -63,7 +50,7 @@ def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
     caller, permissions = CALLER.get().identity, app.permissions
     owner = caller.name if caller is not None and permissions.roots is not None else None
     hidden = [f"{name}:" for name, scheme in SCHEMES.items() if not permissions.has_domain(scheme.domain)]
-    rows = app.database.reading(calls.latest, CallFilter(permissions.domains, owner, chosen), LATEST)
+    rows = app.database.reading(calls.latest, LATEST, permissions.domains, owner, chosen)
     return [row for row in rows if not any(start in text for text in _texts(row) for start in hidden)]
 
 
@@ -72,55 +59,22 @@ def _texts(call: LoggedCall) -> Iterator[str]:
     yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
 
 
-def sent(app: App, file: str) -> Counter[str]:
-    """Return how often the latest answers had sections of a document, by selector with or without it."""
-    counts = Counter[str]()
-    for call in latest(app, "loaded"):
-        for selector in call.taken or ():
-            own = selector.removeprefix(f"{file}: ")
-            if own != selector or call.file == file:
-                counts[_PART.sub("", own)] += 1
-    return counts
-
-
 def unanswered(app: App) -> list[OpenQuestion]:
-    """Return the questions without a full answer, or asked again in other words; the most frequent first."""
+    """Return the questions without a full answer, the most frequent first."""
     groups: dict[frozenset[str], list[LoggedCall]] = {}
-    repetitions: dict[frozenset[str], list[str]] = {}
-    following: dict[str, LoggedCall] = {}
-    for call in latest(app, "asked"):
-        words = frozenset(terms(call.context or ""))
-        after = following.get(call.who)
-        following[call.who] = call
-        if after is not None and _is_repeated(call, after, words):
-            repetitions.setdefault(words, []).append(after.context or "")
-        elif call.outcome == "found":
-            continue
-        groups.setdefault(words, []).append(call)
-    opened = (_joined(same, repetitions.get(words, ())) for words, same in groups.items())
-    return sorted(opened, key=lambda question: -question.times)
+    for call in latest(app, "unanswered"):
+        groups.setdefault(frozenset(terms(call.context or "")), []).append(call)
+    return sorted(map(_question_of, groups.values()), key=lambda question: -question.times)
 
 
-def _is_repeated(call: LoggedCall, after: LoggedCall, words: frozenset[str]) -> bool:
-    """Return whether the caller's next question follows soon and repeats half of the words, but not all.
-
-    One word of two is no repetition: "siphon water" may follow any question about a siphon.
-    """
-    others = frozenset(terms(after.context or ""))
-    fewer, shared = min(len(words), len(others)), len(words & others)
-    repeats = shared >= max(min(2, fewer), fewer / 2)
-    return repeats and words != others and after.created_at <= later(call.created_at, SOON)
-
-
-def _joined(same: Sequence[LoggedCall], repetitions: Sequence[str]) -> OpenQuestion:
-    question = same[0].context or ""
-    wordings = dict.fromkeys([*(call.context or "" for call in same), *repetitions])
-    answers = {_ANSWERS.get(call.outcome, "full") for call in same}
+def _question_of(same: Sequence[LoggedCall]) -> OpenQuestion:
+    """Return the question of calls with the same words."""
+    question, *others = dict.fromkeys(call.context or "" for call in same)
     return OpenQuestion(
         question=question,
-        answer=next(answer for answer in ("none", "weak", "full") if answer in answers),
+        answer="none" if any(call.outcome == "nothing" for call in same) else "weak",
         times=len(same),
         lacking=tuple(dict.fromkeys(word for call in same for word in call.absent or ())),
-        wordings=tuple(text for text in wordings if text != question)[:MAX_WORDINGS],
+        wordings=others[:MAX_WORDINGS],
         last=same[0].created_at,
     )

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import time
-from array import array
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
-from zlib import crc32
 
 from cachetools import LRUCache
 
@@ -20,7 +16,6 @@ from npl_index.deadline import Deadline
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Section, SectionTree, Span
-from npl_index.ranking.analysis import terms
 from npl_index.ranking.collection import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
@@ -33,27 +28,11 @@ from npl_mcp.stores.access import Permissions
 MAX_SECTION_TOKENS = 1_000
 """Tokens of a section's own text, twice the default answer; longer texts are too long."""
 
-MIN_WORDS = 20
-"""Words of the shortest text that is compared with others."""
-
-MIN_SIMILARITY = 0.8
-"""Share of equal word sequences (Jaccard index) of two texts that are nearly the same."""
-
-_SEQUENCE, _SKETCH, _KEYS = 4, 32, 4
-"""Words of a sequence; sequences in the sketch of a text; sequences of it that select texts to compare."""
-
-_MAX_COMPARED, _MAX_NEAREST = 50, 10
-"""Texts that are remembered for a sequence; texts with the most equal sequences, which are compared."""
-
-MAX_TEXTS = 50_000
-"""Texts that are compared with others."""
-
 SECONDS = 2.0
 """Time of a call to read documents; the next call continues."""
 
 CHECKS: Mapping[str, str] = {
     "broken": "Broken links",
-    "same": "Same or nearly the same",
     "long": "Too long",
     "empty": "Empty",
     "untitled": "Without a title",
@@ -102,20 +81,16 @@ class _Progress:
 
     :param done: number of documents that were read.
     :param linked: documents to which others link.
-    :param sketches: places of texts, as words for a note, and sketches of the texts.
-    :param by_key: texts by sequence.
     """
 
     done: int = 0
     defects: list[Defect] = field(default_factory=list)
     linked: set[int | None] = field(default_factory=set)
-    sketches: list[tuple[str, array[int]]] = field(default_factory=list)
-    by_key: dict[int, list[int]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
 
 _MAX_BEGUN = 8
-"""Maximum examinations of one collection that are kept: each has up to 30 MB."""
+"""Maximum examinations of one collection that are kept."""
 
 _lock = Lock()
 _begun: WeakKeyDictionary[Collection, LRUCache[tuple[DocumentRef, Permissions], _Progress]] = (
@@ -125,15 +100,15 @@ _begun: WeakKeyDictionary[Collection, LRUCache[tuple[DocumentRef, Permissions], 
 
 
 @waits
-async def examined(app: App, ref: DocumentRef) -> Health:
+async def find_defects(app: App, ref: DocumentRef) -> Health:
     """Return the defects of a folder or a file that are known now; the next call continues.
 
     :raises DocumentNotFoundError: there is no such folder.
     """
-    return await app.unchanging(lambda: _examined(app, ref))
+    return await app.unchanging(lambda: _find_defects(app, ref))
 
 
-async def _examined(app: App, ref: DocumentRef) -> Health:
+async def _find_defects(app: App, ref: DocumentRef) -> Health:
     began = time.monotonic()
     try:
         requested = gathered = await limit_wait(app.gathered(ref), began=began)
@@ -178,7 +153,7 @@ class _Checks:
             number = documents[progress.done]
             progress.linked |= {target for _, _, target in self._relations.links(number)} - {number}
             if number in self._own:
-                progress.defects += [*self._single(number), *self._similar(number)]
+                progress.defects += self._single(number)
             progress.done += 1
             if progress.done == len(documents):
                 progress.defects += self._orphaned()
@@ -204,30 +179,6 @@ class _Checks:
                 yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")
             if section.level and not section.children and not _own_text(tree, section).strip():
                 yield self._in_section(number, section.index, "empty", "a heading without text")
-
-    def _similar(self, number: int) -> Iterator[Defect]:
-        """Yield sections with the same text as a section before, or nearly the same."""
-        sketches, by_key = self._progress.sketches, self._progress.by_key
-        tree = self._relations.parsed(number).tree
-        for section in tree.sections:
-            if section.own_traits.word_count < MIN_WORDS or len(sketches) == MAX_TEXTS:
-                continue
-            self._clock.check()
-            words = terms(_own_text(tree, section), keep_stop_words=True)
-            # The sequences with the smallest hashes; equal texts have equal ones (MinHash, Broder 1997).
-            sketch = array("L", nsmallest(_SKETCH, set(_sequences(words))))
-            keys = sketch[:_KEYS]
-            among = Counter(at for key in keys for at in by_key.get(key, ()))
-            other = _nearest(sketch, [at for at, _ in among.most_common(_MAX_NEAREST)], sketches)
-            if other is not None:
-                share, at = other
-                same = "the same as" if share == 1 else f"{share:.0%} the same as"
-                yield self._in_section(number, section.index, "same", f"{same} {sketches[at][0]}")
-            for key in keys:
-                if len(others := by_key.setdefault(key, [])) < _MAX_COMPARED:
-                    others.append(len(sketches))
-            place = f"{self._relations.selector(number, section.index)}, line {section.own.start + 1}"
-            sketches.append((place, sketch))
 
     def _orphaned(self) -> Iterator[Defect]:
         """Yield documents without links from other documents, unless that is true of all of them."""
@@ -258,28 +209,3 @@ class _Checks:
 def _own_text(tree: SectionTree, section: Section) -> str:
     """Return the own text of a section without its heading."""
     return tree.text(Span(max(section.heading_lines.stop, section.own.start), section.own.stop))
-
-
-def _sequences(words: Sequence[str]) -> Iterator[int]:
-    """Yield a hash of each sequence of words."""
-    for at in range(max(1, len(words) - _SEQUENCE + 1)):
-        yield crc32(" ".join(words[at : at + _SEQUENCE]).encode())
-
-
-def _nearest(
-    sketch: array[int], among: Iterable[int], sketches: Sequence[tuple[str, array[int]]]
-) -> tuple[float, int] | None:
-    """Return the similarity and the number of the most similar text; ``None`` without a similar one."""
-    own = set(sketch)
-    shares = [(_similarity(own, sketches[at][1]), -at) for at in among]
-    share, at = max(shares, default=(0.0, 0))
-    return (share, -at) if share >= MIN_SIMILARITY else None
-
-
-def _similarity(sketch: set[int], other: array[int]) -> float:
-    """Return an estimate of the Jaccard index of two texts from their sketches; 0 if it is too low."""
-    shared = sketch.intersection(other)
-    if len(shared) < MIN_SIMILARITY * max(len(sketch), len(other)):
-        return 0.0
-    both = nsmallest(_SKETCH, sketch.union(other))
-    return len(shared.intersection(both)) / len(both)

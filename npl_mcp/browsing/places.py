@@ -66,7 +66,7 @@ def title_of(tree: SectionTree) -> str | None:
     return tree.sections[0].heading or (None if first is None else tree.sections[first].name) or None
 
 
-def measured(app: App, gathered: DocumentSet) -> list[FolderEntry]:
+def file_entries(app: App, gathered: DocumentSet) -> list[FolderEntry]:
     """Return an entry for each document."""
     collection = gathered.collection
     sizes: Iterable[tuple[int, int | None, str | None]]
@@ -88,7 +88,7 @@ def measured(app: App, gathered: DocumentSet) -> list[FolderEntry]:
     ]
 
 
-def joined(kind: str, name: str, address: str, parts: Sequence[FolderEntry]) -> FolderEntry:
+def entry_of_many(kind: str, name: str, address: str, parts: Sequence[FolderEntry]) -> FolderEntry:
     """Return one entry for several."""
     tokens = [part.tokens for part in parts]
     return FolderEntry(
@@ -113,7 +113,7 @@ def roots_of(app: App) -> Iterator[Crumb]:
             yield Crumb(root.label, f"{root.label}:")
 
 
-async def tops(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
+async def root_entries(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
     """Yield the roots with Markdown.
 
     :param whole: whether to yield the files below a root instead.
@@ -122,20 +122,22 @@ async def tops(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
         try:
             gathered = await limit_wait(app.gathered(DocumentRef(file=root.address)))
         except NotIndexedError as error:
-            yield replace(joined("root", root.name, root.address, ()), tokens=None, missing_files=error.files)
+            yield replace(
+                entry_of_many("root", root.name, root.address, ()), tokens=None, missing_files=error.files
+            )
             continue
         except NPLError:  # the root has no Markdown
             continue
 
         async def parts(gathered: DocumentSet = gathered) -> Sequence[FolderEntry]:
-            return measured(app, gathered)
+            return file_entries(app, gathered)
 
         files = await app.unchanging(parts)
         if whole:
             for file in files:
                 yield file
         else:
-            entry = joined("root", root.name, root.address, files)
+            entry = entry_of_many("root", root.name, root.address, files)
             yield replace(entry, missing_files=gathered.missing or None)
 
 
@@ -155,7 +157,7 @@ def place(file: str, documents: Sequence[DocumentFile]) -> tuple[DocumentFile, s
     return documents[0], ""
 
 
-def above(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
+def breadcrumb(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
     """Return the breadcrumb from the root to a folder or file, inclusive."""
     document, path = place(file, documents)
     if len(documents) == 1 and path and not file.endswith("/"):
@@ -167,7 +169,7 @@ def above(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
     return tuple(crumbs)
 
 
-def entries(file: str, gathered: DocumentSet, files: Sequence[FolderEntry]) -> Iterator[FolderEntry]:
+def folder_entries(file: str, gathered: DocumentSet, files: Sequence[FolderEntry]) -> Iterator[FolderEntry]:
     """Yield the entries of a folder: folders, then files.
 
     :param files: entries of the documents below it.
@@ -185,5 +187,5 @@ def entries(file: str, gathered: DocumentSet, files: Sequence[FolderEntry]) -> I
         else:
             single.append(replace(entry, name=first))
     for name, parts in sorted(folders.items()):
-        yield joined("folder", name, folder_name(top, lead + name), parts)
+        yield entry_of_many("folder", name, folder_name(top, lead + name), parts)
     yield from sorted(single, key=lambda entry: entry.name)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 REMOVED_SETTINGS: Mapping[str, str] = {
-    "worklog-files": "worklogs are in the database; npl-mcp worklog export writes them as files",
+    "worklog-files": "worklogs are in the database; npl-worklog read --json prints their entries",
 }
 """The replacement of each removed setting, a sentence without a full stop, by its key in ``npl.toml``.
 

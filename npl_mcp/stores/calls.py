@@ -34,11 +34,10 @@ _UNUSED = {"bytes": 0, "hits": 0, "misses": 0}
 
 CallOutcome = Literal["found", "weak", "nothing"]
 
-Chosen = Literal["failed", "asked", "loaded"]
+Chosen = Literal["failed", "unanswered"]
 _CHOSEN: Mapping[str, str] = {
     "failed": "error IS NOT NULL",
-    "asked": "outcome IS NOT NULL AND context IS NOT NULL",
-    "loaded": "taken IS NOT NULL",
+    "unanswered": "outcome IN ('nothing', 'weak') AND context IS NOT NULL",
 }
 """Kinds of calls, as SQL conditions."""
 
@@ -63,7 +62,6 @@ class LoggedCall:
     :param context: task or query of the call, if contexts are logged.
     :param outcome: outcome of a question.
     :param absent: words of the question that no section contains, if contexts are logged.
-    :param followed: 1 if the call requested a selector that an earlier answer offered to its caller.
     """
 
     id: int = 0
@@ -82,34 +80,6 @@ class LoggedCall:
     context: str | None = None
     outcome: CallOutcome | None = None
     absent: tuple[str, ...] | None = None
-    followed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallFilter:
-    """The filter of a list of calls.
-
-    :param domains: visible domains of tools; ``None`` for all calls, including tools without a domain.
-    :param owner: name of the token.
-    :param chosen: a kind of calls.
-    """
-
-    domains: frozenset[str] | None = None
-    owner: str | None = None
-    chosen: Chosen | None = None
-
-    def where(self, tx: Transaction) -> tuple[str, dict[str, Any]]:
-        """Return an SQL condition and its parameters."""
-        domains = None
-        if self.domains is not None:
-            logged = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
-            domains = [names for names in logged if names and self.domains >= {*names.split()}]
-        where, values = conditions(
-            since=("created_at >= :since", _oldest(tx)),
-            owner=("owner = :owner", self.owner),
-            domains=("domains IN :domains", domains),
-        )
-        return (where if self.chosen is None else f"{where} AND {_CHOSEN[self.chosen]}"), values
 
 
 def add(tx: Transaction, calls: Sequence[LoggedCall]) -> None:
@@ -122,10 +92,30 @@ def add(tx: Transaction, calls: Sequence[LoggedCall]) -> None:
     tx.run("DELETE FROM tool_call WHERE id <= :removed", removed=removed)
 
 
-def latest(tx: Transaction, seen: CallFilter, most: int) -> list[LoggedCall]:
-    """Return the latest calls, the newest first."""
-    where, values = seen.where(tx)
-    sql = f"SELECT * FROM tool_call WHERE {where} ORDER BY id DESC LIMIT :most"
+def latest(
+    tx: Transaction,
+    most: int,
+    domains: frozenset[str] | None = None,
+    owner: str | None = None,
+    chosen: Chosen | None = None,
+) -> list[LoggedCall]:
+    """Return the latest calls, the newest first.
+
+    :param domains: visible domains of tools; ``None`` for all calls, including tools without a domain.
+    :param owner: name of the token.
+    :param chosen: a kind of calls.
+    """
+    seen = None
+    if domains is not None:
+        logged = [row["domains"] for row in tx.all("SELECT DISTINCT domains FROM tool_call")]
+        seen = [names for names in logged if names and domains >= {*names.split()}]
+    where, values = conditions(
+        since=("created_at >= :since", _oldest(tx)),
+        owner=("owner = :owner", owner),
+        domains=("domains IN :domains", seen),
+    )
+    kind = "TRUE" if chosen is None else _CHOSEN[chosen]
+    sql = f"SELECT * FROM tool_call WHERE {where} AND {kind} ORDER BY id DESC LIMIT :most"
     return [_entry(row) for row in tx.all(sql, **values, most=most)]
 
 

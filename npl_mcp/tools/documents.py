@@ -176,23 +176,23 @@ async def documents_look(
         return Look(folder=filled(FolderView, entry, **more, token_counter=app.counter.name))
 
     if file is None:
-        every = [entry async for entry in places.tops(app, whole)]
-        return folder(places.joined("root", "", "", every), every)
+        every = [entry async for entry in places.root_entries(app, whole)]
+        return folder(places.entry_of_many("root", "", "", every), every)
     ref = DocumentRef(file)
 
     async def look() -> Look:
         try:
             gathered = await limit_wait(app.gathered(ref))
         except NotIndexedError as error:
-            *above, own = places.above(file, app.documents.find(ref))
+            *above, own = places.breadcrumb(file, app.documents.find(ref))
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)
             return folder(empty, (), tuple(above))
         if not gathered.several:
             return Look(file=_file_view(app, gathered, selector, offset, limit))
-        files = places.measured(app, gathered)
-        every = files if whole else tuple(places.entries(file, gathered, files))
-        *above, own = places.above(file, gathered.locations)
-        entry = places.joined("folder", own.name, file, every)
+        files = places.file_entries(app, gathered)
+        every = files if whole else tuple(places.folder_entries(file, gathered, files))
+        *above, own = places.breadcrumb(file, gathered.locations)
+        entry = places.entry_of_many("folder", own.name, file, every)
         entry = replace(entry, missing_files=gathered.missing or None)
         return folder(entry, every, tuple(above), gathered.unreadable)
 
@@ -215,7 +215,7 @@ def _file_view(app: App, gathered: DocumentSet, selector: str | None, offset: in
     return FileView(
         name=name.rpartition("/")[2],
         address=name,
-        crumbs=places.above(name, gathered.locations)[:-1],
+        crumbs=places.breadcrumb(name, gathered.locations)[:-1],
         outline=outline,
         hidden=len(rows) - len(outline) or None,
         items=items,

@@ -24,7 +24,7 @@ from npl_mcp.stores.review.reviews import ReviewEntry
 from npl_mcp.stores.review.reviews import find as reviews_of
 from npl_mcp.stores.session import Session
 from npl_mcp.stores.worklog.rows import WorklogSession
-from npl_mcp.stores.worklog.worklogs import called
+from npl_mcp.stores.worklog.worklogs import newest_of
 from npl_mcp.tools.contract.parameters import Check, Line, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.naming import NamedDocument, documents_named
@@ -104,7 +104,7 @@ def session_get(app: App, session_id: Name) -> SessionView:
         details = session.get(tx, session_id)
         rooms, artifacts = rooms_of(tx, details.id, SHOWN), artifacts_of(tx, details.id, SHOWN)
         reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=details.id).items
-        log = called(tx, app.project, details.id)
+        log = newest_of(tx, app.project, details.id)
     task = log.task if log is not None and app.permissions.has_domain("worklog") else None
     documents = documents_named(app, f"{details.title}\n{task}")
     return SessionView(details, rooms, artifacts, reviews, log, _web_url(app, details.id), documents)

@@ -89,7 +89,7 @@ async def worklog_read(
     part = Slice.parse(limit, None, store.PAGE)
     return await when_new(
         app,
-        lambda tx: store.topic(tx, app.project, session_id, app.agent, agent_id),
+        lambda tx: store.topic(tx, app.project, session_id, app.agent),
         wait,
         lambda tx: store.read(tx, app.project, session_id, agent_id, part, since, app.agent, peek=peek),
         lambda read: not read.items,

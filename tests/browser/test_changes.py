@@ -1,4 +1,4 @@
-"""Change requests: board and table, edits of sections and attributes, and simultaneous changes."""
+"""Change requests: a table, edits of sections and attributes, and simultaneous changes."""
 
 import secrets
 
@@ -9,11 +9,9 @@ from tests.browser.conftest import Tab
 EDIT = "/changes/HBR-00{}/edit?section=%23%23+2.+Rationale"
 
 
-def test_a_board_and_a_table(tab: Tab) -> None:
+def test_a_table_is_filtered(tab: Tab) -> None:
     page = tab.open("/changes")
-    expect(page.get_by_role("heading", name="In Progress")).to_be_visible()
     tab.choose(page.get_by_label("Priority").first, "Critical")
-    tab.choose(page.get_by_label("Shown as"), "table")
     assert "priority=Critical" in page.url
     expect(page.get_by_role("row")).to_have_count(2)
     tab.check()
@@ -29,22 +27,11 @@ def made(tab: Tab, title: str) -> str:
     return unique
 
 
-def test_a_card_is_moved_where_it_stands_and_the_filter_stays(tab: Tab) -> None:
+def test_the_way_back_keeps_the_filter(tab: Tab) -> None:
     title = made(tab, "The bell is cracked")
     page = tab.open("/changes?assignee=cleo")
-    card = page.get_by_role("listitem").filter(has_text=title)
-    expect(card).to_contain_text("cleo")
-    for status in ("Approved", "In Progress"):
-        button = card.get_by_role("button", name=f"to {status}")
-        button.focus()
-        page.keyboard.press("Enter")
-        column = page.locator(".board section", has=page.get_by_role("heading", name=status))
-        expect(column.get_by_text(title)).to_be_visible()
-        if tab.script:
-            expect(card.get_by_role("button").first).to_be_focused()
-    assert "assignee=cleo" in page.url
-    tab.check()
-    tab.follow(card.get_by_role("link").first)
+    row = page.get_by_role("row").filter(has_text=title)
+    tab.follow(row.get_by_role("link").first)
     tab.follow(page.get_by_role("main").get_by_role("link", name="Changes"))
     assert "assignee=cleo" in page.url
 
@@ -59,28 +46,10 @@ def test_a_change_request_is_created(tab: Tab) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("The quay needs a lamp")
 
 
-def test_the_board_shows_what_others_do(scripted: Tab) -> None:
+def test_the_table_shows_what_others_do(scripted: Tab) -> None:
     page = scripted.open("/changes")
     title = made(scripted, "A rope is missing")
     expect(page.get_by_text(title)).to_be_visible()
-
-
-def test_a_card_that_was_moved_meanwhile_stays_there(scripted: Tab) -> None:
-    title = made(scripted, "The gate sticks")
-    page = scripted.open("/changes")
-    card = page.get_by_role("listitem").filter(has_text=title)
-    key = card.get_by_role("link").first.inner_text()
-    scripted.site.call("update_cr_status", key=key, status="Rejected")
-    page.evaluate(
-        """key => {
-            const button = document.querySelector(`[id^='move-${key}-']`);
-            button.value = `${key}|Proposed|Approved`;
-        }""",
-        key,
-    )
-    card.get_by_role("button").first.click()
-    expect(page.get_by_text(f"{key} is now Rejected; the board showed Proposed")).to_be_visible()
-    scripted.forget_status()
 
 
 def test_a_section_is_edited_by_two(tab: Tab) -> None:

@@ -19,14 +19,13 @@ from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import back_up, check
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, settings_of
 from npl_mcp.cli.terminal.display import CommandResult, Display, progress
-from npl_mcp.config.kinds import DATABASE, non_empty, path
+from npl_mcp.config.kinds import DATABASE, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.logs import set_up_log
 from npl_mcp.stores import libraries
-from npl_mcp.stores.base import checks
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
-from npl_mcp.stores.worklog import transfer as files
+from npl_mcp.stores.worklog.transfer import import_folder
 
 PLACES = "a data folder, or postgresql://user@host/database"
 
@@ -120,25 +119,11 @@ def _location(stores: Stores) -> tuple[Path, str]:
     return stores.folder.resolve(), stores.database.engine.name
 
 
-@COMMANDS.add(
-    "worklog export",
-    argument("session_id", nargs="?", type=non_empty, metavar="session", help="by default the current one"),
-    argument("folder", nargs="?", type=path, help="target; by default .npl/sessions/ID"),
-)
-def _export(given: argparse.Namespace, settings: Settings) -> CommandResult:
-    """Write a session's worklog to files."""
-    project = str(settings.worklog_project)
-    if given.session_id is not None:
-        checks.line(given.session_id, "session_id")
-    with stores_of(settings) as stores, stores.database.read() as tx:
-        return CommandResult(f"written to {files.export(tx, project, given.session_id, given.folder)}")
-
-
 @COMMANDS.add("worklog import")
 def _import(_: argparse.Namespace, settings: Settings) -> CommandResult:
     """Import the worklogs of .npl/sessions that the database does not have."""
     with stores_of(settings) as stores:
-        done = files.import_folder(stores.database, str(settings.worklog_project))
+        done = import_folder(stores.database, str(settings.worklog_project))
     text = f"{done.sessions} sessions with {done.entries} entries imported"
     skipped = f"; {done.skipped_lines} lines are not entries" if done.skipped_lines else ""
     return CommandResult(text + skipped)

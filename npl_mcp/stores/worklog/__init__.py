@@ -1,1 +1,1 @@
-"""Worklogs: numbered entries of agents, and the folder for their export."""
+"""Worklogs: numbered entries of agents, and their import from the predecessor's folder."""

@@ -6,7 +6,7 @@ A session's row holds its counts, so the cost of every function is independent o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count as count_from
 from typing import Any
@@ -90,27 +90,14 @@ class Cursor:
     last_read: str | None
 
 
-PROCESS = "process "
-"""Prefix of the name of an agent that is a process; no token has such a name."""
-
 _COLUMNS = "number, id, created, closed, archived_as, task, status, entry_count, last_entry"
 SESSION = f"SELECT {_COLUMNS} FROM worklog_session"
-
-# The sessions of agents, of unnamed callers and, without a name, the newest open one.
-_LATEST = f"""
-SELECT agent, {_COLUMNS} FROM worklog_current JOIN worklog_session USING (number)
-WHERE worklog_current.project = :project AND agent IN :agents
-UNION ALL SELECT '' AS agent, {_COLUMNS} FROM worklog_project JOIN worklog_session ON number = current
-WHERE worklog_project.project = :project
-UNION ALL SELECT NULL AS agent, {_COLUMNS} FROM worklog_session
-WHERE number = (SELECT max(number) FROM worklog_session WHERE project = :project AND status = 'active')"""
 
 POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
 """The positions of sessions; see :class:`~npl_mcp.stores.commits.Topic`."""
 
 ENTRY = columns(Entry)
 JSON_COLUMNS = ("data", "tags", "refs")
-_BATCH = 1_000
 
 
 def live(tx: Transaction, project: str, session_id: str) -> Row | None:
@@ -150,47 +137,33 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     return row
 
 
-def chosen(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Row:
-    """Return the named session, or by default the current one of some agents; see :func:`current`.
+def resolve(tx: Transaction, project: str, session_id: str | None, agent: str) -> Row:
+    """Return the named session, or by default the current one of an agent.
 
-    :raises SessionNotFoundError: the session does not exist.
+    :raises SessionNotFoundError: the session does not exist, or no session is current.
     """
-    row = current(tx, project, *agents) if session_id is None else find(tx, project, session_id)
-    if row is None:
+    if session_id is not None:
+        return find(tx, project, session_id)
+    row = current(tx, project, agent)
+    if row is None or row["status"] != "active":
         raise SessionNotFoundError("No active session", hint="start one with worklog init, or name one")
     return row
 
 
-def current(tx: Transaction, project: str, *agents: str) -> Row | None:
-    """Return the current session; ``None`` if it is closed; see :func:`latest`."""
-    row = latest(tx, project, *agents)
-    return row if row is not None and row["status"] == "active" else None
+def current(tx: Transaction, project: str, agent: str) -> Row | None:
+    """Return the session that an agent started last, open or not.
 
+    For an agent that started none, it is the active session that anyone started last, else the newest active
+    one.
 
-def latest(tx: Transaction, project: str, agent: str = "", *others: str) -> Row | None:
-    """Return the session that an agent started or last wrote to, open or not; else the newest open one.
-
-    So an agent has no current session after its own was closed. A new process continues the shared session.
-
-    :param agent: its name; empty for unnamed callers, who share one session.
-    :param others: names of agents whose own open session applies if the agent never had one.
+    :param agent: its name; empty for unnamed callers, who share the session that anyone started last.
     """
-    names = (agent, *others, *_shared(agent))
-    rows = {row.pop("agent"): row for row in tx.all(_LATEST, project=project, agents=names)}
-    if not agent or agent in rows:
-        return rows.get(agent)
-    opened = (rows[name] for name in names if name in rows and rows[name]["status"] == "active")
-    return next(opened, rows.get(None))
-
-
-def _shared(agent: str) -> tuple[str, ...]:
-    """Return the name of the shared session, if an agent uses it: a process has no other name."""
-    return ("",) if not agent or agent.startswith(PROCESS) else ()
-
-
-def is_used(tx: Transaction, project: str) -> bool:
-    """Return whether a project has, or ever had, a current session."""
-    return tx.value("SELECT 1 FROM worklog_project WHERE project = :project", project=project) is not None
+    started = f"""
+        {SESSION} JOIN worklog_current USING (project, number)
+        WHERE project = :project AND (agent = :agent OR agent = '' AND status = 'active')
+        ORDER BY agent DESC LIMIT 1"""
+    newest = f"{SESSION} WHERE project = :project AND status = 'active' ORDER BY number DESC LIMIT 1"
+    return tx.first(started, project=project, agent=agent) or tx.first(newest, project=project)
 
 
 def require_open(row: Row) -> None:
@@ -223,17 +196,10 @@ def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
     return tx.value(sql, project=project, live=int(archived is None), **names) is not None
 
 
-def start(tx: Transaction, project: str, number: int, agent: str) -> None:
-    """Make an agent's started session current."""
-    set_current(tx, project, number, *{agent, *_shared(agent)})
-
-
-def set_current(tx: Transaction, project: str, number: int | None, *agents: str) -> None:
-    """Set the current session of agents; the empty name sets or clears the shared one of a project."""
-    for agent in filter(None, agents):
+def set_current(tx: Transaction, project: str, number: int, *agents: str) -> None:
+    """Set the current session of agents."""
+    for agent in {*agents}:
         tx.upsert("worklog_current", "project, agent", project=project, agent=agent, number=number)
-    if "" in agents:
-        tx.upsert("worklog_project", "project", project=project, current=number)
 
 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
@@ -277,14 +243,6 @@ def entries(tx: Transaction, number: int, first: int, most: int) -> list[Entry]:
     return list(map(entry, tx.first_rows(sql, number=number, first=first, most=most)))
 
 
-def every_entry(tx: Transaction, number: int) -> Iterator[Entry]:
-    """Yield all entries of a session, in order."""
-    first = 1
-    while page := entries(tx, number, first, _BATCH):
-        yield from page
-        first = page[-1].seq + 1
-
-
 def entry(row: Row) -> Entry:
     """Return an entry for an answer.
 
@@ -306,20 +264,13 @@ def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
     return Cursor(0, None) if row is None else Cursor(**row)
 
 
-def cursors(tx: Transaction, number: int) -> list[tuple[str, Cursor]]:
-    """Return the existing read positions of all agents."""
-    sql = "SELECT agent_id, last_seq, last_read FROM worklog_agent WHERE session_number = :number"
-    positions = tx.all(f"{sql} AND last_seq > 0", number=number)
-    return [(row["agent_id"], filled(Cursor, row)) for row in positions]
-
-
 def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
     """Set the read position of an agent."""
     key = {"session_number": number, "agent_id": agent_id}
     tx.upsert("worklog_agent", "session_number, agent_id", **key, **values_of(cursor))
 
 
-def described(
+def sessions_of(
     tx: Transaction, project: str, session_rows: Sequence[Row], agent: str = ""
 ) -> tuple[WorklogSession, ...]:
     """Return descriptions of a project's sessions for an answer.
@@ -333,6 +284,6 @@ def described(
     sessions = []
     for row in session_rows:
         names = tuple(sorted(agents.get(row["number"], ())))
-        more = {"session_id": row["id"], "agents": names, "current": row == own}
+        more = {"session_id": row["id"], "agents": names, "current": row == own and row["status"] == "active"}
         sessions.append(filled(WorklogSession, row, **more))
     return tuple(sessions)

@@ -1,19 +1,18 @@
-"""The folder of a worklog in the predecessor's layout: an export writes it, an import reads it.
+"""The import of worklogs from the predecessor's folder.
 
 ::
 
-    .npl/current-session                          id of the current session, for an import
+    .npl/current-session                          id of the current session
     .npl/sessions/<id>/meta.json
     .npl/sessions/<id>/worklog.jsonl
     .npl/sessions/<id>/.cursors/<agent>.cursor
     .npl/sessions/archive/<name>/                 the same files of archived sessions
 
-Folders of ``.npl`` may be links within the project. An import stores every line once, in the order of the
-file. The predecessor could use one ``seq`` twice and skip others, so an entry's number is its position.
-Cursors are translated; after a duplicate number, an agent may get entries again but misses no entry.
+Folders of ``.npl`` may be links within the project. Every line is stored once, in the order of the file. The
+predecessor could use one ``seq`` twice and skip others, so an entry's number is its position. Cursors are
+translated; after a duplicate number, an agent may get entries again but misses no entry.
 
-A line of ``worklog.jsonl`` is one compact JSON object in ASCII: the fields in the order of
-:class:`~npl_mcp.stores.worklog.rows.Entry` without those that are null, times with ``+00:00``.
+A line of ``worklog.jsonl`` is a JSON object with the fields of :class:`~npl_mcp.stores.worklog.rows.Entry`.
 ``meta.json`` and the cursors are JSON objects too.
 """
 
@@ -30,18 +29,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_index.library.roots import below_root
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Transaction
-from npl_mcp.stores.base.errors import AlreadyExistsError, StorageError
-from npl_mcp.stores.base.folder import FOLDER
 from npl_mcp.stores.base.paging import stamp
 from npl_mcp.stores.base.values import filled, values_of
 from npl_mcp.stores.worklog import rows
@@ -81,49 +76,6 @@ class Imported:
     skipped_lines: int = 0
 
 
-def export(tx: Transaction, project: str, session_id: str | None, target: Path | None) -> Path:
-    """Write the files of a session to a folder without such files.
-
-    :param session_id: the id of the session; by default the current session.
-    :param target: the folder, created if necessary; by default the session's own below :data:`SESSIONS`.
-    :returns: the folder.
-    :raises AlreadyExistsError: the folder has files of these names.
-    :raises StorageError: the folder is not writable.
-    """
-    row = rows.chosen(tx, project, session_id)
-    (session,) = rows.described(tx, project, [row])
-    try:
-        root, below, mode = _place(project, session, target)
-        with Folder.opened(root, below, make=True, mode=mode) as folder:
-            taken = [name for name in (META, LOG, CURSORS) if folder.stat(name) is not None]
-            if taken:
-                problem = f"{Path(folder.path).name!r} already has {' and '.join(taken)}"
-                raise AlreadyExistsError(problem, hint="choose another folder")
-            folder.replace(META, meta_text(session).encode())
-            folder.replace(LOG, map(line_of, rows.every_entry(tx, row["number"])))
-            for agent, cursor in rows.cursors(tx, row["number"]):
-                with Folder.opened(folder, CURSORS, make=True, mode=mode) as cursors:
-                    cursors.replace(f"{cursor_name(agent)}.cursor", cursor_text(cursor).encode())
-            return Path(folder.path)
-    except OSError as error:
-        problem = f"the worklog cannot be written: {error.strerror}"
-        raise StorageError(problem, hint="name another folder") from error
-
-
-def _place(project: str, session: WorklogSession, target: Path | None) -> tuple[str, str, int]:
-    """Return an existing folder, the path of the target below it, and the permissions of new folders."""
-    if target is None:
-        # Private, except ``.npl`` itself, which can hold prompts for others.
-        with Folder.opened(*below_root(project, NPL), make=True):
-            pass
-        archived = session.archived_as
-        name = session.session_id if archived is None else f"{ARCHIVE}/{archived}"
-        return *below_root(project, f"{SESSIONS}/{name}"), FOLDER
-    target = target.absolute()
-    root = next(place for place in (target, *target.parents) if place.is_dir())
-    return str(root), target.relative_to(root).as_posix(), 0o777
-
-
 def import_folder(database: Database, project: str) -> Imported:
     """Import the unknown sessions of a project's folder, each in one transaction.
 
@@ -138,7 +90,8 @@ def import_folder(database: Database, project: str) -> Imported:
                 done += _import(tx, project, session, folder)
     with database.write() as tx:
         row = rows.live(tx, project, _current_session(project))
-        if row is not None and row["status"] == "active" and not rows.is_used(tx, project):
+        used = tx.value("SELECT 1 FROM worklog_current WHERE project = :project LIMIT 1", project=project)
+        if row is not None and row["status"] == "active" and not used:
             rows.set_current(tx, project, row["number"], "")
     return Imported(**done)
 
@@ -261,13 +214,6 @@ def _small_file(folder: Folder, name: str) -> bytes:
     return b""
 
 
-def line_of(entry: Entry) -> bytes:
-    """Format an entry as a line of the log."""
-    body = {name: value for name, value in values_of(entry).items() if value is not None}
-    body["ts"] = offset(entry.ts)
-    return json.dumps(body, separators=(",", ":")).encode("ascii") + b"\n"
-
-
 def parse_line(raw: bytes) -> Entry | None:
     """Parse a line of the log; unknown keys are dropped.
 
@@ -285,39 +231,6 @@ def parse_line(raw: bytes) -> Entry | None:
     if not all(isinstance(tag, str) for tag in more.get("tags") or ()):
         del more["tags"]
     return filled(Entry, fields, **{"agent_type": "unknown", "tags": None, "refs": None, "ts": ts, **more})
-
-
-def meta_text(session: WorklogSession) -> str:
-    """Format a session's ``meta.json``; ``agents`` stays empty, as in the predecessor."""
-    body: dict[str, Any] = {
-        "session_id": session.session_id,
-        "created": offset(session.created),
-        "task": session.task,
-        "status": session.status,
-        "agents": {},
-    }
-    return json.dumps(
-        body if session.closed is None else {**body, "closed": offset(session.closed)}, indent=2
-    )
-
-
-def cursor_text(cursor: Cursor) -> str:
-    """Format a cursor."""
-    last_read = None if cursor.last_read is None else offset(cursor.last_read)
-    return json.dumps({"last_seq": cursor.last_seq, "last_read": last_read})
-
-
-def cursor_name(agent_id: str) -> str:
-    """Return the file name of an agent's cursor: its id if that is a valid name, else escaped or a digest."""
-    if FILE_NAME.fullmatch(agent_id):
-        return agent_id
-    name = quote(agent_id, safe="").replace(".", "%2E").replace("~", "%7E")
-    return name if len(name) <= 128 else sha256(agent_id.encode()).hexdigest()
-
-
-def offset(moment: str) -> str:
-    """Format a stored time in the predecessor's form."""
-    return moment.removesuffix("Z") + "+00:00"
 
 
 def read_time(text: object) -> str | None:

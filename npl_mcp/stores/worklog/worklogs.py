@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.commits import Topic
@@ -68,37 +68,38 @@ def init(
         once that session is closed.
     :raises ClosedError: the session is closed.
     """
+    row, new = _start(tx, project, session_id, task, agent)
+    return replace(rows.sessions_of(tx, project, [row], agent)[0], new=new)
+
+
+def _start(
+    tx: Transaction, project: str, session_id: str | None, task: str | None, agent: str
+) -> tuple[Row, bool]:
+    """Return the row of a session that becomes an agent's current one, and whether it is new."""
     closed = "archived_as IS NULL AND status = 'closed'"
     wanted = session_id or rows.free_name(tx, project, "id", tx.now[:10], closed)
     before = rows.live(tx, project, wanted)
     row = before or rows.insert(tx, project, WorklogSession(wanted, "active", tx.now, task))
     rows.require_open(row)
-    rows.start(tx, project, row["number"], agent)
-    return replace(rows.described(tx, project, [row], agent)[0], new=before is None)
+    rows.set_current(tx, project, row["number"], agent, "")
+    return row, before is None
 
 
 def log(
     tx: Transaction, project: str, session_id: str | None, values: Mapping[str, Any], agent: str = ""
 ) -> Logged:
-    """Append an entry; its session becomes the current one of its agent.
+    """Append an entry.
 
-    :param session_id: the id of the session; by default the agent's current session. If no session is open,
-        and the agent's own was not closed, today's session is created.
+    :param session_id: the id of the session; by default the agent's current one. If no session was ever
+        current, today's session is started.
     :param values: the columns of the entry except its number and its time.
     :raises ClosedError: the session is closed.
     """
-    name, opened = values["agent_id"], None
-    row = rows.latest(tx, project, agent, name) if session_id is None else None
-    if row is None and session_id is None and (agent or not rows.is_used(tx, project)):
-        today, opened = tx.now[:10], True
-        row = rows.live(tx, project, today)
-        row = row or rows.insert(tx, project, WorklogSession(today, "active", tx.now))
-    row = row or rows.chosen(tx, project, session_id)
+    row = rows.find(tx, project, session_id) if session_id else rows.current(tx, project, agent)
+    opened = True if row is None else None
+    if row is None:
+        row, _ = _start(tx, project, None, None, agent)
     rows.require_open(row)
-    if opened:
-        rows.start(tx, project, row["number"], agent)
-    if agent:
-        rows.set_current(tx, project, row["number"], *{name, agent})
     return Logged(row["id"], rows.append(tx, row["number"], tx.now, values), tx.now, opened)
 
 
@@ -120,7 +121,7 @@ def read(
     :param since: the number after which entries are returned; it replaces the cursor.
     :param peek: whether the cursor stays in place.
     """
-    row = rows.chosen(tx, project, session_id, agent, agent_id)
+    row = rows.resolve(tx, project, session_id, agent)
     cursor = rows.cursor(tx, row["number"], agent_id).last_seq
     start = cursor if since is None else since
     entries = tuple(rows.entries(tx, row["number"], start + 1, part.limit))
@@ -133,12 +134,12 @@ def read(
     return filled(ReadEntries, page, session_id=row["id"], remaining=max(0, total - end))
 
 
-def topic(tx: Transaction, project: str, session_id: str | None, *agents: str) -> Topic:
+def topic(tx: Transaction, project: str, session_id: str | None, agent: str) -> Topic:
     """Return the topic that changes with each entry of a session.
 
     :param session_id: the id of the session; by default the current one.
     """
-    return Topic(rows.POSITIONS, rows.chosen(tx, project, session_id, *agents)["number"])
+    return Topic(rows.POSITIONS, rows.resolve(tx, project, session_id, agent)["number"])
 
 
 def status(tx: Transaction, project: str, session_id: str | None, agent: str = "") -> WorklogSession:
@@ -146,13 +147,13 @@ def status(tx: Transaction, project: str, session_id: str | None, agent: str = "
 
     :param session_id: the id of the session; by default the current one.
     """
-    return rows.described(tx, project, [rows.chosen(tx, project, session_id, agent)], agent)[0]
+    return rows.sessions_of(tx, project, [rows.resolve(tx, project, session_id, agent)], agent)[0]
 
 
-def called(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
+def newest_of(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
     """Describe the newest session with an id, archived or not."""
     sql = f"{rows.SESSION} WHERE project = :project AND id = :id ORDER BY number DESC LIMIT 1"
-    return next(iter(rows.described(tx, project, tx.all(sql, project=project, id=session_id))), None)
+    return next(iter(rows.sessions_of(tx, project, tx.all(sql, project=project, id=session_id))), None)
 
 
 def sessions(
@@ -164,7 +165,7 @@ def sessions(
     """
     only = "" if archived else "AND archived_as IS NULL"
     sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
-    return rows.described(tx, project, tx.all(sql, project=project), agent)
+    return rows.sessions_of(tx, project, tx.all(sql, project=project), agent)
 
 
 def close(
@@ -175,7 +176,7 @@ def close(
     :param session_id: the id of the session; by default the current one.
     :param archive: whether to move it to the archive as well; its id can then be reused.
     """
-    row = rows.chosen(tx, project, session_id, agent)
+    row = rows.resolve(tx, project, session_id, agent)
     number = row["number"]
     archived_as = row["archived_as"]
     if archive and archived_as is None:
@@ -185,10 +186,8 @@ def close(
         " status = 'closed', archived_as = :archived_as WHERE number = :number"
     )
     tx.run(sql, now=tx.now, archived_as=archived_as, number=number)
-    if (shared := rows.latest(tx, project)) is not None and shared["number"] == number:
-        rows.set_current(tx, project, None, "")
     closed = tx.all(f"{rows.SESSION} WHERE number = :number", number=number)
-    return rows.described(tx, project, closed, agent)[0]
+    return rows.sessions_of(tx, project, closed, agent)[0]
 
 
 def new_id(session_id: str, parameter: str) -> str:

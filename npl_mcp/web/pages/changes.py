@@ -1,24 +1,19 @@
-"""Change requests: a board, a table, a page for each, and edits that overwrite only known text."""
+"""Change requests: a table, a page for each, and edits that overwrite only known text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from urllib.parse import parse_qsl
 
 from npl_mcp.documents.change_requests import ATTRIBUTES
 from npl_mcp.documents.filters import DEFINED, FACETS
-from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, Status, without_title
+from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, without_title
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.routing import TEAM, Action, Data, FormPage, WebPage
-from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, address
-
-IN_A_COLUMN = 50
-"""Maximum change requests of one status on the board; the table shows all."""
-
 
 SHOWN = 50
 """Rows of a page in the table."""
@@ -33,55 +28,19 @@ COLUMNS = {
     "phaseEpic": "Phase",
 }
 
-MOVES: Mapping[str, tuple[Status, ...]] = {
-    "Proposed": ("Approved", "Rejected"),
-    "Approved": ("In Progress", "Proposed"),
-    "In Progress": ("Implemented", "On Hold", "Approved"),
-    "Implemented": ("In Progress",),
-    "Rejected": ("Proposed",),
-    "On Hold": ("In Progress",),
-    "Partially Implemented": ("Implemented", "In Progress"),
-}
-"""Statuses that the board offers for a change request, by its current one; its page offers all."""
-
 
 async def changes(visit: Visit) -> Data:
-    """Return the change requests of a project that pass the filters, by status or as a table."""
+    """Return a table of the change requests of a project that pass the filters."""
     chosen = {name: values for name in FACETS if (values := visit.texts(name))}
     projects = (await visit.call("list_projects"))["items"]
-    view = "table" if visit.text("view") == "table" else "board"
-    shown: Data = {
-        "view": view,
-        "projects": projects,
-        "filters": chosen,
-        "_moves": MOVES,
-        "_types": TYPES,
-        "_priorities": PRIORITIES,
-    }
+    shown: Data = {"projects": projects, "filters": chosen, "_types": TYPES, "_priorities": PRIORITIES}
     if not projects:
-        return {**shown, "board": None, "table": None}
+        return shown
     project = visit.text("project") or projects[0]["code"]
     every = rows = await visit.every("list_crs", project=project)
     if chosen:
         rows = await visit.every("list_crs", project=project, filters=chosen)
-    board: Data = {"project": project, "columns": [], "total": len(rows), "values": _values(every)}
-    shown |= {"project": project, "board": board, "table": None}
-    if view == "board":
-        board["columns"] = _columns(rows)
-        return shown
-    table = paged(visit, rows, COLUMNS, SHOWN)
-    return {**shown, "_table": table.pop("_table"), "table": table}
-
-
-def _columns(rows: Sequence[Data]) -> list[Data]:
-    """Return the columns of the board: the defined statuses, then others."""
-    by_status: dict[str, list[Data]] = {status: [] for status in STATUSES}
-    for row in rows:
-        by_status.setdefault(row["status"], []).append(row)
-    return [
-        {"status": status, "total": len(same), "items": same[:IN_A_COLUMN]}
-        for status, same in by_status.items()
-    ]
+    return {**shown, **paged(visit, rows, COLUMNS, SHOWN), "project": project, "values": _values(every)}
 
 
 def _values(rows: Sequence[Data]) -> dict[str, list[str]]:
@@ -93,17 +52,6 @@ def _values(rows: Sequence[Data]) -> dict[str, list[str]]:
 def _place(name: str, value: str) -> tuple[int, str]:
     defined = DEFINED.get(name, ())
     return defined.index(value) if value in defined else len(defined), value.casefold()
-
-
-async def move(visit: Visit) -> str:
-    """Set the status of a change request, unless it has changed since the board showed it."""
-    key, seen, wanted = ([*visit.form.get("move", "").split("|"), "", ""])[:3]
-    now = await visit.call("get_cr", key=key, mode="attributes")
-    if now["status"] != seen:
-        raise CallError(f"{key} is now {now['status']}; the board showed {seen}", ErrorCode.ALREADY_EXISTS)
-    await visit.call("update_cr_status", key=now["code"], status=wanted, expect=now["digest"])
-    page = local_path(visit.form.get("next", ""))
-    return page if page.startswith("/changes") else "/changes"
 
 
 async def create(visit: Visit) -> str:
@@ -197,7 +145,6 @@ DECLARED = (
     WebPage("/changes", changes, "changes.html", "cr", "Changes", entry=TEAM),
     WebPage("/changes/{key}", change, "change.html", "cr"),
     WebPage("/changes/{key}/edit", edit, TEMPLATE, "cr"),
-    Action("/board/move", move, "cr"),
     Action("/board/new", create, "cr"),
     Action("/changes/{key}/section", save_section, "cr"),
     Action("/changes/{key}/attributes", save_attributes, "cr"),

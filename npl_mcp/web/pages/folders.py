@@ -12,8 +12,7 @@ from urllib.parse import unquote
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.section_edits import own_section
-from npl_mcp.app.usage import sent
-from npl_mcp.browsing.health import CHECKS, examined
+from npl_mcp.browsing.health import CHECKS, find_defects
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
@@ -60,10 +59,6 @@ async def documents(visit: Visit) -> Data:
         rows = [{**row, "files": None} if row["kind"] == "file" else row for row in look["folder"]["items"]]
         page = paged(visit, rows, COLUMNS, SHOWN)
         return {"_table": page.pop("_table"), "folder": {**look["folder"], **page}}
-    counts = await visit.run(partial(sent, file=look["file"]["address"]))
-    for row in look["file"]["outline"]:
-        names = (row["selector"], row["selector"].rpartition(" > ")[2])
-        row["sent"] = sum(counts[name] for name in dict.fromkeys(names))
     view = "source" if visit.text("view") == "source" else "text"
     sections = partial(_sections, look["file"], view, visit.number("line"))
     return {**look, "view": view, "_leads": _leads(look["file"]), "_sections": sections}
@@ -166,7 +161,7 @@ FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens
 async def health(visit: Visit) -> Data:
     """Return the problems of a folder, by default of the first check with problems."""
     folder = visit.text("file")
-    result = await visit.run(lambda app: examined(app, DocumentRef(folder or None)))
+    result = await visit.run(lambda app: find_defects(app, DocumentRef(folder or None)))
     counts = Counter(defect.check for defect in result.defects)
     check = visit.text("check", next((name for name in CHECKS if counts[name]), next(iter(CHECKS))))
     rows = [as_dict(defect) for defect in result.defects if defect.check == check]

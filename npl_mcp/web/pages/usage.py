@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from starlette.responses import RedirectResponse, Response
-
 from npl_mcp.app.usage import latest, unanswered
 from npl_mcp.questions.files import question_files
 from npl_mcp.stores.calls import KEPT_DAYS
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.web.routing import Data, Download, WebPage
+from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit
 
@@ -60,12 +58,4 @@ async def usage(visit: Visit) -> Data:
     }
 
 
-async def moved(visit: Visit) -> Response:
-    """Return the redirection from a former address."""
-    return RedirectResponse(visit.here().replace("/calls", "/usage", 1), 308)
-
-
-DECLARED = (
-    WebPage("/usage", usage, "usage.html", None, "Usage"),
-    *(Download(f"/calls{suffix}", moved) for suffix in ("", ".json", ".csv")),
-)
+DECLARED = (WebPage("/usage", usage, "usage.html", None, "Usage"),)

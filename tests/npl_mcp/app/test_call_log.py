@@ -1,6 +1,5 @@
 """The log of calls delays no call, at any state of the database."""
 
-import json
 import re
 from contextlib import closing
 from dataclasses import replace
@@ -11,10 +10,10 @@ import pytest
 
 from npl_mcp.app import call_log
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.calls import CallFilter, LoggedCall, latest
+from npl_mcp.stores.calls import LoggedCall, latest
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
-from tests.conftest import calls, client_of, envelope
+from tests.conftest import calls
 
 LOAD = [("npl_load_tailored", {"file": "guide.md", "context": "how to begin"})]
 
@@ -27,7 +26,7 @@ def logged(settings: Settings, docs: Path) -> Settings:
 
 def rows(settings: Settings) -> list[LoggedCall]:
     with closing(engines.stores(settings.data_folder)) as stores:
-        return stores.database.reading(latest, CallFilter(), 100)
+        return stores.database.reading(latest, 100)
 
 
 def test_what_is_left_is_written_when_the_server_ends(logged: Settings) -> None:
@@ -87,28 +86,3 @@ def test_words_that_no_section_has_are_logged(logged: Settings) -> None:
     calls(replace(logged, log_calls="contexts"), [("npl_load_tailored", {"context": "zzyzx quokka"})])
     (row,) = rows(logged)
     assert (row.outcome, sorted(row.absent or ())) == ("nothing", ["quokka", "zzyzx"])
-
-
-FOLLOWING: dict[str, tuple[dict[str, Any], int | None]] = {
-    "an offered section": ({"selectors": ["OFFERED"]}, 1),
-    "under an old name": ({"sections": ["## Part", "OFFERED"]}, 1),
-    "another section": ({"selectors": ["# Siphons"]}, None),
-    "a question": ({"context": "OFFERED"}, None),
-}
-
-
-@pytest.mark.parametrize("case", FOLLOWING)
-async def test_a_call_for_an_offered_section_is_marked(logged: Settings, docs: Path, case: str) -> None:
-    """Each offer counts once."""
-    parts = "".join(f"## Part {number}\n\nThe siphon lifts water.\n\n" for number in range(9))
-    (docs / "siphons.md").write_text(f"# Siphons\n\n{parts}", encoding="utf-8")
-    arguments, expected = FOLLOWING[case]
-
-    async with client_of(logged) as client:
-        question = {"file": "siphons.md", "context": "siphon", "token_budget": 200}
-        answer = envelope(await client.call_tool("npl_load_tailored", question))
-        offered = answer["data"]["request_more"][0]
-        following = json.loads(json.dumps(arguments).replace("OFFERED", offered))
-        for _ in range(2):
-            await client.call_tool("npl_load_tailored", {"file": "siphons.md", **following})
-    assert [row.followed for row in rows(logged)] == [None, expected, None]

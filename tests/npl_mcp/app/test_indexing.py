@@ -17,7 +17,7 @@ import anyio
 import pytest
 from fastmcp import Client
 
-from npl_index.index.entries import MAX_BATCH_FILES as FILES_OF_A_BATCH
+from npl_index.index.entries import BATCH_FILES
 from npl_mcp.app.app import FOR_PROGRAM, App
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
@@ -73,7 +73,7 @@ def children(process: int) -> list[int]:
 def test_several_processes_say_what_one_says(settings: Settings, tmp_path: Path) -> None:
     """Answers do not depend on who indexed which file; no process stays; a restart indexes nothing."""
     root = tmp_path / "small"
-    files = FILES_OF_A_BATCH * 5
+    files = BATCH_FILES[0] * 5
     for number in range(files):
         page = root / f"part{number % 7}" / f"page{number:04}.md"
         page.parent.mkdir(parents=True, exist_ok=True)

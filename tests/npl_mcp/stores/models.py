@@ -68,7 +68,10 @@ class Worklogs(Rooms):
     ) -> Answer:
         today = datetime.now(timezone.utc).date().isoformat()
         new = session_id is None and not self.worklogs
-        log = self._live(today) or Worklog(today, None) if new else self._chosen(session_id)
+        log = (
+            Worklog(today, None) if new else self.current if session_id is None else self._chosen(session_id)
+        )
+        assert log is not None
         if log.status != "active":
             raise Refused("OPERATION_FAILED")
         if log not in self.worklogs:
@@ -115,7 +118,6 @@ class Worklogs(Rooms):
             taken = {worklog.archived_as for worklog in self.worklogs}
             names = [log.id, *(f"{log.id}-{copy}" for copy in range(2, len(taken) + 3))]
             log.archived_as = next(name for name in names if name not in taken)
-        self.current = None if self.current is log else self.current
         return self.described(log)
 
     def described(self, log: Worklog) -> Answer:
@@ -128,7 +130,7 @@ class Worklogs(Rooms):
             entry_count=len(log.entries),
             agents=sorted({entry["agent_id"] for entry in log.entries}),
             last_entry=WHEN if log.entries else None,
-            current=log is self.current,
+            current=log is self.current and log.status == "active",
             closed=WHEN if log.status == "closed" else None,
             archived_as=log.archived_as,
         )
@@ -140,7 +142,7 @@ class Worklogs(Rooms):
         return next(matches, None)
 
     def _chosen(self, session_id: str | None) -> Worklog:
-        worklog = self.current
+        worklog = self.current if self.current is not None and self.current.status == "active" else None
         if session_id is not None:
             archived = (worklog for worklog in self.worklogs if worklog.archived_as == session_id)
             worklog = self._live(session_id) or next(archived, None)

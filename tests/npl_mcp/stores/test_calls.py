@@ -10,7 +10,7 @@ import pytest
 from npl_mcp.stores import calls as module
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import stamp
-from npl_mcp.stores.calls import KEPT_DAYS, CallFilter, Chosen, LoggedCall
+from npl_mcp.stores.calls import KEPT_DAYS, Chosen, LoggedCall
 from npl_mcp.stores.checking import check_rows
 from tests import engines
 
@@ -47,13 +47,11 @@ def test_the_latest_calls_come_first(database: Database) -> None:
     failed = call(
         who="cleo", owner="cleo", context="why", error="NOT_FOUND", message="no \u00fc", arguments="{}"
     )
-    database.writing(
-        module.add, [replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)]
-    )
-    page = database.reading(module.latest, CallFilter(), 3)
+    database.writing(module.add, [replace(failed, taken=("## A", "## \u00dc"), absent=("bonsai",))])
+    page = database.reading(module.latest, 3)
     assert [(row.who, row.tool) for row in page[1:]] == [("ben", "z"), ("ben", "y")]
-    (only,) = database.reading(module.latest, CallFilter(owner="cleo"), ALL)
-    assert only == replace(failed, id=7, taken=("## A", "## \u00dc"), absent=("bonsai",), followed=1)
+    (only,) = database.reading(module.latest, ALL, owner="cleo")
+    assert only == replace(failed, id=7, taken=("## A", "## \u00dc"), absent=("bonsai",))
 
 
 def test_old_calls_and_those_that_are_too_many_are_removed(
@@ -61,9 +59,9 @@ def test_old_calls_and_those_that_are_too_many_are_removed(
 ) -> None:
     monkeypatch.setattr(module, "MAX_CALLS", 3)
     database.writing(module.add, [call(ago=timedelta(days=KEPT_DAYS + 1)), call()])
-    assert [row.id for row in database.reading(module.latest, CallFilter(), ALL)] == [2]
+    assert [row.id for row in database.reading(module.latest, ALL)] == [2]
     database.writing(module.add, [call(tool=str(at)) for at in range(4)])
-    assert [row.tool for row in database.reading(module.latest, CallFilter(), ALL)] == ["3", "2", "1"]
+    assert [row.tool for row in database.reading(module.latest, ALL)] == ["3", "2", "1"]
 
 
 def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> None:
@@ -74,14 +72,14 @@ def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> No
         tx.insert_many("tool_call", [{"created_at": at, **old} for at in (expired, stamp(NOW))])
         offer = {"number": 0, "kind": "more", "digest": "d", "selector": "## A"}
         tx.insert_many("tool_call_offer", [{"call_id": number, **offer} for number in (1, 2)])
-    (only,) = database.reading(module.latest, CallFilter(), ALL)
+    (only,) = database.reading(module.latest, ALL)
     assert (only.id, only.tool, only.message, only.absent) == (2, "x", None, None)
     database.writing(module.add, [call()])
     with database.read() as tx:
         assert [row["call_id"] for row in tx.all("SELECT call_id FROM tool_call_offer")] == [2]
 
 
-@pytest.mark.parametrize(("chosen", "ids"), [("failed", [4]), ("asked", [2, 1]), ("loaded", [3])])
+@pytest.mark.parametrize(("chosen", "ids"), [("failed", [4]), ("unanswered", [2])])
 def test_calls_of_a_kind(database: Database, chosen: Chosen, ids: list[int]) -> None:
     kinds: list[dict[str, object]] = [
         {"outcome": "found", "context": "why"},
@@ -90,7 +88,7 @@ def test_calls_of_a_kind(database: Database, chosen: Chosen, ids: list[int]) -> 
         {"error": "NOT_FOUND", "context": "how"},
     ]
     database.writing(module.add, [call(**kind) for kind in kinds])
-    assert [row.id for row in database.reading(module.latest, CallFilter(chosen=chosen), ALL)] == ids
+    assert [row.id for row in database.reading(module.latest, ALL, chosen=chosen)] == ids
 
 
 def test_a_log_can_be_checked(database: Database, tmp_path: Path) -> None:
@@ -117,10 +115,10 @@ def test_a_call_is_seen_by_callers_that_see_all_it_needs(
         module.add,
         [call(domains=domains, tool=domains) for domains in ("", "npl", "chat", "review artifact")],
     )
-    seen = CallFilter(domains=None if domains is None else frozenset(domains))
-    assert [row.tool for row in database.reading(module.latest, seen, ALL)][::-1] == expected
+    seen = None if domains is None else frozenset(domains)
+    assert [row.tool for row in database.reading(module.latest, ALL, seen)][::-1] == expected
 
 
 def test_without_calls_nothing_is_seen(database: Database) -> None:
     database.writing(module.add, [])
-    assert database.reading(module.latest, CallFilter(domains=frozenset({"npl"})), ALL) == []
+    assert database.reading(module.latest, ALL, frozenset({"npl"})) == []

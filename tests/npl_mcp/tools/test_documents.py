@@ -7,7 +7,7 @@ import pytest
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.browsing.health import Defect, examined
+from npl_mcp.browsing.health import Defect, find_defects
 from npl_mcp.config.settings import Settings
 from tests.conftest import Call, cases
 
@@ -74,7 +74,7 @@ def test_links_are_followed(docs: Path) -> None:
     app = App(Settings(cwd=docs, home=docs, roots=(docs,), cache_mode="memory"))
 
     def broken(file: str) -> list[Defect]:
-        return [defect for defect in examined(app, DocumentRef(file)).defects if defect.check == "broken"]
+        return [defect for defect in find_defects(app, DocumentRef(file)).defects if defect.check == "broken"]
 
     (docs / ".hidden").mkdir()
     (docs / ".hidden" / "secret.md").write_text("# Secret\n", encoding="utf-8")

@@ -13,16 +13,10 @@ from npl_mcp.config.settings import Settings
 from tests.npl_mcp.http.http_server import Running, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
-RULES = (
-    "The keeper lights the lamp at dusk, trims the wick each hour, and writes every ship into the book. " * 3
-)
 LINKED = ("notes/linked.md", "notes/more/deep.md")
-CHINESE = "守灯人黄昏时点灯，每小时修剪灯芯，并把每艘船记入账本。"
 FILES = {
     "README.md": "# Lamp\n\nSee [rules](rules.md), [nothing](gone.md) and [no place](rules.md#none).\n",
-    "rules.md": f"# Rules\n\n{RULES}\n",
-    "copy.md": f"# Copy\n\n## Old rules\n\n{RULES}\n",
-    "near.md": f"# Near\n\n{RULES.replace('dusk', 'sunset', 1)}\n",
+    "rules.md": "# Rules\n\nTrim the wick each hour.\n",
     "long.md": "# Long\n\n" + "A ship came by and nobody saw it. " * 400,
     "empty.md": "",
     "bare.md": "No heading, only words.\n",
@@ -31,8 +25,6 @@ FILES = {
     "wiki.md": "# Wiki\n\n[[notes/linked|a note]], [[Deep#Part]], [[unwritten]]\n\n<!-- [x](gone.md) -->\n",
     "notes/linked.md": "# Linked\n\nText.\n",
     "notes/more/deep.md": "# Deep\n\nText.\n",
-    "zh.md": f"# 指南\n\n{CHINESE}\n",
-    "zh-copy.md": f"# 手册\n\n{CHINESE}\n",
     "pages.md": (
         "# Pages\n\n[a](#स्थापना) [b](#การติดตั้ง) [c](#field) [d](#own)\n\n## स्थापना\n\nOne.\n\n"
         "## การติดตั้ง {#own}\n\n`x`{#field}\n"
@@ -57,7 +49,6 @@ def defects(server: Running, check: str) -> list[tuple[str, int]]:
 
 SEEDED: dict[str, list[tuple[str, int]]] = {
     "broken": [("README.md", 3), ("README.md", 3), ("wiki.md", 3)],
-    "same": [("near.md", 1), ("rules.md", 1), ("zh.md", 1)],
     "long": [("long.md", 1)],
     "empty": [("empty.md", 1), ("holes.md", 3)],
     "untitled": [("bare.md", 1)],
@@ -84,17 +75,10 @@ def test_a_folder_too_large_for_one_call_is_checked_by_several(
     with closing(app):
         left = [len(FILES)]
         while left[-1]:
-            look = health.examined(app, DocumentRef("docs:"))
+            look = health.find_defects(app, DocumentRef("docs:"))
             left.append(look.left)
     assert set(range(len(FILES))) <= set(left)
     assert len(look.defects) == sum(expected.values())
-
-
-def test_a_similar_text_is_named_with_its_likeness(server: Running) -> None:
-    rows = Visitor(server).json("/documents/health?file=docs:&check=same")["items"]
-    notes = {row["file"]: row["note"] for row in rows}
-    assert "the same as" in notes["rules.md"]
-    assert "%" in notes["near.md"]
 
 
 def test_a_row_opens_at_its_line(server: Running) -> None:

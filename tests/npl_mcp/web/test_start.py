@@ -20,6 +20,3 @@ def test_a_new_visitor_is_told_what_to_do(tmp_path: Path) -> None:
         assert visitor.post("/name", {**fields, "name": "ann"}).status == 303
         assert "Inbox of ann" in visitor.open("/").text
         assert "first" not in visitor.json("/index")
-        for suffix in ("", ".json", ".csv"):  # a former address
-            moved = visitor.send("GET", f"/calls{suffix}?show=failed")
-            assert (moved.status, moved.headers["location"]) == (308, f"/usage{suffix}?show=failed")

@@ -1,28 +1,24 @@
-"""An export writes the predecessor's folder of worklogs, and an import reads it."""
+"""An import reads the predecessor's folder of worklogs."""
 
 import json
 import logging
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.errors import AlreadyExistsError, SessionNotFoundError, StorageError
+from npl_mcp.stores.base.errors import SessionNotFoundError
 from npl_mcp.stores.worklog.rows import Entry
 from npl_mcp.stores.worklog.transfer import (
     MAX_LINE,
     MAX_LOG_BYTES,
     Imported,
-    cursor_name,
-    line_of,
     parse_line,
 )
 from tests import engines
 from tests.conftest import cases
-from tests.folders import fill
 from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
 
@@ -47,18 +43,12 @@ def sessions(project: Path) -> Path:
     return project / ".npl" / "sessions"
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "worklog.jsonl").read_bytes().splitlines()]
-
-
-def log(store: Worklogs, project: Path, *summaries: str, **options: Any) -> None:
-    for summary in summaries:
-        store.log(str(project), "a", "found", summary, **options)
-
-
-def test_a_line_has_the_predecessors_bytes() -> None:
-    """Keys in its order, compact, ASCII, without nulls, times with their offset; the line reads back."""
-    entry = Entry(
+def test_a_line_of_the_predecessor_is_an_entry() -> None:
+    line = (
+        b'{"seq":7,"ts":"2026-05-06T13:20:41.103552+00:00","agent_id":"scout-1","agent_type":"unknown",'
+        b'"action":"found","summary":"\\u00e9\\ud83d\\ude42","data":{"k":[1,null]},"tags":["x",""]}\n'
+    )
+    assert parse_line(line) == Entry(
         seq=7,
         ts="2026-05-06T13:20:41.103552Z",
         agent_id="scout-1",
@@ -68,12 +58,6 @@ def test_a_line_has_the_predecessors_bytes() -> None:
         data={"k": [1, None]},
         tags=["x", ""],
     )
-    line = line_of(entry)
-    assert line == (
-        b'{"seq":7,"ts":"2026-05-06T13:20:41.103552+00:00","agent_id":"scout-1","agent_type":"unknown",'
-        b'"action":"found","summary":"\\u00e9\\ud83d\\ude42","data":{"k":[1,null]},"tags":["x",""]}\n'
-    )
-    assert parse_line(line) == entry
 
 
 @pytest.mark.parametrize("key", ["agent_type", "tags", "refs"])
@@ -83,105 +67,6 @@ def test_a_line_with_a_minor_value_of_another_kind_is_kept(key: str, value: obje
     entry = parse_line(written(1, "one", **{key: value}).encode())
     assert entry is not None
     assert (entry.summary, entry.agent_type, entry.tags, entry.refs) == ("one", "unknown", None, None)
-
-
-def test_the_folder_is_laid_out_as_before(store: Worklogs, project: Path) -> None:
-    """Description, log and cursors have the places of the predecessor; before the export there is no file."""
-    made = store.init(str(project), "s1", "tâche")
-    log(store, project, "one")
-    read = store.read(str(project), "r")
-    assert list(project.iterdir()) == []
-    folder = sessions(project) / "s1"
-    assert store.export(str(project)) == folder
-    meta = (folder / "meta.json").read_text()
-    created = made.created.replace("Z", "+00:00")
-    assert meta == (
-        f'{{\n  "session_id": "s1",\n  "created": "{created}",\n  "task": "t\\u00e2che",\n'
-        '  "status": "active",\n  "agents": {}\n}'
-    )
-    cursor = json.loads((folder / ".cursors" / "r.cursor").read_text())
-    assert (cursor["last_seq"], cursor["last_read"][-6:]) == (read.cursor, "+00:00")
-    closed = store.close(str(project), archive=True)
-    archived = store.export(str(project), "archive/s1")
-    assert archived == sessions(project) / "archive" / "s1"
-    after = json.loads((archived / "meta.json").read_text())
-    assert closed.closed is not None
-    assert (after["status"], after["closed"]) == ("closed", closed.closed.replace("Z", "+00:00"))
-    assert [line["summary"] for line in lines(archived)] == ["one"]
-
-
-@pytest.mark.thorough
-def test_a_session_comes_back_as_it_was(store: Worklogs, project: Path, tmp_path: Path) -> None:
-    """A new database imports the entries, cursors, task and state of a long export."""
-    store.init(str(project), "s1", "t")
-    log(store, project, *map(str, range(2_100)), data={"ü": [1]}, tags=["x", ""], refs={"files": ["a"]})
-    store.read(str(project), "r/1", limit=7)
-    store.export(str(project))
-    other = Worklogs(engines.database(tmp_path / "other"))
-    assert other.import_folder(str(project)) == Imported(sessions=1, entries=2_100)
-    assert other.status(str(project), "s1") == replace(store.status(str(project)), current=False)
-    for worklogs in (store, other):
-        page = worklogs.read(str(project), "r/1", session_id="s1", peek=True, limit=1_000)
-        assert (page.items[0].seq, page.items[0].refs, page.remaining) == (8, {"files": ["a"]}, 1_093)
-    pages = [
-        worklogs.read(str(project), "n", session_id="s1", peek=True, limit=1_000)
-        for worklogs in (store, other)
-    ]
-    assert pages[0] == pages[1]
-
-
-@pytest.mark.parametrize(
-    "link", [".npl", ".npl/sessions", ".npl/sessions/s1", ".npl/sessions/s1/worklog.jsonl"]
-)
-def test_nothing_is_written_through_a_link_out_of_the_project(
-    store: Worklogs, project: Path, tmp_path: Path, link: str
-) -> None:
-    """The export is refused, and the link's target stays as it is."""
-    store.init(str(project), "s1")
-    store.export(str(project))
-    target = tmp_path / "elsewhere"
-    place = project / link
-    place.replace(target)
-    place.symlink_to(target)
-    before = {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()}
-    log(store, project, "x")
-    with pytest.raises((StorageError, AlreadyExistsError)):
-        store.export(str(project))
-    assert {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()} == before
-
-
-def test_a_session_can_be_written_to_any_folder(store: Worklogs, project: Path, tmp_path: Path) -> None:
-    """It has the files of the session's own folder; a file in the way is an error."""
-    store.init(str(project), "s1")
-    log(store, project, "one", "two")
-    store.read(str(project), "agent with / and ..", limit=1)
-    target = store.export(str(project), target=tmp_path / "a" / "copy")
-    own = store.export(str(project), "s1")
-    assert own == sessions(project) / "s1"
-    names = ["meta.json", "worklog.jsonl", ".cursors/agent%20with%20%2F%20and%20%2E%2E.cursor"]
-    assert sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()) == sorted(
-        names
-    )
-    assert all((target / name).read_bytes() == (own / name).read_bytes() for name in names)
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError):
-        store.export(str(project), target=tmp_path / "file" / "copy")
-
-
-@pytest.mark.parametrize(
-    "agent", ["../../x", "..", "/etc/passwd", "a/b", "ü" * 200, "x" * 200, ".", "a\\b", "~"]
-)
-def test_no_agent_can_choose_where_its_cursor_goes(store: Worklogs, project: Path, agent: str) -> None:
-    """For any id, the cursor is one file in the session's own folder."""
-    store.init(str(project), "s1")
-    log(store, project, "one")
-    store.read(str(project), agent)
-    store.export(str(project))
-    (cursor,) = (sessions(project) / "s1" / ".cursors").iterdir()
-    assert cursor.name == f"{cursor_name(agent)}.cursor"
-    assert len(cursor.name) < 150
-    everything = {path.name for path in project.rglob("*") if path.is_file()}
-    assert everything == {"meta.json", "worklog.jsonl", cursor.name}
 
 
 def written(seq: int, summary: str, **more: Any) -> str:
@@ -347,32 +232,13 @@ def test_a_worklog_too_large_is_not_taken_in(
 
 def test_folders_may_be_links_inside_the_project(store: Worklogs, project: Path, tmp_path: Path) -> None:
     """Only links that leave it are refused."""
-    (project / "elsewhere").mkdir()
+    old_folder(project).rename(project / "elsewhere")
     (project / ".npl").symlink_to("elsewhere")
-    store.init(str(project), "s1")
-    log(store, project, "one")
-    store.close(str(project), archive=True)
-    folder = project / "elsewhere" / "sessions" / "archive" / "s1"
-    assert store.export(str(project), "archive/s1") == folder
-    other = Worklogs(engines.database(tmp_path / "other"))
-    assert other.import_folder(str(project)).entries == 1
-
-
-def test_exports_below_npl_are_private(store: Worklogs, project: Path) -> None:
-    """They are private despite the umask; ``.npl`` itself, which may have shared prompts, follows it."""
-    before = os.umask(0)
-    try:
-        store.init(str(project), "s1", "look")
-        log(store, project, "one")
-        store.read(str(project), "r")
-        store.export(str(project))
-    finally:
-        os.umask(before)
-    npl = project / ".npl"
-    made = [path for path in npl.rglob("*") if path.is_file() or path.is_dir()]
-    assert len(made) == 6
-    assert oct(npl.stat().st_mode & 0o777) == "0o777"
-    assert {path: oct(path.stat().st_mode & 0o077) for path in made} == dict.fromkeys(made, "0o0")
+    assert store.import_folder(str(project)).sessions == 3
+    (project / "elsewhere").rename(tmp_path / "outside")
+    (project / ".npl").unlink()
+    (project / ".npl").symlink_to(tmp_path / "outside")
+    assert Worklogs(engines.database(tmp_path / "other")).import_folder(str(project)) == Imported()
 
 
 def old_log(project: Path, *lines: str) -> Path:
@@ -408,41 +274,5 @@ def test_a_cursor_is_translated(
         assert tx.value("SELECT last_seq FROM worklog_agent WHERE agent_id = 'r'") == place
 
 
-FOREIGN: dict[str, dict[str, str]] = {
-    "a description": {"meta.json": '{"name": "my web page"}'},
-    "a log": {"worklog.jsonl": "mine\n"},
-    "both": {"meta.json": "{}", "worklog.jsonl": "{}"},
-    "cursors": {".cursors/me.cursor": "{}"},
-    "no file at all": {"meta.json/inside": "mine"},
-}
-
-
 def contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize("case", FOREIGN)
-def test_an_export_leaves_what_is_not_its_own(
-    database: Database, project: Path, tmp_path: Path, case: str
-) -> None:
-    store = Worklogs(database)
-    store.log(str(project), "a", "did", "s")
-    target = fill(tmp_path / "site", FOREIGN[case])
-    with pytest.raises(AlreadyExistsError, match="choose another folder"):
-        store.export(str(project), target=target)
-    assert contents(target) == FOREIGN[case]
-
-
-def test_an_export_is_not_replaced(database: Database, project: Path, tmp_path: Path) -> None:
-    """Other files in its folder stay."""
-    store, target = Worklogs(database), tmp_path / "site"
-    target.mkdir()
-    (target / "index.html").write_text("mine")
-    log(store, project, "one")
-    store.export(str(project), target=target)
-    before = contents(target)
-    log(store, project, "two")
-    with pytest.raises(AlreadyExistsError, match="already has"):
-        store.export(str(project), target=target)
-    assert contents(target) == before
-    assert before["index.html"] == "mine"

@@ -1,7 +1,6 @@
 """The tools of worklogs, called for any project of a data folder."""
 
 import inspect
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,11 +30,6 @@ class Worklogs:
             return spec(app, **dict(zip(names, given, strict=False)), **named)
 
         return call
-
-    def export(self, project: object, session_id: str | None = None, target: Path | None = None) -> Path:
-        """Write a session to any folder, as ``npl-mcp worklog export`` does."""
-        with self.database.read() as tx:
-            return files.export(tx, str(project), session_id, target)
 
     def import_folder(self, project: object) -> files.Imported:
         return files.import_folder(self.database, str(project))
