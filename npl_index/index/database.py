@@ -175,15 +175,11 @@ class IndexDatabase:
                 self._avoided = time.monotonic() + self._pause
                 self._pause *= 2
 
-    def release(self) -> None:
-        """Close the idle connections, which frees their memory."""
-        with self._lock:
-            self._drop()
-
     def close(self) -> None:
         """Close the idle connections, and the others after their use."""
         self._closed = True
-        self.release()
+        with self._lock:
+            self._drop()
 
     def _drop(self) -> None:
         while self._idle:

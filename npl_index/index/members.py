@@ -204,11 +204,6 @@ class Update:
                 if not entry.settled:
                     self._unsettled.add(position)
 
-    def end(self) -> None:
-        """Free the memory of writing."""
-        self._terms = None, {}
-        self._database.release()
-
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""
         roots = list(map(_ROOT, map(_FILE, self.states)))

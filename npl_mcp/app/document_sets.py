@@ -287,7 +287,6 @@ class DocumentSets:
         if asked:
             shrink(self.database, self._max_bytes, members.roots)
         if build is not None:
-            update.end()
             free_memory()
         return members
 
