@@ -173,7 +173,7 @@ class Plan:
         return {unit: self._name(unit) for unit in islice(missing, 1)}
 
     def _choices(self, step: Step, before: Shown) -> Iterator[Shown]:
-        """Yield what a step may show, best first: each choice contains the next, and what is shown before."""
+        """Yield the texts that a step can show, longest first; each contains the next."""
         unit, most = step.unit, step.most
         if not most:
             yield self._name(unit)

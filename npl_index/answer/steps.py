@@ -140,7 +140,7 @@ def default_steps(findings: Findings) -> Iterator[Step]:
 
 
 def _texts(answers: Sequence[AnswerUnit], limits: Limits) -> Iterator[Step]:
-    """Yield the steps of the best text and of the next texts that fit whole beside it."""
+    """Yield the step of the best text, then those of the next ones while each fits whole."""
     used = 0
     for unit in answers:
         room = DEFAULT_BUDGET if used and unit.score >= EQUAL * answers[0].score else limits.whole

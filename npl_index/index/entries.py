@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from npl_index.deadline import Deadline
-from npl_index.errors import DocumentError, DocumentNotFoundError
+from npl_index.errors import DocumentError, DocumentNotFoundError, DocumentTimeoutError
 from npl_index.library.documents import Document, DocumentFile, Fingerprint, Read
 from npl_index.library.fingerprints import is_settled
 from npl_index.markdown.front_matter import field_values
-from npl_index.markdown.sections import parse_sections
+from npl_index.markdown.sections import SectionTree, parse_sections
 from npl_index.ranking.collection import IndexedDocument
 from npl_index.ranking.documents import dump_sections
 from npl_index.ranking.indexing import index_document
@@ -58,6 +58,7 @@ class IndexedContent(NamedTuple):
     :param heading: name of its first section.
     :param terms: its terms, ascending; ``sections`` has positions in them.
     :param record: its sections (:func:`~npl_index.ranking.documents.dump_sections`).
+    :param tokens: their token counts (:meth:`~npl_index.tokens.sections.TokenCounts.stored`), or nothing yet.
     :param fields: names and values of its front matter, folded.
     :param language: code of its language (:mod:`~npl_index.ranking.standing`).
     """
@@ -68,6 +69,7 @@ class IndexedContent(NamedTuple):
     sections: Sections
     names: Sequence[Name]
     record: bytes
+    tokens: bytes
     fields: Sequence[tuple[str, str]]
     language: str
 
@@ -91,8 +93,11 @@ class Indexer:
         """
         return index_document(document, deadline=time.monotonic() + self.seconds)
 
-    def entry(self, entry: IndexEntry, read: Read) -> IndexEntry:
-        """Read a file, and index its content unless it is indexed."""
+    def entry(self, entry: IndexEntry, read: Read, *, counted: bool = True) -> IndexEntry:
+        """Read a file, and index its content unless it is indexed.
+
+        :param counted: also estimate its tokens; otherwise :meth:`count` does later.
+        """
         now = time.time_ns()
         try:
             document = read(entry.file)
@@ -106,7 +111,10 @@ class Indexer:
         tree = indexed.tree
         titles, terms = (tree.name, tree.sections[0].name), (indexed.terms, indexed.sections)
         fields, language = field_values(tree.front_matter), language_of(tree.source)
-        content = IndexedContent(*titles, *terms, indexed.names, dump_sections(indexed), fields, language)
+        tokens = self._tokens(tree, document.name) if counted else b""
+        content = IndexedContent(
+            *titles, *terms, indexed.names, dump_sections(indexed), tokens, fields, language
+        )
         return entry._replace(digest=document.digest, content=content)
 
     def count(self, entry: IndexEntry, read: Read) -> tuple[int, bytes]:
@@ -115,12 +123,18 @@ class Indexer:
         :returns: no bytes if the file changed or cannot be counted.
         """
         with suppress(DocumentError, DocumentNotFoundError):
-            document = read(entry.file)
+            document, deadline = read(entry.file), time.monotonic() + self.seconds
             if document.digest == entry.digest:
-                clock = Deadline(document.name, time.monotonic() + self.seconds)
-                tree = parse_sections(document.data, document.name, npl=document.npl, deadline=clock.moment)
-                return entry.position, TokenCounts(tree, estimator(self.vocabulary), clock).stored().tobytes()
+                tree = parse_sections(document.data, document.name, npl=document.npl, deadline=deadline)
+                return entry.position, self._tokens(tree, document.name)
         return entry.position, b""
+
+    def _tokens(self, tree: SectionTree, name: str) -> bytes:
+        """Return the estimated tokens of sections in stored form; nothing if this takes too long."""
+        clock = Deadline(name, time.monotonic() + self.seconds)
+        with suppress(DocumentTimeoutError):
+            return TokenCounts(tree, estimator(self.vocabulary), clock).stored().tobytes()
+        return b""
 
 
 def batches(entries: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:

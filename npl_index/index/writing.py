@@ -168,7 +168,7 @@ class _Changes:
         run, root = self._connection.execute, self._root
         numbers = np.array(list(map(number_of.__getitem__, content.terms)), np.uint32)
         sections = content.sections._replace(rows=numbers[content.sections.rows])
-        blobs = sections.packed(), content.record, b""
+        blobs = sections.packed(), content.record, content.tokens
         identity = entry.digest, content.language
         document = run(
             "INSERT INTO document (digest, language, terms, record, tokens) VALUES (?, ?, ?, ?, ?)",

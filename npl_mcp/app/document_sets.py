@@ -43,9 +43,6 @@ half a second to start.
 MAX_SETS = 64
 """Sets whose states are cached."""
 
-MAX_UNCOUNTED = 64
-"""Files whose tokens are not counted ahead."""
-
 COUNT_DELAY = 5.0
 """Seconds after the indexing of a set before its tokens are counted, so that its first answers come first."""
 
@@ -278,7 +275,8 @@ class DocumentSets:
         if process_reader is not None and update.size >= BACKGROUND_BYTES:
             todo = list(batches(asked))
             todo.reverse()  # the batches are taken from the end
-            self._put(update, worked(todo, process_reader, self._indexer.entry, python(WORKER)), build)
+            entry = partial(self._indexer.entry, counted=False)
+            self._put(update, worked(todo, process_reader, entry, python(WORKER)), build)
         left = update.asked
         made = ([self._indexer.entry(file, read) for file in batch] for batch in batches(left))
         self._put(update, made, build)
@@ -357,7 +355,7 @@ class DocumentSets:
         if read is None or self._closed.wait(COUNT_DELAY) or (documents := live.documents) is None:
             return
         with suppress(NPLError, *reading_errors()):  # answers count what is missing
-            if len(todo := documents.uncounted()) > MAX_UNCOUNTED:
+            if todo := documents.uncounted():
                 for counted in worked(list(batches(todo)), read, self._indexer.count, python(WORKER), 1):
                     self._check_open()
                     documents.put_tokens(counted)
@@ -368,7 +366,7 @@ class DocumentSets:
         for file, state in few:
             time.sleep(LEARN_SECONDS)
             self._check_open()
-            self._indexer.entry(IndexEntry(file, state, 0), files.read)
+            self._indexer.entry(IndexEntry(file, state, 0), files.read, counted=False)
 
     def _index_or_await(self, live: _CachedSet, files: SetFiles, build: _Build) -> Members:
         """Index a set, or wait while another process does, and load its result."""

@@ -22,7 +22,7 @@ from npl_mcp.app.app import FOR_PROGRAM, App
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
-from npl_mcp.tools.npl import npl_load_tailored
+from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import envelope
 from tests.until import until
 
@@ -88,6 +88,19 @@ def test_several_processes_say_what_one_says(settings: Settings, tmp_path: Path)
     with closing(App(settings)) as again:
         assert told(again) == answer
         assert again.state.sets.built == 0
+
+
+@pytest.mark.thorough
+def test_tokens_of_a_large_set_are_counted_after_its_first_answer(large: Settings) -> None:
+    """Workers index without counting; the counts that follow are those that an answer makes itself."""
+    with closing(App(large)) as app:
+        first = npl_section_index(app, file=".")
+        documents = app.state.sets.database
+        select = "SELECT count(*) FROM document WHERE length(tokens) > 4"  # longer than a checksum
+        assert documents.rows(select) == [(0,)]
+        until(lambda: documents.rows(select) == [(FILES,)])
+    with closing(App(large)) as again:
+        assert npl_section_index(again, file=".") == first
 
 
 def first_children(process: int) -> list[int]:

@@ -118,15 +118,13 @@ def test_a_set_that_was_indexed_with_another_vocabulary(kept: Settings, vocabula
 
 
 @pytest.mark.parametrize("mode", ["memory", "disk"])
-def test_a_second_section_index_of_a_set_reads_no_text(kept: Settings, mode: str) -> None:
-    """The first one of a small set counts the tokens."""
+def test_a_section_index_of_a_set_reads_no_text(kept: Settings, mode: str) -> None:
     settings = replace(kept, cache_mode=mode)
     app = App(settings)
     answer(app, file=".")
     if mode == "disk":
         app.close()
         app = App(settings)
-        answer(app, file=".")
     with opened() as names:
         for options in ({}, {"depth": 6}, {"filter": {"min_word_count": 8}}):
             assert answer(app, file=".", **options)["sections"]
