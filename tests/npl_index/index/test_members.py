@@ -46,7 +46,7 @@ def test_two_updates_index_the_same_files() -> None:
     file = DocumentFile(root, "page.md", "")
     state = Fingerprint(file.absolute, 1, 1)
     document = Document("page", file.path, state, b"# Page\n\nText.\n", "digest", False)
-    entry = Indexer(60, "").entry(IndexEntry(file, state, 0), lambda _: document)
+    entry = Indexer(60, "o200k_base").entry(IndexEntry(file, state, 0), lambda _: document)
     with closing(IndexDatabase(None)) as index:
         updates = [Update(index, [(file, state)], None, whole=True) for _ in range(2)]
         for update in updates:
