@@ -20,7 +20,7 @@ from npl_index.ranking.collection import Collection
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import limit_wait, waits
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.places import title_of
 from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
 from npl_mcp.stores.access import Permissions
@@ -99,21 +99,19 @@ _begun: WeakKeyDictionary[Collection, LRUCache[tuple[DocumentRef, Permissions], 
 """Examinations of current collections; nothing in them keeps a collection."""
 
 
-@waits
-async def find_defects(app: App, ref: DocumentRef) -> Health:
+def find_defects(app: App, ref: DocumentRef) -> Health:
     """Return the defects of a folder or a file that are known now; the next call continues.
 
     :raises DocumentNotFoundError: there is no such folder.
     """
-    return await app.unchanging(lambda: _find_defects(app, ref))
+    return app.read_here(lambda: _find_defects(app, ref))
 
 
-async def _find_defects(app: App, ref: DocumentRef) -> Health:
-    began = time.monotonic()
+def _find_defects(app: App, ref: DocumentRef) -> Health:
     try:
-        requested = gathered = await limit_wait(app.gathered(ref), began=began)
+        requested = gathered = app.gathered(ref, seconds=HURRY)
         if (whole := around(app, requested.locations[0])) != ref:
-            gathered = await limit_wait(app.gathered(whole), began=began)
+            gathered = app.gathered(whole, seconds=HURRY)
     except NotIndexedError as error:
         return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):

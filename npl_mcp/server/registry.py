@@ -13,13 +13,12 @@ import inspect
 import json
 import logging
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
-from types import coroutine
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, cast
 
-from anyio.from_thread import check_cancelled
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import CallNext, MiddlewareContext
@@ -29,13 +28,11 @@ from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.answer.values import Tailored, Written
-from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CURRENT, Call, Caller
-from npl_mcp.app.lanes import lane
-from npl_mcp.app.progress import ENDING, report_progress
-from npl_mcp.app.waiting import Awaited, LongLane, Patience, Waiting, step
+from npl_mcp.app.lanes import LaneThreads
+from npl_mcp.app.waiting import Pending
 from npl_mcp.server.arguments import MAX_ENTRIES, strict
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
@@ -47,6 +44,9 @@ from npl_mcp.tools.contract.parameters import meant, unlisted
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode, size, value_type, within
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import Hits
+
+Around = Callable[[Callable[[], Any]], Any]
+"""Runs a part of a call."""
 
 ToolCall = MiddlewareContext[CallToolRequestParams]
 Further = CallNext[CallToolRequestParams, ToolResult]
@@ -62,8 +62,8 @@ class BoundTool(Tool):
     """A declared tool and its application.
 
     A worker thread validates the arguments, calls the function and serialises its answer: a change of thread
-    takes 55 microseconds, and a long text would block all callers on the event loop. A waiting call releases
-    its thread. The function is called once.
+    takes 55 microseconds, and a long text would block all callers on the event loop. A function that waits
+    runs on the event loop; its parts run in threads. The function is called once.
     """
 
     _spec: ToolSpec = PrivateAttr()
@@ -121,33 +121,38 @@ class BoundTool(Tool):
         """
         call = CURRENT.get() or Call(self.name, Caller(), arguments)
         call.tool, call.known, call.domains = self.name, True, domains_of_call(self._spec, arguments)
-        patience, answer = Patience(self._app.patience), self._answer(call, arguments)
-        kind: str = self._spec.lane
-        timed = limited(self._app.settings.time_limit)(step)
-        ENDING.set(check_cancelled)
         try:
-            while True:
-                outcome = await lane(kind).run(timed, answer)
-                if not isinstance(outcome, Awaited):
-                    return outcome
-                if isinstance(outcome, LongLane):
-                    kind = "heavy" if kind == "light" else kind
-                    continue
-                call.caller.leave()
-                await _ended(outcome, patience)
-                kind = kind if kind == "search" else "woken"
+            return await self._answer(call, arguments)
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             # Frames hold a parser's state, and cycles of the SDK would hold these until a late collection.
             for raised in (error, shown):
                 raised.__traceback__ = raised.__cause__ = raised.__context__ = None
             raise ToolError(str(shown), log_level=logging.DEBUG) from shown
-        finally:
-            with suppress(ValueError):  # at shutdown, a thread may still be running it
-                answer.close()
 
     async def _answer(self, call: Call, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a call; worker threads run its steps with :func:`~npl_mcp.app.waiting.step`."""
+        """Execute a call: a tool that waits on the event loop, any other one in one thread."""
+        spec, threads = self._spec, LaneThreads(self._spec.lane, self._app.settings.time_limit)
+
+        def whole() -> ToolResult:
+            app, checked, once = self._prepared(call, arguments, threads)
+            return self._finished(call, app, once(partial(spec.function, app, **checked)))
+
+        if not (waits := inspect.iscoroutinefunction(spec.function)) and not spec.files:
+            return await threads.run(whole)
+        app, checked, once = await threads.run(self._prepared, call, arguments, threads)
+        if waits:
+            threads.around = once
+            data = await spec.function(app, **checked)  # type: ignore[misc]
+            threads.around = _plain
+        else:
+            data = await _once_with_files(app, once, partial(spec.function, app, **checked))
+        return await threads.run(self._finished, call, app, data)
+
+    def _prepared(
+        self, call: Call, arguments: dict[str, Any], threads: LaneThreads
+    ) -> tuple[App, dict[str, Any], Around]:
+        """Return the function's arguments, and the function that runs each part of the call."""
         arguments = meant(self._spec.function, arguments)
         request_id = arguments.get(PARAMETER)
         if PARAMETER in arguments:
@@ -156,23 +161,20 @@ class BoundTool(Tool):
             arguments = with_actor(self._spec, arguments, who)
         call.arguments = arguments
         caller = CALLER.get()
-        checked, app = self._checked(arguments), caller.view(self._app).in_call(caller.agent)
+        checked, app = self._checked(arguments), caller.view(self._app).in_call(caller.agent, threads)
         if request_id is None or self._spec.may_read(arguments):
-            data = await self._work(app, checked)
-        else:
-            request = Request.parse(who.name if who else "", request_id, self.name, arguments)
-            once = _once_with_files if self._spec.files else _once
-            data = await once(self._app.database, request, self._work(app, checked))
+            return app, checked, _plain
+        request = Request.parse(who.name if who else "", request_id, self.name, arguments)
+        return app, checked, Once(app.database, request)
+
+    def _finished(self, call: Call, app: App, data: object) -> ToolResult:
+        """Return the serialised answer, and report it."""
         # Reports use no other values, which may be large.
         value = data.value if isinstance(data, Written) else data
         call.data = value if isinstance(value, Tailored | Hits) else None
         result = self._result(call, data)
         app.delivered()
         return result
-
-    async def _work(self, app: App, checked: dict[str, Any]) -> Any:
-        data: Any = self._spec.function(app, **checked)
-        return await data if inspect.iscoroutine(data) else data
 
     def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
         if len(arguments) > MAX_ENTRIES:
@@ -210,19 +212,6 @@ class BoundTool(Tool):
         """Return the entry for lists: the declared title and metadata, without FastMCP's own."""
         meta = {ALWAYS_LOAD: True} if self._spec.always else None
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta})
-
-
-async def _ended(awaited: Awaited, patience: Patience) -> None:
-    """Wait for an event, or until the call's patience ends; the call holds no thread meanwhile."""
-    ended = asyncio.wrap_future(awaited.ended)
-    try:
-        report_progress(awaited.progress)
-        while not ended.done() and not patience.is_over(awaited):
-            await asyncio.wait([ended], timeout=patience.step(awaited))
-            report_progress(awaited.progress)
-    finally:
-        if not ended.cancel():  # cancels only this waiter
-            ended.exception()  # the call raises it itself
 
 
 def _json(body: dict[str, Any]) -> str:
@@ -330,70 +319,76 @@ class _AnsweredError(Exception):
     """An earlier call has an answer already."""
 
 
-@coroutine
-def _once(database: Database, request: Request, call: Waiting[object]) -> Generator[Awaited, None, object]:
-    """Make a call unless it has an answer already; return its answer.
+def _plain(part: Callable[[], Any]) -> Any:
+    return part()
 
-    The transaction lasts until the answer is complete, with what the function reads and the copies it writes
-    after its change: an answer that is stored later would be lost if the server ended in between.
 
-    :raises InvalidRequestError: the ``request_id`` belongs to another call.
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Runs the parts of a call unless it has an answer already.
+
+    :param database: database of the answers.
+    :param request: the call.
     """
 
-    def check(tx: Transaction) -> None:
-        if (known := request.answer(tx)) is not None:
-            raise _AnsweredError(known)
+    database: Database
+    request: Request
 
-    try:
-        with database.read() as tx:
-            check(tx)
-        while True:
+    def __call__(self, part: Callable[[], Any]) -> Any:
+        """Run a part of the call; its result is the answer unless it is :class:`Pending`.
+
+        The transaction lasts until the answer is complete, with what the function reads and the copies it
+        writes after its change: an answer that is stored later would be lost if the server ended in between.
+
+        :raises InvalidRequestError: the ``request_id`` belongs to another call.
+        """
+
+        def check(tx: Transaction) -> None:
+            if (known := self.request.answer(tx)) is not None:
+                raise _AnsweredError(known)
+
+        try:
+            self.database.reading(check)
             # An equal call may have finished meanwhile, so the check is repeated before the first write.
-            with database.joined(check):
-                outcome = step(call)
-                if not isinstance(outcome, Awaited):
-                    database.writing(request.keep, _stored(outcome))
-                    return outcome
-            yield outcome
-    except _AnsweredError as answered:
-        return _restored(str(answered))
-    finally:
-        call.close()
+            with self.database.joined(check):
+                outcome = part()
+                if not isinstance(outcome, Pending):
+                    self.database.writing(self.request.keep, _stored(outcome))
+                return outcome
+        except _AnsweredError as answered:
+            return _restored(str(answered))
 
 
-@coroutine
-def _once_with_files(
-    database: Database, request: Request, call: Waiting[object]
-) -> Generator[Awaited, None, object]:
-    """Make a call that changes files, as :func:`_once` does; wait for an equal call that is running.
+async def _once_with_files(app: App, once: Around, change: Callable[[], object]) -> object:
+    """Make a call that changes files, as :class:`Once` does; wait for an equal call that is running.
 
     :raises InvalidRequestError: the ``request_id`` belongs to another call.
     :raises ConflictError: an equal call has begun, and its outcome is not known.
     """
+    if not isinstance(once, Once):
+        return await app.threads.run(change)
+    database, request = once.database, once.request
 
     def begin() -> str | None:
         known = database.reading(request.answer)
         return database.writing(request.begin) if known is None else known
 
-    until = time.monotonic() + EQUAL_SECONDS
-    try:
-        while (known := begin()) == BEGUN:
-            if time.monotonic() >= until:
-                raise request.unknown()
-            yield Awaited(until=time.monotonic() + 0.1)
-        if known is not None:
-            return _restored(known)
+    def made() -> object:
         try:
-            while isinstance(outcome := step(call), Awaited):
-                yield outcome
+            outcome = change()
         except NPLError:
             with suppress(DatabaseError):  # repetitions are refused then
                 database.writing(request.forget)
             raise
         database.writing(request.keep, _stored(outcome))
         return outcome
-    finally:
-        call.close()
+
+    until = time.monotonic() + EQUAL_SECONDS
+    while (known := await app.threads.run(begin)) == BEGUN:
+        if time.monotonic() >= until:
+            raise request.unknown()
+        await asyncio.sleep(0.1)
+    return await app.threads.run(made) if known is None else _restored(known)
 
 
 def _stored(outcome: object) -> str:

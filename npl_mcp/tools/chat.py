@@ -13,7 +13,7 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import waits, when_new
+from npl_mcp.app.waiting import when_new
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
@@ -202,7 +202,6 @@ def chat_update_todo(
         return app.database.writing(todos.update, event_id, persona, status, assigned_to, blocked_by)
 
 
-@waits
 async def chat_claim_todo(
     app: App,
     persona: Name,
@@ -233,13 +232,17 @@ async def chat_claim_todo(
         )
     seconds = lease or todos.LEASE
 
-    def claim(tx: Transaction) -> todos.Todo | todos.NotYetError | None:
+    def claim(tx: Transaction) -> Claim | todos.NotYetError:
+        claimed: todos.Todo | None
         if join is not None:
             rooms.join(tx, join, persona)
         try:
             if event_id is not None:
-                return todos.claim(tx, event_id, persona, seconds)
-            return todos.claim_next(tx, room_id or 0, persona, seconds)
+                claimed = todos.claim(tx, event_id, persona, seconds)
+            else:
+                claimed = todos.claim_next(tx, room_id or 0, persona, seconds)
+            documents = claimed and documents_named(app, claimed.description)
+            return Claim(claimed is not None, claimed, documents or None)
         except todos.NotYetError as error:
             if join is not None:  # and nothing is changed
                 raise
@@ -250,14 +253,13 @@ async def chat_claim_todo(
         lambda tx: Topic(rooms.POSITIONS, room_id or rooms.room_of(tx, event_id or 0)),
         wait,
         claim,
-        lambda claimed: not isinstance(claimed, todos.Todo),
+        lambda claimed: not (isinstance(claimed, Claim) and claimed.claimed),
         write=True,
         due=lambda tx: todos.lease_end(tx, event_id=event_id, room_id=room_id),
     )
     if isinstance(claimed, todos.NotYetError):
         raise claimed
-    documents = None if claimed is None else documents_named(app, claimed.description)
-    return Claim(claimed is not None, claimed, documents)
+    return claimed
 
 
 def chat_list_todos(
@@ -278,7 +280,6 @@ def chat_list_todos(
     return app.database.reading(todos.read, room_id, filter or "open", persona, Slice.parse(limit, offset))
 
 
-@waits
 async def chat_get_feed(
     app: App,
     room_id: RowId,
@@ -325,7 +326,6 @@ def chat_list_rooms(
     return app.database.reading(rooms.read, persona, archived, part)
 
 
-@waits
 async def chat_get_notifications(
     app: App,
     persona: Name,

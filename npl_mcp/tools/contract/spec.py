@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+from npl_mcp.app.waiting import result_of
 from npl_mcp.config.docstrings import parameters
 from npl_mcp.tools.contract.parameters import SharedParameters, checked, unlisted
 
@@ -24,8 +25,8 @@ class ToolSpec:
 
     :param function: function with the :class:`~npl_mcp.app.app.App` as first parameter and the tool's
         parameters as keywords. Its name is the tool's name, the first paragraph of its docstring the
-        description for agents. A call checks the arguments, then runs the function once, in a worker thread.
-        A function that waits is made by :func:`~npl_mcp.app.waiting.waits`.
+        description for agents. A call checks the arguments, then runs the function once: a coroutine function
+        on the event loop, so that it can wait, any other one in a worker thread.
     :param read_only: whether the tool changes nothing.
     :param idempotent: whether a second equal call changes nothing more.
     :param destructive: whether the tool may remove or overwrite data.
@@ -66,12 +67,13 @@ class ToolSpec:
         return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
 
     def __call__(self, app: Any, /, **arguments: Any) -> Any:
-        """Check the arguments of a call and run the function.
+        """Check the arguments of a call, and run the function in this thread, waits included.
 
         :param app: first argument of the function.
         :raises InvalidRequestError: an argument is invalid.
         """
-        return self.function(app, **checked(self.function, arguments))
+        outcome: Any = self.function(app, **checked(self.function, arguments))
+        return result_of(outcome) if inspect.iscoroutine(outcome) else outcome
 
     def may_read(self, arguments: Mapping[str, object]) -> bool:
         """Return whether a call with some arguments may be made by a caller who may only read."""

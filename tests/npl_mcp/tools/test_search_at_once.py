@@ -21,10 +21,10 @@ from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.searching import KINDS, RowKind
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
-from npl_mcp.tools.search import search
 from npl_mcp.web import calling
 from tests import engines
 from tests.conftest import Call, envelope
+from tests.tools import search
 from tests.until import soon
 
 SECONDS = 60
