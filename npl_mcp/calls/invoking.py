@@ -29,7 +29,7 @@ from npl_mcp.calls.arguments import validated
 from npl_mcp.calls.repeating import once, once_with_files
 from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.requests import PARAMETER, Request
-from npl_mcp.tools.access import domains_of_call, is_listed, may_see, with_actor, without_hidden
+from npl_mcp.tools.access import domains_of_call, is_listed, with_actor, without_hidden
 from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, usable_aliases
 from npl_mcp.tools.contract.error_codes import ErrorCode, translate
 from npl_mcp.tools.contract.markdown import as_markdown
@@ -128,7 +128,7 @@ class ToolCalls:
         """
         alias = self.aliases.get(call.tool)
         spec = self._by_name.get(call.tool if alias is None else alias.new)
-        if spec is None or not may_see(spec, call.caller.permissions):
+        if spec is None or not call.caller.permissions.has_domain(spec.domain):
             raise self._unknown(call.tool[:64], call.caller)
         if alias is not None:
             if not (self.app.settings.exact_names and alias.listed) and call.tool not in self._told:
