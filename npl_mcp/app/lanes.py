@@ -125,23 +125,23 @@ class LaneThreads(OwnThread):
 
     :param name: one of :data:`LANES`.
     :param seconds: time limit of a part.
-    :param around: function that runs each part.
+
+    ``around`` is a function that runs each part.
     """
 
-    def __init__(
-        self, name: str, seconds: float, around: Callable[[Callable[[], Any]], Any] = lambda part: part()
-    ) -> None:
-        self.lane, self._seconds, self.around = name, seconds, around
+    def __init__(self, name: str, seconds: float) -> None:
+        self.lane, self._seconds = name, seconds
+        self.around: Callable[[Callable[[], Any]], Any] | None = None
 
     async def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run a part of the call; see :class:`~npl_mcp.app.waiting.OwnThread`."""
-        timed = limited(self._seconds)(self.around)
-        result: T = await lane(self.lane).run(timed, partial(part, *given, **named))
-        return result
+        work = partial(part, *given, **named)
+        work = work if self.around is None else partial(self.around, work)
+        return await lane(self.lane).run(limited(self._seconds)(work))
 
     async def wait(self, ended: Future[None], left: Callable[[], float]) -> bool:
         """Wait for an event; see :class:`~npl_mcp.app.waiting.OwnThread`."""
-        CALLER.get().leave()
+        CALLER.get().slot.close()
         own = asyncio.wrap_future(ended)
         try:
             while not own.done() and (seconds := left()) > 0:

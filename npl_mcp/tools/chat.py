@@ -14,12 +14,14 @@ from typing import Annotated
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import when_new
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
+    Actor,
     ActorIfOwn,
     Check,
     Line,
@@ -68,7 +70,7 @@ def chat_create_room(
     name: Line,
     members: Annotated[list[str], Check(rooms.new_members)],
     description: Text | None = None,
-    session_id: ShortName | None = None,
+    session_id: Annotated[ShortName | None, Of("session")] = None,
     session_title: Line | None = None,
 ) -> rooms.ChangedRoom:
     """Create a room.
@@ -90,7 +92,7 @@ def chat_create_room(
 def chat_update_room(
     app: App,
     room_id: RowId,
-    persona: Name,
+    persona: Actor,
     action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
 ) -> rooms.ChangedRoom:
     """Join, leave, archive or reopen a room.
@@ -108,7 +110,7 @@ def chat_update_room(
 def chat_send_message(
     app: App,
     room_id: RowId,
-    persona: Name,
+    persona: Actor,
     message: Text,
     reply_to_id: RowId | None = None,
     join: Join = None,
@@ -126,7 +128,7 @@ def chat_send_message(
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
-def chat_react(app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
+def chat_react(app: App, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -140,8 +142,8 @@ def chat_react(app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Joi
 def chat_share_artifact(
     app: App,
     room_id: RowId,
-    persona: Name,
-    artifact_id: RowId,
+    persona: Actor,
+    artifact_id: Annotated[RowId, Of("artifact")],
     revision: Annotated[Whole | None, "Number"] = None,
 ) -> rooms.NewEvent:
     """Share an artifact with a room.
@@ -159,7 +161,7 @@ def chat_share_artifact(
 def chat_create_todo(
     app: App,
     room_id: RowId,
-    persona: Name,
+    persona: Actor,
     description: Text,
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
@@ -182,7 +184,7 @@ def chat_create_todo(
 def chat_update_todo(
     app: App,
     event_id: RowId,
-    persona: Name,
+    persona: Actor,
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
     assigned_to: Name | None = None,
     blocked_by: Blockers = None,
@@ -204,7 +206,7 @@ def chat_update_todo(
 
 async def chat_claim_todo(
     app: App,
-    persona: Name,
+    persona: Actor,
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
     lease: Annotated[
@@ -265,7 +267,7 @@ async def chat_claim_todo(
 def chat_list_todos(
     app: App,
     room_id: Annotated[RowId | None, "Default: all rooms of the persona"] = None,
-    persona: Name | None = None,
+    persona: Actor | None = None,
     filter: Annotated[str | None, "ready, open, mine or done", Check(checks.choice, todos.FILTERS)] = None,
     limit: int | None = None,
     offset: int | None = None,
@@ -328,7 +330,7 @@ def chat_list_rooms(
 
 async def chat_get_notifications(
     app: App,
-    persona: Name,
+    persona: Actor,
     unread_only: bool = True,
     limit: int | None = None,
     offset: int | None = None,
