@@ -20,7 +20,8 @@ _OPEN = "todo.status IN ('pending', 'in_progress')"
 
 # Few todos are open, many are done: open ones have an index, whose condition stands in theirs.
 FILTERS = {
-    "ready": f"{_OPEN} AND todo.status = 'pending' AND (todo.assigned_to IS NULL OR todo.assigned_to = :persona)",
+    "ready": f"{_OPEN} AND todo.status = 'pending'"
+    " AND (todo.assigned_to IS NULL OR todo.assigned_to = :persona)",
     "open": _OPEN,
     "mine": f"{_OPEN} AND todo.assigned_to = :persona",
     "done": "event.event_type = 'todo_create' AND todo.status = 'done'",
