@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from npl_mcp.stores.base.database import Database, Transaction
-    from npl_mcp.stores.commits import CommitNotifier, Topic
+    from npl_mcp.stores.commits import CommitNotifier, Position, Topic
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,16 +82,10 @@ class Pending:
 
     :param topic: topic to wait for.
     :param seen: position of the topic before the reading.
-    :param wake: moment of the next reading, in seconds of the monotonic clock.
     """
 
     topic: Topic
-    seen: int | str | None
-    wake: float
-
-    def left(self) -> float:
-        """Return the seconds until the next reading."""
-        return self.wake - time.monotonic()
+    seen: Position
 
 
 async def when_new(
@@ -102,17 +96,14 @@ async def when_new(
     empty: Callable[[T], bool],
     *,
     write: bool = False,
-    due: Callable[[Transaction], float | None] = lambda _: None,
 ) -> T:
     """Return new entries: at once if there are any, else when they arrive, or after a time limit.
 
     :param topic: function that returns the topic of the entries.
     :param seconds: time limit.
     :param read: function that reads the entries; called in a new transaction after each change of the topic.
-        An error that it returns is raised if the wait ends with it.
     :param empty: function that returns whether there are no new entries.
     :param write: whether reading changes the database.
-    :param due: function that returns the seconds until the next reading without a commit.
     :raises InvalidRequestError: the time limit is out of range.
     """
     if not 0 <= seconds <= MAX_SECONDS:
@@ -122,24 +113,19 @@ async def when_new(
     until = time.monotonic() + seconds
 
     def look(known: Topic | None, last: bool) -> Pending | T:
-        """Return the entries; if there are none yet, what to wait for."""
+        """Return the entries; if there are none and the wait is not over, what to wait for."""
+        seen: Position = None
         if not last:
-            if known is None:
-                with user.database.read() as tx:
-                    known = topic(tx)
+            known = known or user.database.reading(topic)
             # The position is taken before reading: an entry that arrives in between wakes the call at once.
             seen = user.news.position(known)
         with user.database.write() if write else user.database.read() as tx:
             entries = read(tx)
-            if known is not None and not last and empty(entries):
-                left = due(tx)
-                return Pending(known, seen, until if left is None else min(until, time.monotonic() + left))
-        if isinstance(entries, Exception):
-            raise entries
-        return entries
+        return entries if last or known is None or not empty(entries) else Pending(known, seen)
 
     found = await user.threads.run(look, None, not seconds)
     while isinstance(found, Pending):
-        woken = await user.threads.wait(user.news.expect(found.topic, found.seen), found.left)
-        found = await user.threads.run(look, found.topic, not woken and found.wake >= until)
+        ended = user.news.expect(found.topic, found.seen)
+        woken = await user.threads.wait(ended, lambda: until - time.monotonic())
+        found = await user.threads.run(look, found.topic, not woken)
     return found

@@ -43,7 +43,6 @@ def test_read_only_tools_change_no_row(settings: Settings, tmp_path: Path) -> No
             ("chat_claim_todo", {"room_id": 2, "persona": "bo"}),
         ],
     )
-    engines.execute(own.data_folder, "UPDATE todo SET lease_until = '2020-01-01T00:00:00.000000Z'")
     before = rows(own.data_folder)
     reader = Caller(HTTP, identity=Identity("bo", read_only=True))
 
