@@ -117,7 +117,7 @@ class ReadSections:
             state = document.stat()
             if all(section.state == state for section in read):
                 return
-            tree = app.indexed_document(document, state).collection.documents[0].tree
+            tree = app.documents.indexed_document(document, state).collection.documents[0].tree
         except (DocumentError, NotFoundError):
             pass
         for section in read:

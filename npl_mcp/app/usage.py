@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from npl_index.ranking.analysis import terms
-from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores import calls
 from npl_mcp.stores.calls import Chosen, LoggedCall
@@ -43,7 +43,7 @@ class OpenQuestion:
     last: str
 
 
-def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
+def latest(app: Context, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
     """Return the latest calls of a kind that the caller may see, the newest first."""
     if not app.database.is_made():
         return ()
@@ -59,7 +59,7 @@ def _texts(call: LoggedCall) -> Iterator[str]:
     yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
 
 
-def unanswered(app: App) -> list[OpenQuestion]:
+def unanswered(app: Context) -> list[OpenQuestion]:
     """Return the questions without a full answer, the most frequent first."""
     groups: dict[frozenset[str], list[LoggedCall]] = {}
     for call in latest(app, "unanswered"):

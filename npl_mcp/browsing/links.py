@@ -11,7 +11,7 @@ from npl_index.cached import cached_property
 from npl_index.library.documents import DocumentFile, DocumentRef, Root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.markdown.links import Reference, own_anchors, references, slugs
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
 
 MAX_LOOKED_UP = 200
@@ -33,7 +33,7 @@ def folder_name(file: DocumentFile, path: str) -> str:
     return f"{file.root.label}:{path}"
 
 
-def targets_of(app: App, file: DocumentFile) -> DocumentRef:
+def targets_of(app: Context, file: DocumentFile) -> DocumentRef:
     """Return the documents in which the links of a document are resolved."""
     if file.root.path in {searched.path for searched in app.library.searched}:
         return DocumentRef()
@@ -52,7 +52,7 @@ class Links:
     :param gathered: documents.
     """
 
-    def __init__(self, app: App, gathered: DocumentSet) -> None:
+    def __init__(self, app: Context, gathered: DocumentSet) -> None:
         self._app, self._gathered = app, gathered
         self.numbers: Mapping[str, int] = {place_of(file): n for n, file in enumerate(gathered.locations)}
         self._looked_up: dict[str, bool] = {}

@@ -16,8 +16,9 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NotFoundError, NPLError
 from npl_index.library.references import near_names
 from npl_mcp.app import call_log
-from npl_mcp.app.app import FOR_PROGRAM, App
+from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports
+from npl_mcp.app.context import FOR_PROGRAM, Context
 from npl_mcp.app.lanes import LaneThreads
 from npl_mcp.calls.arguments import validated
 from npl_mcp.calls.repeating import Once, once_with_files
@@ -151,12 +152,12 @@ class ToolCalls:
         """Make a call. A change of thread takes 55 microseconds, so a call that does not wait has one."""
         threads = LaneThreads(spec.lane, self.app.settings.time_limit)
 
-        def begin() -> tuple[App, Callable[[], Any], Request | None]:
+        def begin() -> tuple[Context, Callable[[], Any], Request | None]:
             arguments, request = prepare(call, spec)
-            app = call.caller.view(self.app).in_call(call.caller.agent, threads)
+            app = call.caller.context(self.app, threads)
             return app, partial(spec.function, app, **arguments), request
 
-        def end(app: App, data: object) -> Outcome:
+        def end(app: Context, data: object) -> Outcome:
             # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
             call.data = value if isinstance(value, Tailored | Hits) else None
@@ -199,7 +200,7 @@ def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]
     return checked, Request.parse(who.name if who else "", request_id, spec.name, arguments)
 
 
-def serialise(call: Call, spec: ToolSpec, app: App, data: object) -> Outcome:
+def serialise(call: Call, spec: ToolSpec, app: Context, data: object) -> Outcome:
     """Return the outcome with the result of a tool's function, in the form that the caller reads.
 
     :raises NPLError: the answer exceeds the maximum bytes.

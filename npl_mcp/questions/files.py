@@ -33,7 +33,7 @@ from npl_index.library.walking import Walk
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
 from npl_index.selectors.grammar import compile_selector
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.section_edits import check_writable, check_write, is_writable
 from npl_mcp.documents.folders import SharedFolder
 from npl_mcp.stores.base.errors import ConflictError
@@ -241,7 +241,7 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
     return changed
 
 
-def question_files(app: App) -> tuple[QuestionFile, ...]:
+def question_files(app: Context) -> tuple[QuestionFile, ...]:
     """Return the question files that a caller may see; the files of the data folder come last."""
     clock = reading_time()
     return tuple(_read_file(app, name, file, clock) for name, file in _files(app))
@@ -259,7 +259,7 @@ def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
 
 
 def save_question(
-    app: App, name: str, question: Question | None, line: int | None = None, expect: str | None = None
+    app: Context, name: str, question: Question | None, line: int | None = None, expect: str | None = None
 ) -> QuestionFile:
     """Add, replace or remove a question.
 
@@ -298,15 +298,15 @@ def save_question(
     return _read_file(app, name, file, reading_time())
 
 
-def _in_data(app: App) -> SharedFolder:
+def _in_data(app: Context) -> SharedFolder:
     return SharedFolder(os.path.realpath(app.settings.data_folder), QUESTION_FOLDER)
 
 
-def _is_in_data(app: App, file: DocumentFile) -> bool:
+def _is_in_data(app: Context, file: DocumentFile) -> bool:
     return file == _in_data(app).file(file.path.rpartition("/")[2])
 
 
-def _files(app: App) -> Iterator[tuple[str, DocumentFile]]:
+def _files(app: Context) -> Iterator[tuple[str, DocumentFile]]:
     """Yield the files with their names; a caller with limited roots does not see the data folder."""
     roots = app.library.roots
     below = [
@@ -323,7 +323,7 @@ def _files(app: App) -> Iterator[tuple[str, DocumentFile]]:
                 yield f"{_DATA}:{name}", folder.file(name)
 
 
-def _read_file(app: App, name: str, file: DocumentFile, clock: Deadline) -> QuestionFile:
+def _read_file(app: Context, name: str, file: DocumentFile, clock: Deadline) -> QuestionFile:
     writable = _is_in_data(app, file) or is_writable(app, file, name)
     try:
         data = read_below(file.root.path, file.path, MAX_BYTES)[0]

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.questions.outcomes import ranked
 
 MAX_BYTES = 8 << 20
@@ -18,7 +19,7 @@ MAX_BYTES = 8 << 20
 
 
 @contextmanager
-def changed_documents(app: App, question: str, path: str, data: bytes) -> Iterator[App]:
+def changed_documents(app: Context, question: str, path: str, data: bytes) -> Iterator[Context]:
     """Copy the documents that a question ranks, with another content of one of them, for an own application.
 
     :param path: absolute path of the changed document.

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Annotated
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import files
@@ -80,7 +80,7 @@ class RevisionView(store.RevisionOrigin):
 
 
 def artifact_create(
-    app: App,
+    app: Context,
     name: Line,
     artifact_type: Annotated[Line, "kind of file"],
     filename: FileName,
@@ -108,7 +108,7 @@ def artifact_create(
 
 
 def artifact_add_revision(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     filename: FileName,
     content: str | None = None,
@@ -138,7 +138,7 @@ def artifact_add_revision(
 
 
 def artifact_get(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
     text: Annotated[bool, "false: base64"] = True,
@@ -159,14 +159,14 @@ def artifact_get(
     return filled(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
 
 
-def _copied(app: App, row: Row, content: bytes) -> dict[str, str | None]:
+def _copied(app: Context, row: Row, content: bytes) -> dict[str, str | None]:
     """Write the files of a revision for a caller that may open them, and return their paths."""
     folder = app.stores.artifact_folder if CALLER.get().knows_paths(app.settings) else None
     return files.written(folder, row, content)
 
 
 def artifact_list(
-    app: App, limit: int | None = None, offset: int | None = None, archived: bool = False
+    app: Context, limit: int | None = None, offset: int | None = None, archived: bool = False
 ) -> Page[store.ArtifactEntry]:
     """List artifacts, newest first.
 
@@ -178,7 +178,7 @@ def artifact_list(
 
 
 def artifact_history(
-    app: App, artifact_id: RowId, limit: int | None = None, offset: int | None = None
+    app: Context, artifact_id: RowId, limit: int | None = None, offset: int | None = None
 ) -> Page[store.RevisionEntry]:
     """List an artifact's revisions, newest first.
 
@@ -188,7 +188,7 @@ def artifact_history(
     return app.database.reading(store.history, artifact_id, Slice.parse(limit, offset))
 
 
-def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
+def artifact_archive(app: Context, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
     """Archive or restore an artifact.
 
     :param archived: true archives the artifact, false restores it.
@@ -199,7 +199,7 @@ def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> sto
 
 
 def artifact_look(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number of the revision; default: the newest"] = None,
     offset: Annotated[int | None, "Number of lines to skip"] = None,
@@ -227,7 +227,7 @@ def artifact_look(
 
 
 def artifact_compare(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     old: Annotated[Whole, "Number of the first revision"],
     new: Annotated[Whole, "Number of the second revision"],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from npl_index.errors import MissingRequestError
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
@@ -56,7 +56,7 @@ Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
 
 
 @contextmanager
-def _joining(app: App, room_id: int | None, persona: str) -> Iterator[None]:
+def _joining(app: Context, room_id: int | None, persona: str) -> Iterator[None]:
     """Join a room, unless the persona is a member, and make a change there: both or neither."""
     with app.database.joined():
         if room_id is not None:
@@ -65,7 +65,7 @@ def _joining(app: App, room_id: int | None, persona: str) -> Iterator[None]:
 
 
 def chat_create_room(
-    app: App,
+    app: Context,
     name: Line,
     members: Annotated[list[str], Check(rooms.new_members)],
     description: Text | None = None,
@@ -89,7 +89,7 @@ def chat_create_room(
 
 
 def chat_update_room(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
@@ -107,7 +107,7 @@ def chat_update_room(
 
 
 def chat_send_message(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     message: Text,
@@ -127,7 +127,9 @@ def chat_send_message(
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
-def chat_react(app: App, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
+def chat_react(
+    app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None
+) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -139,7 +141,7 @@ def chat_react(app: App, event_id: RowId, persona: Actor, emoji: Emoji, join: Jo
 
 
 def chat_share_artifact(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     artifact_id: Annotated[RowId, Of("artifact")],
@@ -158,7 +160,7 @@ def chat_share_artifact(
 
 
 def chat_create_todo(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     description: Text,
@@ -177,7 +179,7 @@ def chat_create_todo(
 
 
 def chat_update_todo(
-    app: App,
+    app: Context,
     event_id: RowId,
     persona: Actor,
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
@@ -201,7 +203,7 @@ def chat_update_todo(
 
 
 async def chat_claim_todo(
-    app: App,
+    app: Context,
     persona: Actor,
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
@@ -246,7 +248,7 @@ async def chat_claim_todo(
 
 
 def chat_list_todos(
-    app: App,
+    app: Context,
     room_id: Annotated[RowId | None, "Default: all rooms of the persona"] = None,
     persona: Actor | None = None,
     filter: Annotated[
@@ -266,7 +268,7 @@ def chat_list_todos(
 
 
 async def chat_get_feed(
-    app: App,
+    app: Context,
     room_id: RowId,
     since: Annotated[
         int | str | None,
@@ -294,7 +296,7 @@ async def chat_get_feed(
 
 
 def chat_list_rooms(
-    app: App,
+    app: Context,
     persona: Name | None = None,
     limit: int | None = None,
     offset: int | None = None,
@@ -312,7 +314,7 @@ def chat_list_rooms(
 
 
 async def chat_get_notifications(
-    app: App,
+    app: Context,
     persona: Actor,
     unread_only: bool = True,
     limit: int | None = None,
@@ -338,7 +340,7 @@ async def chat_get_notifications(
     )
 
 
-def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
+def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
     """Mark a notification as read.
 
     :returns: a read notification.
@@ -347,7 +349,7 @@ def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None)
     return app.database.writing(inbox.mark_read, notification_id, persona)
 
 
-def chat_room(app: App, room_id: RowId) -> rooms.Room:
+def chat_room(app: Context, room_id: RowId) -> rooms.Room:
     """Show a room and its members.
 
     :returns: a room.
@@ -357,7 +359,7 @@ def chat_room(app: App, room_id: RowId) -> rooms.Room:
 
 
 def chat_events(
-    app: App,
+    app: Context,
     room_id: RowId,
     event_ids: Annotated[
         list[int], "Ids of events; unknown ones are left out", Check(checks.distinct, checks.row_id, MAX_PAGE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from npl_index.errors import MissingRequestError
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.artifacts import ArtifactEntry
@@ -76,12 +76,12 @@ class SessionView:
     documents: tuple[NamedDocument, ...] | None
 
 
-def _web_url(app: App, session_id: str) -> str | None:
+def _web_url(app: Context, session_id: str) -> str | None:
     return app.settings.web_url and f"{app.settings.web_url}/sessions/{session_id}"
 
 
 def session_create(
-    app: App,
+    app: Context,
     title: Line | None = None,
     session_id: Annotated[ShortName | None, "own id"] = None,
 ) -> SessionCreated:
@@ -95,7 +95,7 @@ def session_create(
     return filled(SessionCreated, created, session_id=created.id, web_url=_web_url(app, created.id))
 
 
-def session_get(app: App, session_id: Name) -> SessionView:
+def session_get(app: Context, session_id: Name) -> SessionView:
     """Get a session with its rooms, artifacts, reviews and worklog.
 
     :returns: a session with its rooms, artifacts, reviews and worklog.
@@ -112,7 +112,7 @@ def session_get(app: App, session_id: Name) -> SessionView:
 
 
 def session_list(
-    app: App, status: Status = None, limit: int | None = None, offset: int | None = None
+    app: Context, status: Status = None, limit: int | None = None, offset: int | None = None
 ) -> Page[Session]:
     """List sessions, newest first.
 
@@ -123,7 +123,9 @@ def session_list(
     return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])
 
 
-def session_update(app: App, session_id: Name, title: Line | None = None, status: Status = None) -> Session:
+def session_update(
+    app: Context, session_id: Name, title: Line | None = None, status: Status = None
+) -> Session:
     """Change a session's title or status.
 
     :returns: a session.

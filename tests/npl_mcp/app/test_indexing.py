@@ -18,8 +18,11 @@ import pytest
 from fastmcp import Client
 
 from npl_index.index.entries import BATCH_FILES
-from npl_mcp.app.app import FOR_PROGRAM, App
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import Caller
+from npl_mcp.app.context import FOR_PROGRAM, Context
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
+from npl_mcp.app.waiting import OwnThread
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
@@ -302,6 +305,8 @@ def test_a_server_indexes_ahead_what_questions_use(
 
 
 def test_a_model_waits_for_a_time_and_a_program_to_the_end(settings: Settings) -> None:
-    app = App(settings)
-    assert copy_context().run(lambda: (FOR_PROGRAM.set(True), app.patience)[1]) is None
-    assert (app.patience, App(replace(settings, patience=5)).patience) == (20, 5)
+    def call() -> Context:
+        return Caller().context(App(settings), OwnThread())
+
+    assert copy_context().run(lambda: (FOR_PROGRAM.set(True), call())[1]).until is None
+    assert call().until is not None
