@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
@@ -29,6 +29,7 @@ from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, texts_o
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import DamagedRevisionError
 from npl_mcp.app.waiting import limit_wait
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.searching import KINDS as ROWS
 from npl_mcp.stores.searching import MAX_MATCHES, Match
@@ -91,12 +92,12 @@ class SearchHit:
     line: int | None = None
     selector: str | None = None
     tokens: int | None = None
-    room_id: int | None = None
+    room_id: Annotated[int | None, Of("chat")] = None
     event_id: int | None = None
     session_id: str | None = None
     seq: int | None = None
-    artifact_id: int | None = None
-    revision: int | None = None
+    artifact_id: Annotated[int | None, Of("artifact")] = None
+    revision: Annotated[int | None, Of("artifact")] = None
     key: str | None = None
     note: str | None = None
     by: str | None = None

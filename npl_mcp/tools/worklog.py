@@ -16,7 +16,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.rows import WorklogSession
-from npl_mcp.tools.contract.parameters import Check, Line, Name, Text, Wait, Whole
+from npl_mcp.tools.contract.parameters import Actor, Check, Line, Name, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
 NewId = Annotated[str, Check(store.new_id)]
@@ -37,7 +37,7 @@ def worklog_init(
 
 def worklog_log(
     app: WorklogUser,
-    agent_id: Name,
+    agent_id: Actor,
     action: Annotated[Line, "what was done, one verb"],
     summary: Text,
     data: Annotated[Any, {"type": "object"}, Check(checks.json_text, store.DATA)] = None,
@@ -69,7 +69,7 @@ def worklog_log(
 @waits
 async def worklog_read(
     app: WorklogUser,
-    agent_id: Name,
+    agent_id: Actor,
     peek: Annotated[bool, "Keep the cursor"] = False,
     since: Annotated[Whole | None, "After this seq"] = None,
     session_id: Name | None = None,

@@ -27,7 +27,6 @@ from npl_mcp.stores.access import Identity
 from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
-from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode, code_of
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookie_text, cookies, form_token
 
@@ -123,7 +122,7 @@ class Visit:
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
         is_served = domain in domains_named(self.settings.domains)
-        return is_served and may_see_domain(domain, self.caller.permissions)
+        return is_served and self.caller.permissions.has_domain(domain)
 
     @property
     def may_write(self) -> bool:
