@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from unicodedata import normalize
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -21,6 +22,7 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
 from npl_mcp.app.lanes import lane
+from npl_mcp.app.waiting import Waiting, waited
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity
@@ -126,6 +128,10 @@ class Visit:
         is_served = domain in domains_named(self.settings.domains)
         return is_served and may_see_domain(domain, self.caller.permissions)
 
+    def unknown(self) -> CallError:
+        """Return the failure of a page that the visitor may not see: the same as of one that is not there."""
+        return CallError(f"there is no page {self.request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
+
     @property
     def may_write(self) -> bool:
         """Whether pages show forms and accept them."""
@@ -192,14 +198,22 @@ class Visit:
         digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    async def run(self, work: Callable[[App], T]) -> T:
+    async def run(self, domain: str | None, work: Callable[[App], Waiting[T] | T]) -> T:
         """Return the result of a function of the visitor's application; the function runs in a thread.
 
-        :raises CallError: the function failed.
+        :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
+        :raises CallError: the visitor does not see the domain, or the function failed.
         """
+        if domain is not None and not self.sees(domain):
+            raise self.unknown()
+
+        def done(app: App) -> T:
+            result = work(app)
+            return waited(result) if inspect.iscoroutine(result) else cast("T", result)
+
         token = CALLER.set(self.caller)
         try:
-            timed = limited(self.app.settings.time_limit)(work)
+            timed = limited(self.app.settings.time_limit)(done)
             return await lane("heavy").run(timed, self.caller.view(self.app))
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
