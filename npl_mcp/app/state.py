@@ -11,7 +11,6 @@ from cachetools import LRUCache, cached
 from npl_index.index.entries import Indexer
 from npl_index.library.cache import BuildingCache
 from npl_index.library.listing import cached_listings
-from npl_index.markdown.links import Reference, references
 from npl_index.ranking.collection import IndexedDocument
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimator
@@ -23,19 +22,12 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.stores.data_folder import Stores
 
 _MAX_COUNT_BYTES = 16 * 1024 * 1024
-_MAX_LINK_BYTES = 40 << 20
-
-
-def _bytes_of_links(links: tuple[Reference, ...]) -> int:
-    # Many links are kept alone.
-    return min(sum((200 + len(link.path) + len(link.anchor) for link in links), 100), _MAX_LINK_BYTES)
-
 
 MAX_CALLERS = 256
 """Callers whose read sections are remembered."""
 
 _MAX_OUTCOMES = 2_000
-"""Maximum outcomes of questions, each for one state of the documents."""
+"""Maximum outcomes of questions and examinations, each for one state of the documents."""
 
 
 class SharedState:
@@ -47,11 +39,6 @@ class SharedState:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings.data_folder, settings.database_url)
-        self.references = cached(
-            LRUCache(_MAX_LINK_BYTES, _bytes_of_links),
-            key=lambda parsed: (parsed.document.digest, parsed.tree.dialect),
-            lock=threading.Lock(),
-        )(lambda parsed: tuple(references(parsed.tree.source, nested=parsed.tree.dialect == "npl")))
         self.files = cached_listings()
         indexer = Indexer(settings.time_limit, settings.vocabulary)
         self.indices: BuildingCache[IndexedDocument] = BuildingCache(

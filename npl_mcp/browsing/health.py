@@ -1,29 +1,24 @@
-"""Defects of the documents of a folder. All documents are read, by several calls if they are many."""
+"""Defects of the documents of a folder. Each document is read, by several calls if they are many."""
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from threading import Lock
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
-from cachetools import LRUCache
-
-from npl_index.deadline import Deadline
+from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
+from npl_index.library.references import document_name
 from npl_index.markdown.sections import Section, SectionTree, Span
-from npl_index.ranking.collection import Collection
-from npl_index.tokens.sections import TokenCounts
+from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import limit_wait, waits
+from npl_mcp.browsing.links import Links, place_of, targets_of
 from npl_mcp.browsing.places import title_of
-from npl_mcp.browsing.relations import INDEX_FILES, Relations, around
-from npl_mcp.stores.access import Permissions
 
 MAX_SECTION_TOKENS = 1_000
 """Tokens of a section's own text, twice the default answer; longer texts are too long."""
@@ -37,7 +32,6 @@ CHECKS: Mapping[str, str] = {
     "empty": "Empty",
     "untitled": "Without a title",
     "fences": "Unclosed code fences",
-    "orphaned": "No page links here",
 }
 """Names and titles of the checks."""
 
@@ -75,30 +69,6 @@ class Health(NamedTuple):
     left: int
 
 
-@dataclass
-class _Progress:
-    """The state of an examination.
-
-    :param done: number of documents that were read.
-    :param linked: documents to which others link.
-    """
-
-    done: int = 0
-    defects: list[Defect] = field(default_factory=list)
-    linked: set[int | None] = field(default_factory=set)
-    lock: Lock = field(default_factory=Lock)
-
-
-_MAX_BEGUN = 8
-"""Maximum examinations of one collection that are kept."""
-
-_lock = Lock()
-_begun: WeakKeyDictionary[Collection, LRUCache[tuple[DocumentRef, Permissions], _Progress]] = (
-    WeakKeyDictionary()
-)
-"""Examinations of current collections; nothing in them keeps a collection."""
-
-
 @waits
 async def find_defects(app: App, ref: DocumentRef) -> Health:
     """Return the defects of a folder or a file that are known now; the next call continues.
@@ -112,58 +82,48 @@ async def _find_defects(app: App, ref: DocumentRef) -> Health:
     began = time.monotonic()
     try:
         requested = gathered = await limit_wait(app.gathered(ref), began=began)
-        if (whole := around(app, requested.locations[0])) != ref:
-            gathered = await limit_wait(app.gathered(whole), began=began)
+        if (targets := targets_of(app, requested.locations[0])) != ref:
+            gathered = await limit_wait(app.gathered(targets), began=began)
     except NotIndexedError as error:
         return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):
         return Health((), len(requested.locations), missing)
-    relations = Relations(app, gathered)
-    own = {number for file in requested.locations if (number := relations.number_of(file)) is not None}
-    if not own:
+    examination = _Examination(app, gathered)
+    places = map(place_of, requested.locations)
+    numbers = [number for place in places if (number := examination.links.numbers.get(place)) is not None]
+    if not numbers:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
-    with _lock:
-        of_collection = _begun.setdefault(gathered.collection, LRUCache(_MAX_BEGUN))
-        progress = of_collection.setdefault((ref, app.permissions), _Progress())
-    with progress.lock:
-        _Checks(app, relations, progress, own).advance(time.monotonic() + SECONDS)
-    return Health(progress.defects, len(own), len(relations.documents) - progress.done)
+    key = "health", gathered.collection.state, ref, app.permissions
+    with app.state.lock:
+        known = app.state.outcomes.get(key)
+    by_document = list(known) if isinstance(known, tuple) else []
+    until = time.monotonic() + SECONDS
+    for number in numbers[len(by_document) :]:
+        by_document.append(tuple(examination.defects(number)))
+        if time.monotonic() >= until:
+            break
+    with app.state.lock:
+        app.state.outcomes[key] = tuple(by_document)
+    defects = [defect for defects in by_document for defect in defects]
+    return Health(defects, len(numbers), len(numbers) - len(by_document))
 
 
-class _Checks:
+class _Examination:
     """The checks of documents.
 
     :param app: view of the caller.
-    :param relations: documents with their links.
-    :param progress: results of earlier calls, which are continued.
-    :param own: numbers of the documents to check; the others are read for their links.
+    :param gathered: documents in which links are resolved.
     """
 
-    def __init__(self, app: App, relations: Relations, progress: _Progress, own: Set[int]) -> None:
-        self._relations, self._progress, self._own = relations, progress, own
-        collection = relations.gathered.collection
-        self._counts: Callable[[int], TokenCounts] = app.counting(collection, app.clock("the folder"))
-        self._clock: Deadline = app.clock("the folder")
+    def __init__(self, app: App, gathered: DocumentSet) -> None:
+        self.links, self._gathered = Links(app, gathered), gathered
+        self._counts = app.counting(gathered.collection, app.clock("the folder"))
+        self._clock = app.clock("the folder")
 
-    def advance(self, until: float) -> None:
-        """Read a document at least, and more until a moment of ``time.monotonic()``."""
-        progress, documents = self._progress, self._relations.documents
-        while progress.done < len(documents):
-            self._clock.check()
-            number = documents[progress.done]
-            progress.linked |= {target for _, _, target in self._relations.links(number)} - {number}
-            if number in self._own:
-                progress.defects += self._single(number)
-            progress.done += 1
-            if progress.done == len(documents):
-                progress.defects += self._orphaned()
-            if time.monotonic() >= until:
-                return
-
-    def _single(self, number: int) -> Iterator[Defect]:
-        """Yield the defects of a document alone."""
-        tree = self._relations.parsed(number).tree
-        for link, why in self._relations.broken(number):
+    def defects(self, number: int) -> Iterator[Defect]:
+        """Yield the defects of a document."""
+        tree = self._gathered.tree(number)
+        for link, why in self.links.broken(number):
             self._clock.check()
             target = link.path + (f"#{link.anchor}" if link.anchor else "")
             yield self._at_line(number, "broken", f"{target}: {why}", link.line)
@@ -180,29 +140,20 @@ class _Checks:
             if section.level and not section.children and not _own_text(tree, section).strip():
                 yield self._in_section(number, section.index, "empty", "a heading without text")
 
-    def _orphaned(self) -> Iterator[Defect]:
-        """Yield documents without links from other documents, unless that is true of all of them."""
-        files = self._relations.gathered.locations
-        names = ((number, files[number].path) for number in self._relations.documents if number in self._own)
-        pages = [number for number, name in names if name.rpartition("/")[2] not in INDEX_FILES]
-        if not self._progress.linked.isdisjoint(pages):
-            for number in pages:
-                if number not in self._progress.linked:
-                    yield self._in_document(number, "orphaned", "no other document links here")
-
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
         """Return a defect at a line, counted from 0."""
-        sections = self._relations.parsed(number).tree.sections
+        sections = self._gathered.tree(number).sections
         index = max(0, bisect_right(sections, line, key=lambda section: section.own.start) - 1)
         return replace(self._in_section(number, index, check, note), line=line + 1)
 
     def _in_document(self, number: int, check: str, note: str) -> Defect:
-        tokens = self._counts(number).total(range(len(self._relations.parsed(number).tree.sections)))
+        tokens = self._counts(number).total(range(len(self._gathered.tree(number).sections)))
         return replace(self._in_section(number, 0, check, note), tokens=tokens)
 
     def _in_section(self, number: int, index: int, check: str, note: str) -> Defect:
-        file, selector = self._relations.gathered.files[number], self._relations.selector(number, index)
-        line = self._relations.parsed(number).tree.sections[index].own.start + 1
+        parsed, file = self._gathered.collection.documents[number], self._gathered.files[number]
+        selector = qualified(document_name(file), parsed.step(index))
+        line = parsed.tree.sections[index].own.start + 1
         return Defect(check, file, line, selector, self._counts(number).last(index), note)
 
 

@@ -15,7 +15,7 @@ from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import limit_wait
-from npl_mcp.browsing.relations import folder_name
+from npl_mcp.browsing.links import folder_name
 
 MAX_MEASURED = 5_000
 """Files whose tokens are added up in one call: about half a second."""

@@ -1,4 +1,4 @@
-"""Files that git sees below a folder, tracked or untracked and not ignored; files of a revision.
+"""Files that git sees below a folder, tracked or untracked and not ignored.
 
 git only lists and prints: without a shell, without programs, hooks and protocols that a repository may
 configure, with few environment variables, and within limits of time and memory. It opens any file that the
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -33,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 MAX_LISTING_BYTES = 16 << 20
 """Bytes of git's output."""
-
-MAX_CONTENT_BYTES = 256 << 20
-"""Bytes of the files of a revision."""
 
 MAX_MEMORY = 1 << 30
 """Bytes of git's memory, on systems with such a limit: a link to a device has no end."""
@@ -84,64 +81,14 @@ def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> l
     return sorted(present, key=lambda name: name.split("/"))
 
 
-def contents(folder: str, revision: str, wanted: Callable[[str], bool], seconds: float) -> dict[str, bytes]:
-    """Return the contents of the files below a folder in a revision, by path.
-
-    :param folder: real path of the folder.
-    :param revision: branch, tag or commit in any form of git, e.g. ``HEAD~3``.
-    :param wanted: function that returns whether to read the file of a path.
-    :param seconds: time limit of git, for each of two steps.
-    :raises InvalidRequestError: the folder is not in a repository, or the repository has no such revision.
-    :raises UnreadableDocumentError: the repository lacks a content.
-    :raises NPLError: see :func:`visible`.
-    """
-    hint = "name a branch, a tag or a commit, e.g. HEAD~1 or origin/main"
-    problem = errors.InvalidRequestError(f"git has no revision {revision!r}", parameter="against", hint=hint)
-    if not revision or revision.startswith("-"):
-        raise problem
-    try:
-        listed = _run_git(folder, folder, ("ls-tree", "-r", "-z", revision, os.curdir), seconds)
-    except errors.UnreadableDocumentError:
-        raise problem from None
-    ids: dict[str, bytes] = {}
-    for line in filter(None, listed.split(b"\0")):
-        about, _, path = line.partition(b"\t")
-        mode, kind, number = about.split()
-        name = os.fsdecode(path)
-        if kind == b"blob" and mode != b"120000" and _inside(name) and wanted(name):
-            ids[name] = number
-    given = b"".join(number + b"\n" for number in ids.values())
-    printed = _run_git(folder, folder, ("cat-file", "--batch"), seconds, given, MAX_CONTENT_BYTES)
-    by_path, at = {}, 0
-    for name in ids:
-        start = printed.index(b"\n", at) + 1
-        *_, size = printed[at:start].split()
-        if size == b"missing":
-            missing = f"the repository is damaged: it lacks the content of {name!r} in {revision}"
-            raise errors.UnreadableDocumentError(missing, hint="see git fsck")
-        stop = start + int(size)
-        by_path[name] = printed[start:stop]
-        at = stop + 1
-    return by_path
-
-
 def _inside(name: str) -> bool:
     """Return whether a path stays below its folder; a check in case git prints another one."""
     return {"", os.pardir}.isdisjoint(name.split("/"))
 
 
-def _run_git(
-    folder: str,
-    path: str,
-    arguments: Sequence[str],
-    seconds: float,
-    given: bytes = b"",
-    limit: int = MAX_LISTING_BYTES,
-) -> bytes:
+def _run_git(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:
     """Run git in a folder and return its output; after a failure git and its children are killed.
 
-    :param given: standard input of git.
-    :param limit: maximum bytes of its output.
     :raises DocumentTimeoutError: it ran longer than its limit.
     :raises UnreadableDocumentError: it waits for a pipe.
     :raises DocumentTooLargeError: it printed more than the maximum.
@@ -151,38 +98,34 @@ def _run_git(
     if program is None:
         raise errors.DocumentError("git was not found", hint="install git, or add its folder to PATH")
     with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as printed:
-        with tempfile.TemporaryFile() as words:
-            words.write(given)
-            words.seek(0)
-            try:
-                process = subprocess.Popen(
-                    [program, *_OPTIONS, *arguments],
-                    cwd=folder,
-                    env=environment,
-                    stdin=words,
-                    stdout=printed,
-                    stderr=complaints,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise unusable(path, error) from None
-        _watch(process, printed, seconds, limit)
+        try:
+            process = subprocess.Popen(
+                [program, *_OPTIONS, *arguments],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=complaints,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise unusable(path, error) from None
+        _watch(process, printed, seconds)
         complaints.seek(0)
         printed.seek(0)
         complaint = complaints.read(4096).decode("utf-8", "replace")
-        output = printed.read(limit + 1)
-    if len(output) > limit:
-        raise too_many(f"{limit:,} bytes of file names or files")
+        output = printed.read(MAX_LISTING_BYTES + 1)
+    if len(output) > MAX_LISTING_BYTES:
+        raise too_many(f"{MAX_LISTING_BYTES:,} bytes of file names")
     if process.returncode != 0:
         raise _refusal(complaint, path, process.returncode)
     return output
 
 
-def _watch(process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float, limit: int) -> None:
+def _watch(process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float) -> None:
     """Wait for the end of git; kill it if it waits for a pipe, or exceeds a limit.
 
     :param printed: file with its output.
-    :param limit: maximum bytes of its output.
     """
     end = time.monotonic() + seconds
     asleep: bytes | None = None
@@ -191,7 +134,7 @@ def _watch(process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float,
             if sys.platform == "linux":
                 with suppress(OSError, ValueError):  # git has ended, or has a lower limit
                     resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-            while os.fstat(printed.fileno()).st_size <= limit:
+            while os.fstat(printed.fileno()).st_size <= MAX_LISTING_BYTES:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(min(_WATCH_SECONDS, max(0, end - time.monotonic())))
                     return
@@ -237,9 +180,6 @@ def _refusal(complaint: str, path: str, code: int) -> errors.NPLError:
     if "not a git repository" in complaint or "must be run in a work tree" in complaint:
         hint = "name a folder of a repository's working tree"
         return errors.InvalidRequestError(f"{path!r} is not in a git repository", parameter="path", hint=hint)
-    if "promisor remote" in complaint:
-        problem = f"the clone of {path!r} was made with --filter and lacks earlier contents"
-        return errors.UnreadableDocumentError(problem, hint="fetch them with git fetch --refetch --no-filter")
     if "dubious ownership" in complaint:
         hint = "its owner can run this server, or you can add it to git's safe.directory setting"
         return errors.UnreadableDocumentError(f"{path!r} lies in a git repository of another user", hint=hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
@@ -22,7 +22,7 @@ from npl_index.selectors.selection import Selected, heads_in, select_in
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import limit_wait, waited
 from npl_mcp.questions.files import Question
-from npl_mcp.tools.contract.responses import ENVELOPE, as_dict
+from npl_mcp.tools.contract.responses import ENVELOPE
 
 MAX_ABOVE = 3
 """Named sections with a better rank than the right one."""
@@ -54,34 +54,6 @@ class Outcome:
     wrong: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A question with different outcomes in two runs.
-
-    :param before: outcome in the first run.
-    :param after: outcome in the second run.
-    :param lost: sentences of the first answer that the right sections no longer have.
-    """
-
-    before: Outcome
-    after: Outcome
-    lost: tuple[str, ...] = ()
-
-    @property
-    def worse(self) -> bool:
-        """Whether the question passed only in the first run, or its answer lost sentences."""
-        return self.before.passed and bool(self.lost or not self.after.passed)
-
-    @property
-    def better(self) -> bool:
-        """Whether the question passed only in the second run."""
-        return self.after.passed and not self.before.passed
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return its fields as JSON holds them."""
-        return {**as_dict(self), "worse": self.worse, "better": self.better}
-
-
 def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Outcome:
     """Ask one question.
 
@@ -89,7 +61,8 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    return answered(app, question, ref).outcome
+    call = app.unchanging(lambda: _asked(app, question, ref or DocumentRef()))
+    return waited(call, app.settings.patience)
 
 
 def known_outcomes(app: App, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
@@ -149,26 +122,7 @@ def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[st
     return waited(app.unchanging(read), app.settings.patience)
 
 
-class Asked(NamedTuple):
-    """An outcome with its texts.
-
-    :param outcome: the outcome.
-    :param shown: parts of the right sections in the answer.
-    :param right: whole right sections.
-    """
-
-    outcome: Outcome
-    shown: str
-    right: str
-
-
-def answered(app: App, question: Question, ref: DocumentRef | None = None) -> Asked:
-    """Ask one question and return the outcome with its texts; see :func:`ask_one`."""
-    call = app.unchanging(lambda: _asked(app, question, ref or DocumentRef()))
-    return waited(call, app.settings.patience)
-
-
-async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
+async def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
     documents = await app.gathered(ref, request.selectors)
@@ -199,8 +153,7 @@ async def _asked(app: App, question: Question, ref: DocumentRef) -> Asked:
             with app.state.lock:
                 for of in (documents.collection.state, _view(app)):
                     app.state.outcomes[_key(app, question, of)] = outcome
-        texts = (part.text for part in shown if part.place in right)
-        return Asked(outcome, "\n\n".join(texts), "\n\n".join(map(documents.text, right)))
+        return outcome
 
 
 def _overlap(first: Span, second: Span) -> bool:

@@ -51,7 +51,6 @@ class Claim:
 
 Join = Annotated[RowId | None, Unlisted]
 Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
-Blockers = Annotated[list[int] | None, Check(checks.distinct, checks.row_id, todos.MAX_BLOCKERS)]
 
 
 @contextmanager
@@ -162,21 +161,17 @@ def chat_create_todo(
     persona: Name,
     description: Text,
     assigned_to: Name | None = None,
-    blocked_by: Blockers = None,
     join: Join = None,
 ) -> todos.Todo:
     """Create a todo in a room.
 
     :param description: text of the todo.
-    :param blocked_by: ids of todos that must be done first.
     :returns: a todo in its current state.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
     with _joining(app, join, persona):
-        return app.database.writing(
-            todos.create, room_id, persona, description, assigned_to, blocked_by or ()
-        )
+        return app.database.writing(todos.create, room_id, persona, description, assigned_to)
 
 
 def chat_update_todo(
@@ -185,21 +180,22 @@ def chat_update_todo(
     persona: Name,
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
     assigned_to: Name | None = None,
-    blocked_by: Blockers = None,
+    expect: Annotated[str | None, "Status you read", Check(checks.choice, todos.STATUSES)] = None,
     join: Join = None,
 ) -> rooms.NewEvent:
     """Change a todo's status or assignee.
 
     :param event_id: id of the todo.
-    :param blocked_by: ids of todos that must be done first.
+    :param status: the new status; ``pending`` frees a todo in progress.
+    :param expect: status from an answer; the call fails if it has changed since.
     :returns: a change of a todo.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: one of the personas is not a member of its room.
-    :raises ConflictError: another persona has claimed or finished the todo.
+    :raises ConflictError: the todo has not the expected status.
     :raises InvalidRequestError: the event is not a todo.
     """
     with _joining(app, join, persona):
-        return app.database.writing(todos.update, event_id, persona, status, assigned_to, blocked_by)
+        return app.database.writing(todos.update, event_id, persona, status, assigned_to, expect)
 
 
 @waits
@@ -208,22 +204,18 @@ async def chat_claim_todo(
     persona: Name,
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
-    lease: Annotated[
-        int | None, "Seconds; claim again to renew", Check(checks.whole, todos.MAX_LEASE, 1)
-    ] = None,
     wait: Wait = 0,
     join: Join = None,
 ) -> Claim:
-    """Claim a todo for yourself.
+    """Claim a todo for yourself: it is in progress, as yours.
 
     :param event_id: id of the todo.
-    :param lease: seconds that the claim holds, by default 600; claim again to renew.
-    :param wait: seconds to wait for a todo that is claimed or blocked.
+    :param wait: seconds to wait for a ready todo of the room.
     :returns: the result of a claim.
     :raises RecordNotFoundError: there is no such event.
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: the persona is not a member of the room.
-    :raises ConflictError: another persona has claimed the todo, other todos block it, or it is not open.
+    :raises ConflictError: the todo is another persona's, or it is not open.
     :raises ClosedError: the room or its session is archived.
     :raises InvalidRequestError: the event is not a todo.
     """
@@ -231,31 +223,22 @@ async def chat_claim_todo(
         raise MissingRequestError(
             "a todo or a room is required, not both", parameter="event_id", hint="give event_id or room_id"
         )
-    seconds = lease or todos.LEASE
 
-    def claim(tx: Transaction) -> todos.Todo | todos.NotYetError | None:
+    def claim(tx: Transaction) -> todos.Todo | None:
         if join is not None:
             rooms.join(tx, join, persona)
-        try:
-            if event_id is not None:
-                return todos.claim(tx, event_id, persona, seconds)
-            return todos.claim_next(tx, room_id or 0, persona, seconds)
-        except todos.NotYetError as error:
-            if join is not None:  # and nothing is changed
-                raise
-            return error
+        if event_id is not None:
+            return todos.claim(tx, event_id, persona)
+        return todos.claim_next(tx, room_id or 0, persona)
 
     claimed = await when_new(
         app,
-        lambda tx: Topic(rooms.POSITIONS, room_id or rooms.room_of(tx, event_id or 0)),
-        wait,
+        lambda _: Topic(rooms.POSITIONS, room_id or 0),
+        0 if room_id is None else wait,
         claim,
-        lambda claimed: not isinstance(claimed, todos.Todo),
+        lambda claimed: claimed is None,
         write=True,
-        due=lambda tx: todos.lease_end(tx, event_id=event_id, room_id=room_id),
     )
-    if isinstance(claimed, todos.NotYetError):
-        raise claimed
     documents = None if claimed is None else documents_named(app, claimed.description)
     return Claim(claimed is not None, claimed, documents)
 
@@ -264,7 +247,9 @@ def chat_list_todos(
     app: App,
     room_id: Annotated[RowId | None, "Default: all rooms of the persona"] = None,
     persona: Name | None = None,
-    filter: Annotated[str | None, "ready, open, mine or done", Check(checks.choice, todos.FILTERS)] = None,
+    filter: Annotated[
+        str | None, "ready, open, mine or done", Check(checks.choice, tuple(todos.FILTERS))
+    ] = None,
     limit: int | None = None,
     offset: int | None = None,
 ) -> Page[todos.Todo]:

@@ -65,9 +65,7 @@ def _rooms(site: Calls) -> None:
         "chat_create_todo", room_id=room, persona="ann", description="Grease the crane at berth 2"
     )["event_id"]
     site.call("chat_claim_todo", event_id=crane, persona="ben")
-    site.call(
-        "chat_create_todo", room_id=room, persona="ann", description="Tell the pilots", blocked_by=[crane]
-    )
+    site.call("chat_create_todo", room_id=room, persona="ann", description="Tell the pilots")
     say("ben", "I leave at noon; please finish it, @cleo.", reply_to_id=crane)
 
 

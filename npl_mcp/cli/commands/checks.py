@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
-from npl_mcp.cli.commands.targets import AS_JSON, opened_target
+from npl_mcp.cli.commands.targets import AS_JSON
 from npl_mcp.cli.terminal.arguments import Commands, argument, option
 from npl_mcp.cli.terminal.display import Display, progress
 from npl_mcp.config.removed import RemovedFlag
@@ -24,8 +24,6 @@ _SAVE = "the page Usage opens a question in Ask, which saves it"
 @COMMANDS.add(
     "test",
     option("words", "PATH", "folder with documents, or question file", nargs="*"),
-    option("--against", "REVISION", "fail only on questions that got worse since this git revision"),
-    option("--junit", "FILE", "write a JUnit report as well"),
     argument("--repair", action=RemovedFlag, advice=_EDIT, nargs=0),
     argument("--fix", action=RemovedFlag, advice=_EDIT, nargs="?"),
     argument("--draft", action=RemovedFlag, advice="write the questions into questions.md", nargs=0),
@@ -47,14 +45,9 @@ def _test(given: Namespace, display: Display) -> int:
     logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
     settings = replace(settings, warm_up=False, cloned_roots=False)
     with progress("asking"):
-        tested = run_tests(settings, paths, given.against)
+        tested = run_tests(settings, paths)
     if given.format == "json":
-        display.data({name: value for name, value in tested.as_dict().items() if value is not None}, "json")
+        display.data(tested.as_dict(), "json")
     else:
         display.text("\n".join(tested.lines()) + "\n")
-    if given.junit and Path(given.junit).exists() and not Path(given.junit).is_file():
-        Path(given.junit).write_text(tested.junit(), encoding="utf-8")  # a pipe
-    elif given.junit:
-        with opened_target(given.junit) as (folder, name):
-            folder.replace(name, tested.junit().encode())
     return tested.code

@@ -25,8 +25,7 @@ class Event:
         todo_update, room_archive or room_reopen; of earlier versions also handoff and handoff_ack.
     :param persona: persona that acted.
     :param timestamp: time of the event, never earlier than that of the previous event.
-    :param data: details by type; for a todo_create also the todo's current status, assigned_to and
-        lease_until.
+    :param data: details by type; for a todo_create also the todo's current status and assigned_to.
     :param reply_to_id: id of the event that this one answers, reacts to or changes.
     :param reactions: personas that reacted, by emoji, in the order of their reactions.
     """
@@ -117,8 +116,8 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     """
     rows = tx.first_rows(
         "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
-        f" event.reply_to_id, {TODO_STATE} FROM event {WITH_TODO} WHERE {where} ORDER BY {order}",
-        moment=tx.now,
+        f" event.reply_to_id, todo.status, todo.assigned_to FROM event {WITH_TODO}"
+        f" WHERE {where} ORDER BY {order}",
         **values,
     )
     if order.endswith("DESC"):
@@ -131,20 +130,6 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
         filled(Event, row, data=present_data(row), reactions=reactions.get(row["id"])) for row in rows
     )
 
-
-EXPIRED = "coalesce(todo.lease_until <= :moment, FALSE)"
-"""Whether the claim of a todo has expired."""
-
-RELEASED = f"({EXPIRED} AND todo.status = 'in_progress')"
-"""Whether a todo has no assignee, since its claim has expired."""
-
-TODO_STATE = (
-    f"CASE WHEN {EXPIRED} THEN 'pending' WHEN todo.lease_until IS NULL THEN todo.status"
-    " ELSE 'in_progress' END AS status,"
-    f" CASE WHEN {RELEASED} THEN NULL ELSE todo.assigned_to END AS assigned_to,"
-    f" CASE WHEN {EXPIRED} THEN NULL ELSE todo.lease_until END AS lease_until"
-)
-"""The columns of a todo's state at ``:moment``."""
 
 WITH_TODO = "LEFT JOIN todo ON todo.event_id = event.id"
 
@@ -165,12 +150,10 @@ def data_of(row: Row) -> dict[str, Any]:
 def present_data(row: Row) -> dict[str, Any]:
     """Return an event's data; that of a todo has its current state, not its initial one.
 
-    :param row: the row for :func:`data_of`, with :data:`TODO_STATE`.
+    :param row: the row for :func:`data_of`, with ``status`` and ``assigned_to`` of a todo.
     :raises DatabaseError: the data is not readable.
     """
     data = data_of(row)
     if row["status"] is not None:
         data |= {"status": row["status"], "assigned_to": row["assigned_to"]}
-    if row["lease_until"] is not None:
-        data["lease_until"] = row["lease_until"]
     return data

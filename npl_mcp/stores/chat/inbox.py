@@ -77,11 +77,11 @@ def read(
     sql = (
         "SELECT notification.id, notification.event_id, notification.notification_type,"
         " notification.created_at, notification.read_at, event.room_id, event.event_type,"
-        f" event.persona AS event_persona, event.timestamp, event.data, {feed.TODO_STATE}"
+        " event.persona AS event_persona, event.timestamp, event.data, todo.status, todo.assigned_to"
         f" FROM notification JOIN event ON event.id = notification.event_id {feed.WITH_TODO}"
         f" WHERE {where} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
     )
-    rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, moment=tx.now, **values)
+    rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)
     items = tuple(filled(Notification, row, event_data=feed.present_data(row)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return page.page(items, total, cursor)

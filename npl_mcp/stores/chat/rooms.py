@@ -107,8 +107,7 @@ class NewEvent:
     :param status: new status of a todo.
     :param assigned_to: current assignee of a todo.
     :param notifications: of a message to mentioned members; of an artifact to all other members; of a todo to
-        a new assignee, to the author after another persona's change of the status, and to the former holder
-        of an expired claim.
+        a new assignee, to its former one, and to the author after another persona's change of the status.
     """
 
     event_id: int

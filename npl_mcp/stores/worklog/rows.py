@@ -100,7 +100,7 @@ ENTRY = columns(Entry)
 JSON_COLUMNS = ("data", "tags", "refs")
 
 
-def live(tx: Transaction, project: str, session_id: str) -> Row | None:
+def unarchived(tx: Transaction, project: str, session_id: str) -> Row | None:
     """Return the unarchived session with an id."""
     sql = f"{SESSION} WHERE project = :project AND id = :id AND archived_as IS NULL"
     return tx.first(sql, project=project, id=session_id)

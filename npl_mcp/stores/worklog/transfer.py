@@ -21,14 +21,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-import stat
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -62,7 +59,7 @@ _BATCH = 1_000
 """Entries of a statement."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Imported:
     """Counts of an import.
 
@@ -81,26 +78,22 @@ def import_folder(database: Database, project: str) -> Imported:
 
     The folder's current session becomes the project's, if the project never had a current session.
     """
-    done: Counter[str] = Counter()
+    counts = Imported()
     folders = [*_folders(project, SESSIONS), *_folders(project, f"{SESSIONS}/{ARCHIVE}")]
     sessions = ((path, session) for path in folders if (session := _session(project, path)))
     for path, session in sorted(sessions, key=lambda pair: pair[1].created):
         with Folder.opened(*below_root(project, path)) as folder, database.write() as tx:
             if not rows.is_known(tx, project, session):
-                done += _import(tx, project, session, folder)
+                _import(tx, project, session, folder, counts)
+    current = ""
+    with suppress(OSError), Folder.opened(*below_root(project, NPL)) as folder:
+        current = _content(folder, "current-session").decode("utf-8", "replace").strip()
     with database.write() as tx:
-        row = rows.live(tx, project, _current_session(project))
+        row = rows.unarchived(tx, project, current)
         used = tx.value("SELECT 1 FROM worklog_current WHERE project = :project LIMIT 1", project=project)
         if row is not None and row["status"] == "active" and not used:
             rows.set_current(tx, project, row["number"], "")
-    return Imported(**done)
-
-
-def _current_session(project: str) -> str:
-    """Return the id of the folder's current session; empty without one."""
-    with suppress(OSError), Folder.opened(*below_root(project, NPL)) as folder:
-        return _small_file(folder, "current-session").decode("utf-8", "replace").strip()
-    return ""
+    return counts
 
 
 def _folders(project: str, path: str) -> list[str]:
@@ -120,10 +113,10 @@ def _session(project: str, path: str) -> WorklogSession | None:
     above, _, name = path.rpartition("/")
     try:
         with Folder.opened(*below_root(project, path)) as folder:
-            meta, size = read_object(_small_file(folder, META)), _log_size(folder)
-            if not meta and size is None:
+            meta, log = read_object(_content(folder, META)), _content(folder, LOG, MAX_LOG_BYTES + 1)
+            if not meta and not log:
                 return None
-            usable = checks.line(name, "session_id") == name and (size or 0) <= MAX_LOG_BYTES
+            usable = checks.line(name, "session_id") == name and len(log) <= MAX_LOG_BYTES
             changed = folder.state().st_mtime
     except (OSError, InvalidRequestError):
         usable = False
@@ -143,49 +136,39 @@ def _session(project: str, path: str) -> WorklogSession | None:
     )
 
 
-def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder) -> Counter[str]:
-    """Store a session and its entries; return the counts by the names of :class:`Imported`."""
+def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder, counts: Imported) -> None:
+    """Store a session with its entries and cursors, and add to the counts."""
     number = rows.insert(tx, project, session)["number"]
-    counted = Counter(sessions=1)
-    places: dict[int, int] = {}  # the first position of each number
-    batch: list[dict[str, Any]] = []
-    for raw in _raw_lines(folder):
-        entry = parse_line(raw)
-        if entry is None:
-            counted["skipped_lines"] += not raw.isspace()
-            continue
-        counted["entries"] += 1
-        places.setdefault(entry.seq, counted["entries"])
-        values = {**values_of(entry), "session_number": number, "seq": counted["entries"]}
-        for name in rows.JSON_COLUMNS:
-            if values[name] is not None:
-                values[name] = checks.json_text(values[name], name, MAX_LINE)
-        batch.append(values)
-        if len(batch) == _BATCH:
-            tx.insert_many("worklog_entry", batch)
-            batch.clear()
-    tx.insert_many("worklog_entry", batch)
+    lines = [line for line in _content(folder, LOG, MAX_LOG_BYTES).split(b"\n") if line.strip()]
+    positions: dict[int, int] = {}  # the first position of each number
+    count = 0
+    for start in range(0, len(lines), _BATCH):
+        entries = [entry for raw in lines[start : start + _BATCH] if (entry := parse_line(raw)) is not None]
+        numbered = list(enumerate(entries, count + 1))
+        tx.insert_many("worklog_entry", [_row(number, seq, entry) for seq, entry in numbered])
+        for seq, entry in numbered:
+            positions.setdefault(entry.seq, seq)
+        count += len(entries)
+    counts.sessions += 1
+    counts.entries += count
+    counts.skipped_lines += len(lines) - count
     # At the end: PostgreSQL takes quadratic time to update a row again and again in one transaction.
     rows.count_entries(tx, number)
-    known = sorted(places)
+    numbers = sorted(positions)
     for agent, cursor in _cursors(folder):
         # The first position of the highest number that is not above the cursor's.
-        at = bisect_right(known, cursor.last_seq)
-        place = places[known[at - 1]] if at else 0
-        rows.move(tx, number, agent, Cursor(place, cursor.last_read))
-    return counted
+        at = bisect_right(numbers, cursor.last_seq)
+        rows.move(tx, number, agent, Cursor(positions[numbers[at - 1]] if at else 0, cursor.last_read))
 
 
-def _raw_lines(folder: Folder) -> Iterator[bytes]:
-    """Yield the lines of a log, if it is a regular file, each truncated to the maximum length."""
-    if _log_size(folder) is None:
-        return
-    with os.fdopen(folder.open(LOG), "rb") as file:
-        at_start = True
-        for raw in iter(partial(file.readline, MAX_LINE), b""):
-            if at_start:
-                yield raw
-            at_start = raw.endswith(b"\n")
+def _row(number: int, seq: int, entry: Entry) -> dict[str, Any]:
+    row = {**values_of(entry), "session_number": number, "seq": seq}
+    texts = {
+        name: checks.json_text(row[name], name, MAX_LINE)
+        for name in rows.JSON_COLUMNS
+        if row[name] is not None
+    }
+    return {**row, **texts}
 
 
 def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
@@ -193,7 +176,7 @@ def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
     with suppress(OSError), Folder.opened(session, CURSORS) as folder:
         for file_name in sorted(folder.names())[:MAX_CURSORS]:
             name, extension = os.path.splitext(file_name)  # noqa: PTH122 - a name, not a path
-            content = read_object(_small_file(folder, file_name)) if extension == ".cursor" else {}
+            content = read_object(_content(folder, file_name)) if extension == ".cursor" else {}
             last_seq = content.get("last_seq")
             if type(last_seq) is int and last_seq > 0:
                 with suppress(InvalidRequestError):
@@ -201,16 +184,10 @@ def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
                     yield agent, Cursor(last_seq, read_time(content.get("last_read")))
 
 
-def _log_size(folder: Folder) -> int | None:
-    """Return the bytes of a session's log; ``None`` if it is not a regular file."""
-    state = folder.stat(LOG)
-    return state.st_size if state is not None and stat.S_ISREG(state.st_mode) else None
-
-
-def _small_file(folder: Folder, name: str) -> bytes:
-    """Return at most the first MiB of a file; empty if it does not exist or cannot be read."""
+def _content(folder: Folder, name: str, most: int = _SMALL_FILE) -> bytes:
+    """Return the first bytes of a regular file; empty if it does not exist or cannot be read."""
     with suppress(OSError):
-        return folder.read_start(name, _SMALL_FILE)
+        return folder.read_start(name, most)
     return b""
 
 
@@ -220,7 +197,7 @@ def parse_line(raw: bytes) -> Entry | None:
     :returns: the entry with its ``seq`` in the file; ``None`` for an invalid entry, or values that no
         database can store.
     """
-    fields = read_object(raw)
+    fields = read_object(raw) if len(raw) <= MAX_LINE else {}
     seq, ts = fields.get("seq"), read_time(fields.get("ts"))
     if type(seq) is not int or not 1 <= seq <= checks.MAX_ID or ts is None:
         return None

@@ -78,7 +78,7 @@ def _start(
     """Return the row of a session that becomes an agent's current one, and whether it is new."""
     closed = "archived_as IS NULL AND status = 'closed'"
     wanted = session_id or rows.free_name(tx, project, "id", tx.now[:10], closed)
-    before = rows.live(tx, project, wanted)
+    before = rows.unarchived(tx, project, wanted)
     row = before or rows.insert(tx, project, WorklogSession(wanted, "active", tx.now, task))
     rows.require_open(row)
     rows.set_current(tx, project, row["number"], agent, "")

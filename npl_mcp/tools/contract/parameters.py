@@ -100,7 +100,6 @@ class SharedParameters:
 _NAME = "a name"
 EMPTY: Mapping[str, str | None] = {
     "assigned_to": _NAME,
-    "blocked_by": None,
     "content": None,
     "created_by": _NAME,
     "data": None,

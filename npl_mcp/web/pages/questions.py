@@ -20,7 +20,7 @@ from npl_mcp.questions.files import (
     save_question,
 )
 from npl_mcp.questions.outcomes import Outcome, ask_one, known_outcomes, sections_of
-from npl_mcp.questions.trial import Trial
+from npl_mcp.questions.trial import changed_documents
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.ask import audit_of
@@ -144,8 +144,8 @@ async def try_text(visit: Visit) -> FormPage:
 
     def ask(app: App) -> Outcome:
         edited = edited_text(app, form.get("file", ""), form.get("section", ""), text)
-        with Trial.of_question(app, question.text, *edited) as trial:
-            return ask_one(trial.app, question)
+        with changed_documents(app, question.text, *edited) as copy:
+            return ask_one(copy, question)
 
     data = await _explained(visit, question, file)
     try:

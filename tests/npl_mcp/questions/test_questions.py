@@ -22,7 +22,7 @@ from npl_mcp.questions.files import (
     save_question,
     with_question,
 )
-from npl_mcp.questions.outcomes import Difference, ask_one
+from npl_mcp.questions.outcomes import ask_one
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
 from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import Call, case_text
@@ -164,24 +164,6 @@ def test_an_outcome_is_that_of_the_tool(app: App) -> None:
     answer = npl_load_tailored(app, context=text)
     outcome = ask_one(app, Question(text, tuple(section.selector for section in answer.value.sections)))
     assert (outcome.passed, outcome.tokens) == (True, app.counter.count(answer.text))
-
-
-def test_two_runs_differ_in_what_got_worse(app: App) -> None:
-    """A missing section fails under its name; better and new questions are listed apart."""
-    questions = [
-        *question_files(app)[0].questions,
-        Question("How long is the warranty?", ("limits > ## Warranty",)),
-    ]
-    before = [ask_one(app, question) for question in questions]
-    assert not Difference(before[0], before[0]).worse
-    text = LIMITS.replace("## Upload size", "## Size of files") + "\n## Warranty\n\nIt is two years long.\n"
-    (app.settings.roots[0] / "limits.md").write_text(text, encoding="utf-8")
-    after = [ask_one(app, question) for question in questions]
-    differences = [Difference(*pair) for pair in zip(before, after, strict=True)]
-    changed = [difference for difference in differences if difference.worse or difference.better]
-    assert [(difference.worse, difference.better) for difference in changed] == [(True, False), (False, True)]
-    assert "limits > ## Upload size" in changed[0].after.wrong[0]
-    assert changed[0].as_dict()["worse"] is True
 
 
 def test_questions_are_saved_in_the_data_folder(app: App) -> None:

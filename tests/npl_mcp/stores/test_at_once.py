@@ -136,7 +136,7 @@ def test_one_of_the_claimers_of_a_todo_has_it(servers: Sequence[Running], balanc
     bodies = at_once(servers, "chat_claim_todo", lambda number: {"event_id": todo, "persona": names[number]})
     (winner,) = (name for name, body in zip(names, bodies, strict=True) if body["success"])
     refused = [body for body in bodies if not body["success"]]
-    assert all(f"is {winner}'s until" in body["error"] for body in refused)
+    assert all(f"is in_progress, {winner}'s" in body["error"] for body in refused)
     for server in servers:
         (listed,) = call(server, "chat_list_todos", {"room_id": room}).data["data"]["items"]
         assert listed["assigned_to"] == winner

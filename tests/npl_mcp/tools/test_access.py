@@ -17,7 +17,6 @@ OTHERS = {
     "agent_name": "which definition is loaded",
     "agent_type": "what kind of agent acts",
     "assigned_to": "who is to act",
-    "blocked_by": "what has to be done before",
     "members": "who may act",
     "name": "what something is called",
     "filename": "what a file is called",

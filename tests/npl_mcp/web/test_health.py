@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from npl_mcp.config.settings import Settings
 from tests.npl_mcp.http.http_server import Running, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
-LINKED = ("notes/linked.md", "notes/more/deep.md")
 FILES = {
     "README.md": "# Lamp\n\nSee [rules](rules.md), [nothing](gone.md) and [no place](rules.md#none).\n",
     "rules.md": "# Rules\n\nTrim the wick each hour.\n",
@@ -43,8 +43,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def defects(server: Running, check: str) -> list[tuple[str, int]]:
-    items = Visitor(server).json(f"/documents/health?file=docs:&check={check}")["items"]
-    return sorted((row["file"], row["line"]) for row in items)
+    health: dict[str, Any] = {"left": 1}
+    while health["left"]:  # the first calls may find files that are not indexed yet
+        health = Visitor(server).json(f"/documents/health?file=docs:&check={check}")
+    return sorted((row["file"], row["line"]) for row in health["items"])
 
 
 SEEDED: dict[str, list[tuple[str, int]]] = {
@@ -53,16 +55,12 @@ SEEDED: dict[str, list[tuple[str, int]]] = {
     "empty": [("empty.md", 1), ("holes.md", 3)],
     "untitled": [("bare.md", 1)],
     "fences": [("fence.md", 5)],
-    "orphaned": sorted(
-        (name, 1) for name in FILES if name not in ("README.md", "rules.md", "front.md", *LINKED)
-    ),
 }
 
 
 @pytest.mark.parametrize("check", SEEDED)
 def test_each_defect_is_found_at_its_line(server: Running, check: str) -> None:
-    expected = [*SEEDED[check], *([("front.md", 5)] if check == "orphaned" else [])]
-    assert defects(server, check) == sorted(expected)
+    assert defects(server, check) == sorted(SEEDED[check])
 
 
 def test_a_folder_too_large_for_one_call_is_checked_by_several(
