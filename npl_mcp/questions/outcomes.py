@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
@@ -64,18 +64,26 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
     return app.read_here(lambda: _asked(app, question, ref or DocumentRef()))
 
 
-def known_outcomes(app: App, questions: Iterable[Question]) -> list[Outcome | None]:
-    """Return the outcomes of questions for the present documents, as far as they were asked before.
+def known_outcomes(app: App, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
+    """Return the last outcomes of questions, each with whether the documents are still the same.
 
-    While the documents are being indexed, no outcome is known.
+    While the documents are being indexed, they are not.
     """
     try:
         state = app.gather(DocumentRef(), HURRY).collection.state
     except NPLError:
         state = None
     with app.state.lock:
-        known = [app.state.outcomes.get(_key(app, question, state)) for question in questions]
-    return [outcome if isinstance(outcome, Outcome) else None for outcome in known]
+        known = [
+            [app.state.outcomes.get(_key(app, question, of)) for of in (state, _view(app))]
+            for question in questions
+        ]
+    return [(cast("Outcome | None", now or last), now is not None) for now, last in known]
+
+
+def _view(app: App) -> Hashable:
+    """Return the key of what a caller sees, at any state of the documents."""
+    return app.settings.roots, app.permissions
 
 
 def _key(app: App, question: Question, state: Hashable) -> Hashable:
@@ -141,7 +149,8 @@ def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
         )
         if ref == DocumentRef():
             with app.state.lock:
-                app.state.outcomes[_key(app, question, documents.collection.state)] = outcome
+                for of in (documents.collection.state, _view(app)):
+                    app.state.outcomes[_key(app, question, of)] = outcome
         return outcome
 
 
