@@ -78,7 +78,7 @@ class Question:
     answers: tuple[str, ...] = ()
     line: int | None = None
 
-    def written(self) -> str:
+    def markdown(self) -> str:
         """Return its Markdown."""
         items = "\n".join(f"- {selector}" for selector in self.answers or (NOWHERE,))
         return f"## {self.text}\n\n{items}\n"
@@ -225,7 +225,7 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
         if not here:
             raise InvalidRequestError(f"line {line} has no question", parameter="line")
         start, stop = here[0].own_bytes.start, here[0].own_bytes.stop
-    new = "" if question is None else question.written()
+    new = "" if question is None else question.markdown()
     if question is not None and stop < len(data):
         new += "\n"
     if line is None and start:
