@@ -87,14 +87,12 @@ class Server:
         raise RuntimeError(f"{self._process.args} ended")
 
     def _processor(self) -> float:
-        """Return the milliseconds of processors of all its threads and its ended workers."""
-        folder, total = Path(f"/proc/{self._process.pid}"), 0.0
+        """Return the milliseconds of processors of its threads and workers, ended threads included."""
+        pid, total = self._process.pid, 0.0
         with suppress(OSError):
-            ticks = (folder / "stat").read_text().rpartition(")")[2].split()[13:15]
+            ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
             total = 1000 * sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-            for task in folder.glob("task/*/schedstat"):
-                with suppress(OSError):
-                    total += int(task.read_text().split()[0]) / 1e6
+            total += 1000 * time.clock_gettime(~pid << 3 | 2)  # Linux's clock of another process
         return total
 
     def ask(self, question: str, budget: int, file: str = ".") -> Cost:

@@ -14,8 +14,8 @@ from npl_mcp.server.startup import lasting
 
 with lasting():
     from npl_mcp.app.app import App
+    from npl_mcp.calls.invoking import ToolCalls
     from npl_mcp.config.settings import Settings
-    from npl_mcp.server.registry import register_all
     from npl_mcp.server.server import create_server, quiet_libraries
     from npl_mcp.server.startup import prepare_process
     from npl_mcp.server.stdio import connect, serve
@@ -31,6 +31,5 @@ if __name__ == "__main__":
     quiet_libraries()
     prepare_process()
     chosen = Settings.from_env(roots=(Path(sys.argv[1]),))
-    server = create_server(chosen)
-    register_all(server, App(chosen), (ToolSpec(noop),))
+    server = create_server(chosen, ToolCalls(App(chosen), more=[ToolSpec(noop)]))
     anyio.run(serve, server, connect(chosen.body_limit))

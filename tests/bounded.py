@@ -28,14 +28,14 @@ from npl_index.markdown.links import references
 from npl_index.ranking.indexing import index_document
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
+from npl_mcp.calls.arguments import from_text
+from npl_mcp.calls.messages import exceeded
 from npl_mcp.config.clients import configurations
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.editor import read_sections
 from npl_mcp.documents.projects import Projects
 from npl_mcp.projects.git import visible
 from npl_mcp.questions.files import problems_of, question_files
-from npl_mcp.server.arguments import from_text
-from npl_mcp.server.messages import exceeded
 from npl_mcp.stores.worklog.transfer import read_object
 from npl_mcp.web.markdown import markdown
 

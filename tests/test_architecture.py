@@ -45,9 +45,10 @@ PACKAGES = {
     "npl_mcp.browsing": "npl_index config stores documents projects app",
     "npl_mcp.tools": "npl_index config stores documents projects app browsing",
     "npl_mcp.questions": "npl_index config stores documents projects app tools",
-    "npl_mcp.web": "npl_index config stores documents app browsing tools questions",
-    "npl_mcp.server": "npl_index config stores documents projects app browsing tools web",
-    "npl_mcp.http": "npl_index config stores app tools server web",
+    "npl_mcp.calls": "npl_index config stores app tools",
+    "npl_mcp.web": "npl_index config stores documents app browsing tools questions calls",
+    "npl_mcp.server": "npl_index config stores projects app tools calls",
+    "npl_mcp.http": "npl_index config stores app tools calls web server",
     "npl_mcp.cli": "npl_index config stores projects app tools questions server http",
     "npl_mcp.__main__": "npl_index config stores projects app tools server cli",
 }
@@ -95,7 +96,7 @@ BY_NAME = {
 }
 
 # A failure becomes a reply in exactly one place; a failing report of a call must not end the reports.
-BROAD = {"npl_mcp.server.server": 1, "npl_mcp.app.call_reports": 1}
+BROAD = {"npl_mcp.calls.invoking": 1, "npl_mcp.app.call_reports": 1}
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60

@@ -137,7 +137,8 @@ def answer(request: TailorRequest, findings: Findings, form: Form, tag: str = ""
         total_tokens=total,
         ranking=_explained(documents, findings.ranking) if request.explain else None,
     )
-    return Answered(value, form.write(value, plan.kept, plan.pointers), plan)
+    text = form.write(value, plan.kept, plan.pointers)
+    return Answered(value, text, plan, is_json=not form.for_models)
 
 
 def _plan(request: TailorRequest, findings: Findings, ledger: Ledger) -> Plan:

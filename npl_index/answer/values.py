@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -143,10 +143,12 @@ class Written(Generic[T]):
 
     :param value: the answer as a value, for programs.
     :param text: the whole answer.
+    :param is_json: whether the text is JSON, and not Markdown.
     """
 
     value: T
     text: str
+    is_json: bool = field(default=False, kw_only=True)
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})

@@ -257,12 +257,7 @@ class Folder:
 
     @contextmanager
     def _temporary(
-        self,
-        pieces: Iterable[bytes],
-        mode: int | None = None,
-        *,
-        durable: bool = True,
-        like: str = "",
+        self, pieces: Iterable[bytes], mode: int | None = None, *, durable: bool = True, like: str = ""
     ) -> Iterator[str]:
         """Write a temporary file and yield its name; afterwards the file with that name is removed.
 
@@ -344,18 +339,16 @@ def make_folder(path: str | os.PathLike[str], mode: int = 0o777) -> None:
 
 def _descend(handle: int, below: str, make: bool, mode: int) -> int:
     """Open a folder below an open one, segment by segment, and close the latter."""
-    try:
-        for segment in filter(None, below.split("/")):
+    for segment in filter(None, below.split("/")):
+        try:
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(segment, mode, dir_fd=handle)
                     os.fsync(handle)
             inner = os.open(segment, _FOLDER | _NO_LINK, dir_fd=handle)
+        finally:
             os.close(handle)
-            handle = inner
-    except BaseException:
-        os.close(handle)
-        raise
+        handle = inner
     return handle
 
 

@@ -153,23 +153,13 @@ _LOOSE = (":~0123456789", loose_fence)
 _QUOTE = (">", _container(blockquote))
 _BREAK = ("*-_", thematic_break)
 _LIST = ("-+*0123456789", _container(list_block))
+_LINK = ("[", link_definition)
 _HTML = ("<{", html)
 _HEADING = ("#", heading)
 _HEADER = ("n", npl_header)
 _DEFINITIONS = _container(_definition_list)
 
-_begins_block = _first_of(
-    (">", loose_fence),
-    _FENCE,
-    _QUOTE,
-    _BREAK,
-    _LIST,
-    ("[", link_definition),
-    _HTML,
-    _HEADING,
-    _HEADER,
-    _LOOSE,
-)
+_begins_block = _first_of(_QUOTED, _FENCE, _QUOTE, _BREAK, _LIST, _LINK, _HTML, _HEADING, _HEADER, _LOOSE)
 _ends_text = _first_of(
     _QUOTED, _FENCE, _QUOTE, _BREAK, _LIST, _HTML, _HEADING, _HEADER, (":~", _DEFINITIONS), _LOOSE
 )

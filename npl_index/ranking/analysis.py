@@ -32,10 +32,7 @@ from npl_index.ranking.spelling import (
     shown_mark,
     shown_to_ask,
 )
-from npl_index.ranking.wordlists import (
-    stem,
-    stop_words,
-)
+from npl_index.ranking.wordlists import forms_of, stem, stop_words
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +47,8 @@ _LANGUAGE_INSIDE = re.compile(r"(?<![^\W_])[^\W_]{1,2}(?:\+\+|#)(?![^\W_])")
 SEGMENT = re.compile(r"^[vV](?=[0-9]+\.)|[^-._#+']+")  # v2.4.1 has 2.4.1
 _MARKED = re.compile("[._#+]")
 _PLAIN = re.compile(r"[A-Za-z0-9]+\.*")
+_BEGUN = re.compile(r"(?:[A-Za-z][a-xz][a-z]*|[A-Z][A-XZ][A-Z]*)\.*")
+"""A word with one term, which begins with the same two letters: "dying" has the term "die"."""
 MAX_INNER = 5
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_LENGTH = 40
@@ -92,13 +91,20 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     if "\\" in text:
         text = ESCAPE.sub("  ", text)
     wanted = frozenset(wanted)
-    chunks = list(set(_chunks(text)))
+    starts = _starts(wanted)
+    chunks = [raw for raw in set(_chunks(text)) if raw[:2].lower() in starts or not _BEGUN.fullmatch(raw)]
     holding = compress(chunks, map(not_, map(wanted.isdisjoint, map(_terms_stored.__getitem__, chunks))))
     inside = {raw: [pair for pair in _terms_at(raw) if pair[1] in wanted] for raw in holding}
     found = ((begin, raw) for raw in inside for begin in islice(_places_of(raw, text), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
     return result
+
+
+@lru_cache
+def _starts(wanted: frozenset[str]) -> frozenset[str]:
+    """Return the first two letters of the words with some terms."""
+    return frozenset(form[:2] for form in forms_of(wanted))
 
 
 def _places_of(chunk: str, text: str) -> Iterator[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
+from math import log
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -120,17 +121,20 @@ def _title(table: Table) -> NDArray[Any]:
     concept_of = concept_of_rows(table.concepts)
     numbers = np.array([number for number, _ in concept_of.values()], np.intp)
     runs, sections, in_heading, in_path, _ = table.passages.postings.find(list(concept_of))
-    times = in_heading + in_path
-    titles: dict[int, list[int]] = {}
-    for section, word in zip(
-        sections.repeat(times).tolist(), numbers[runs].repeat(times).tolist(), strict=True
-    ):
-        titles.setdefault(section, []).append(word)
+    titles, words = distinct(sections), np.arange(len(table.concepts))
+    cells, size = titles.searchsorted(sections) * len(words) + numbers[runs], (len(titles), len(words))
+    counts = np.bincount(cells, in_heading + in_path, len(titles) * len(words)).astype(np.intp).reshape(size)
+    titles, counts = titles[counts.any(axis=1)], counts[counts.any(axis=1)]
     scores = np.zeros(table.size)
-    if titles:
-        model = BM25Plus(list(titles.values()), b=0, delta=0)
+    if len(titles):
+        rows = list(map(tuple, counts.tolist()))
+        different = list(dict.fromkeys(rows))  # of hundreds of titles, few have different words
+        model = BM25Plus([words.repeat(row).tolist() for row in different], b=0, delta=0)
+        holders = enumerate(np.count_nonzero(counts, axis=0).tolist())
+        model.idf = {word: log((len(titles) + 1) / number) for word, number in holders if number}
         highest = (model.k1 + 1) * sum(model.idf.values())
-        scores[list(titles)] = model.get_scores(list(model.idf)) / highest
+        score_of = dict(zip(different, model.get_scores(list(model.idf)) / highest, strict=True))
+        scores[titles] = list(map(score_of.__getitem__, rows))
     return scores
 
 

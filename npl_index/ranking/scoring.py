@@ -161,7 +161,7 @@ class Ranking(NamedTuple):
 
     :param query: the query.
     :param hits: matching sections, best first.
-    :param gains: by name of the feature, its part of each hit's score; the sums fall with the rank.
+    :param gains: by name of the feature, its part of each hit's score; the sums above 0 fall with the rank.
     :param coverage: coverage of the question by the hits.
     :param behind: documents that stand behind others, with the reasons.
     """

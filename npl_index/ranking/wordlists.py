@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import resources
 from math import log
@@ -72,6 +73,12 @@ def _irregular() -> dict[str, str]:
     """
     lines = ((_regular(first), forms) for first, *forms in map(str.split, data_lines("irregular_words.txt")))
     return {form if form.endswith("s") else _regular(form): first for first, forms in lines for form in forms}
+
+
+def forms_of(stems: Collection[str]) -> Iterator[str]:
+    """Yield some stems and the irregular forms of their words."""
+    yield from stems
+    yield from (form for form, first in _irregular().items() if first in stems)
 
 
 def _american(stem: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
+from npl_index.library.references import near_names
 from npl_index.markdown.front_matter import folded_value
 from npl_index.markdown.traits import (
     CONDITIONS,
@@ -106,16 +107,9 @@ def unknown_field(name: str, counts: Mapping[str, int]) -> InvalidRequestError:
 
     :param counts: number of documents with each field.
     """
-    from rapidfuzz import fuzz, process  # only failures need it, and it is slow to import
-
-    def near(names: Any) -> list[str]:
-        return [
-            word for word, *_ in process.extract(name, names, scorer=fuzz.ratio, score_cutoff=55, limit=3)
-        ]
-
     ordered = sorted(counts, key=lambda field: (-counts[field], field))
-    shown = list(dict.fromkeys([*near(ordered), *ordered]))[:_MAX_NAMES]
+    shown = list(dict.fromkeys([*near_names(name, ordered, 3), *ordered]))[:_MAX_NAMES]
     fields = ", ".join(f"{field} ({counts[field]})" for field in shown) or "none"
-    traits = ", ".join(near(CONDITIONS) or CONDITIONS)
+    traits = ", ".join(near_names(name, CONDITIONS, 3) or CONDITIONS)
     problem = f"filter: no document has the field {brief(name)}; fields: {fields}; traits: {traits}"
     return invalid_filter(problem)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
+from npl_index.library.references import near_names
 from npl_index.markdown.sections import SectionTree, Span
 from npl_index.selectors.grammar import Selector, Step
 from npl_index.selectors.labels import fold, heading_label
@@ -280,10 +281,7 @@ class _StepFailure:
 
 def _unknown(predicate: str) -> str:
     """Describe an unknown predicate, and list the known ones."""
-    # Only failures need it, and it is slow to import.
-    from rapidfuzz import process
-
-    similar = process.extractOne(predicate, KNOWN_PREDICATES.split(", "), score_cutoff=_MIN_SIMILARITY)
+    similar = near_names(predicate, KNOWN_PREDICATES.split(", "), 1)
     near = f", did you mean {similar[0]}" if similar else ""
     return f"{_shortened(predicate)} is unknown{near}; known: {KNOWN_PREDICATES}"
 

@@ -120,13 +120,7 @@ class PieceCosts(dict[str, int]):
         """Cut a piece into the longest listed strings from left to right, and add up their costs."""
         # A space usually shares the first token of a character that costs several.
         start = 1 if piece[0] == " " and len(piece) > 1 and self._character(piece[1]) > 1 else 0
-        cost, get = 0, self.get
-        while start < len(piece) <= _MAX_LISTED:  # the same without runs of one character, for most pieces
-            stop = len(piece)
-            while stop > start + 1 and get(piece[start:stop]) != 1:
-                stop -= 1
-            cost += 1 if stop > start + 1 else self._character(piece[start])
-            start = stop
+        cost = 0
         while start < len(piece):
             stop = self._end_of_listed(piece, start)
             times = _repeated(piece, start, stop)

@@ -7,10 +7,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from cachetools import LRUCache
 
@@ -64,10 +65,11 @@ class Caller:
     :param name: name of the client.
     :param version: version of the client.
     :param folder: working directory of the caller.
-    :param leave: function that releases the call's slot permanently; called when the call waits.
+    :param slot: the call's place among those in flight; closed when the call waits, or ends.
     :param identity: identity of its token, if the server has tokens.
     :param key: identifier of the caller in the server: the name of the token, else the connection.
-    :param take: function that receives the envelope of the answer as values, in place of its text.
+    :param reads: the form of its answers: ``text`` as the server is set up for models, ``json`` unless the
+        call asks for another form, or ``values``.
     """
 
     transport: str = STDIO
@@ -75,10 +77,10 @@ class Caller:
     name: str | None = None
     version: str | None = None
     folder: str | None = None
-    leave: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
+    slot: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
     identity: Identity | None = None
     key: Hashable = field(default=None, repr=False, compare=False)
-    take: Callable[[dict[str, Any]], object] | None = field(default=None, repr=False, compare=False)
+    reads: Literal["text", "json", "values"] = "text"
 
     @property
     def permissions(self) -> Permissions:
@@ -187,9 +189,6 @@ class Call:
             yield from (("suggestions", suggestion.selector) for suggestion in self.data.suggestions)
             yield from (("request_more", selector) for selector in self.data.request_more)
 
-
-CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The current call of this context."""
 
 CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039 - frozen
 """The caller of this context."""

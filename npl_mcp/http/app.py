@@ -5,12 +5,12 @@ All calls go through the same server, and so through the same checks, as those o
 
 from __future__ import annotations
 
-import json
+from collections.abc import Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
-from fastmcp import FastMCP
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic_core import from_json
 from starlette.applications import Starlette
@@ -18,22 +18,22 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER_KEY, FOLDER_HEADER, FOLDER_KEY
+from npl_mcp.app.call_reports import CALLER_KEY, FOLDER_HEADER
 from npl_mcp.app.lanes import blocked, lane
+from npl_mcp.calls.invoking import Outcome, ToolCalls, failure
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.identities import Identities, Refreshed
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
 from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
-from npl_mcp.server.server import create_server
+from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.tools.contract.error_codes import ErrorCode, translate
-from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.web.calling import CLOSED, STATUS, call, text_of
+from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode
 from npl_mcp.web.routes import site_of, static_files
 
 MAX_SESSIONS = 1_000
@@ -43,6 +43,9 @@ above the maximum, the session with the longest idle time ends.
 
 READY_SECONDS = 2.0
 """Maximum age in seconds of the readiness result, and its time limit."""
+
+CLOSED = 499
+"""Status for a caller that closed the connection; the answer has no reader."""
 
 BLOCKED_SECONDS = 5.0
 """Seconds of calls without a turn after which a server is not ready."""
@@ -65,7 +68,8 @@ def create_app(policy: Policy) -> Guard:
     settings = policy.settings
     app = App(settings)
     metrics = Metrics(app)
-    server = create_server(settings, app, metrics.reports)
+    calls = tool_calls(app, metrics.reports)
+    server = create_server(settings, calls)
     # Single requests (2026-07-28), and sessions for clients that make a handshake (2025-11-25 and before).
     protocol = Sessions(
         sdk_server(server),
@@ -80,14 +84,14 @@ def create_app(policy: Policy) -> Guard:
     routes: list[BaseRoute] = [
         Route("/mcp", protocol),
         Route("/mcp/", protocol),
-        Route("/mcp/tools/{name:tool}", partial(_call, server), methods=["POST"]),
+        Route("/mcp/tools/{name:tool}", partial(_call, calls), methods=["POST"]),
         Route("/healthz", partial(_health, server.name)),
         Route(READY, partial(_readiness, ready)),
         Route("/metrics", partial(_metrics, metrics)),
     ]
     handlers: dict[Any, Any] = {}
     if settings.web != "off":
-        site = site_of(server, settings, app)
+        site = site_of(calls, settings, app)
         routes += [static_files(), *site.routes()]
         handlers = {404: site.not_found, 500: site.server_error}
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
@@ -122,24 +126,35 @@ async def _readiness(ready: Refreshed[bool], _: Request) -> Response:
     return Refusal(503, ErrorCode.DATABASE_ERROR, f"not ready: {problem}", SOON).response
 
 
-async def _call(server: FastMCP[Any], request: Request) -> Response:
+async def _call(calls: ToolCalls, request: Request) -> Response:
     """Call a tool with the JSON object that is the request's body."""
-    name = request.path_params["name"]
+    name, caller = request.path_params["name"], replace(request.scope[CALLER_KEY], reads="json")
     try:
         arguments = await lane("light").run(_arguments, await request.body())
+        outcome = await _unless_gone(calls.invoke(name, caller, arguments), request.receive)
     except InvalidRequestError as error:
-        return JSONResponse(as_dict(translate(error, name)), STATUS[ErrorCode.INVALID_PARAMETER])
-    result = await call(server, name, arguments, request.scope[CALLER_KEY], request.receive)
-    if result is None:
+        outcome = failure(error, name)
+    if outcome is None:
         return Response(status_code=CLOSED)
-    text = text_of(result)
-    if not result.is_error:
-        # Every envelope begins like this; any other answer is the text of Markdown files.
-        kind = "application/json" if text.startswith('{"success":') else "text/markdown"
-        return Response(text, media_type=kind)
-    refused = {FOLDER_HEADER: "refused"} if FOLDER_KEY in (result.meta or {}) else None
-    code = ErrorCode[json.loads(text)["error_code"]]
-    return Response(text, STATUS[code], refused, "application/json")
+    status = 200 if outcome.code is None else STATUS[outcome.code]
+    refused = {FOLDER_HEADER: "refused"} if outcome.folder_refused else None
+    return Response(outcome.text, status, refused, outcome.media_type)
+
+
+async def _unless_gone(invoked: Coroutine[Any, Any, Outcome], receive: Receive) -> Outcome | None:
+    """Return the outcome of a call; ``None`` if the caller disconnects first, which cancels the call."""
+    outcome: Outcome | None = None
+
+    async def end_if_gone(calling: anyio.CancelScope) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        calling.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(end_if_gone, group.cancel_scope)
+        outcome = await invoked
+        group.cancel_scope.cancel()
+    return outcome
 
 
 def _arguments(body: bytes) -> dict[str, Any]:

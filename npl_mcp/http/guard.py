@@ -18,10 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from npl_mcp.app.call_reports import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HEADER, Caller
 from npl_mcp.app.lanes import lane
+from npl_mcp.calls.messages import exceeded
 from npl_mcp.http import policy
 from npl_mcp.http.identities import SECONDS, Identities
 from npl_mcp.http.policy import Policy, Refusal
-from npl_mcp.server.messages import exceeded
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, wants_html, with_headers
 
@@ -240,7 +240,7 @@ class Guard:
         self._slots.take(caller.key)
         with ExitStack() as place:
             place.callback(self._slots.take, caller.key, -1)
-            scope[CALLER_KEY] = replace(caller, leave=place.close)
+            scope[CALLER_KEY] = replace(caller, slot=place)
             await self._app(scope, receive, self._sending(scope, receive, send, body))
 
     def _sending(self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b"") -> Send:

@@ -24,7 +24,7 @@ from npl_index.errors import NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller
 from npl_mcp.server.introduction import describe_documents, introduction
-from npl_mcp.server.registry import BoundTool
+from npl_mcp.server.registry import ListedTool
 from npl_mcp.tools.access import is_listed, may_see, may_see_domain
 
 INTRODUCED_SECONDS = 1.0
@@ -104,7 +104,7 @@ class VisibleParts(Transform):
         shown, who = await self._visible(tools), CALLER.get().identity
         if who is None:
             return shown
-        bound = (tool for tool in shown if isinstance(tool, BoundTool))
+        bound = (tool for tool in shown if isinstance(tool, ListedTool))
         return [tool.without_actors() for tool in bound if is_listed(tool.spec, who)]
 
     async def _visible(self, components: Sequence[Any]) -> Sequence[Any]:
@@ -123,6 +123,6 @@ class VisibleParts(Transform):
 
 def _is_shown(component: FastMCPComponent) -> bool:
     """Return whether the caller sees the domains of a component."""
-    if isinstance(component, BoundTool):
+    if isinstance(component, ListedTool):
         return may_see(component.spec, CALLER.get().permissions)
     return all(map(CALLER.get().permissions.has_domain, component.tags))

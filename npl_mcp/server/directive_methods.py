@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,19 +13,26 @@ from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
 from pydantic import ConfigDict
 
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.projects.directive import NAME
 from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.calling import call, text_of
 
 MISSING = 1001
 """Error code of a method for a missing file or template."""
 
 
 class DirectiveMethods(ServerExtension):
-    """The tools of Directive as methods of the protocol, with answers outside the envelope."""
+    """The tools of Directive as methods of the protocol, with answers outside the envelope.
+
+    :param calls: the tools.
+    """
 
     identifier = "npl/directive"
+
+    def __init__(self, calls: ToolCalls) -> None:
+        super().__init__()
+        self._calls = calls
 
     def methods(self) -> Sequence[MethodBinding]:
         """Return a method for each tool."""
@@ -38,9 +45,8 @@ class DirectiveMethods(ServerExtension):
     async def _answer(self, tool: str, name: str, _: Any, given: _Arguments) -> dict[str, Any]:
         if not CALLER.get().permissions.has_domain(NAME):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=name)
-        result = await call(self.server, tool, given.model_extra or {}, CALLER.get())
-        assert result is not None
-        body = json.loads(text_of(result))
+        caller = replace(CALLER.get(), reads="values")
+        body = (await self._calls.invoke(tool, caller, given.model_extra or {})).body
         if not body["success"]:
             code = MISSING if body["error_code"] == ErrorCode.NOT_FOUND else INVALID_PARAMS
             raise MCPError(code=code, message=body["error"])

@@ -37,15 +37,19 @@ class TellProgress(Middleware):
             return await call_next(context)
         teller = _Teller(client)
         token = PROGRESS.set(teller.reach)
-        task = asyncio.create_task(teller.run())
+        # Most requests end before the timer, and need no task.
+        timer = asyncio.get_running_loop().call_later(FIRST, teller.start)
         try:
             answer = await call_next(context)
-            await teller.tell_parts()
+            if teller.parts is not None:
+                await teller.tell_parts()
             return answer
         finally:
             PROGRESS.reset(token)
-            teller.ends.cancel()
-            await task
+            timer.cancel()
+            if teller.task is not None:
+                teller.ends.cancel()
+                await teller.task
 
 
 class _Teller:
@@ -53,36 +57,36 @@ class _Teller:
 
     def __init__(self, client: Context) -> None:
         self.ends = anyio.CancelScope()
-        """Ends :meth:`run`. A task's own ``cancel`` can be lost if the awaited event arrives at the same
-        time.
-        """
+        """Ends the task, whose own ``cancel`` can be lost if the awaited event arrives at the same time."""
+        self.task: asyncio.Task[None] | None = None
+        self.parts: tuple[int, int] | None = None
         self._client = client
         self._began = time.monotonic()
-        self._parts: tuple[int, int] | None = None
         self._last = -1.0
 
     def reach(self, done: int, total: int) -> None:
         """Record the number of finished parts and their total; from any thread."""
-        self._parts = (done, total)
+        self.parts = (done, total)
 
-    async def run(self) -> None:
-        """Send notifications until the scope ends."""
+    def start(self) -> None:
+        """Send notifications from now on."""
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
         with self.ends:
             while True:
                 seconds = time.monotonic() - self._began
-                await anyio.sleep(FIRST if self._parts else min(max(seconds, FIRST), MAX_SECONDS))
-                if self._parts:
+                if self.parts:
                     await self.tell_parts()
                 else:
-                    seconds = time.monotonic() - self._began
-                    await self._tell(
-                        max(self._last + 1, float(int(seconds))), None, f"working, {seconds:.0f} s"
-                    )
+                    value = max(self._last + 1, float(int(seconds)))
+                    await self._tell(value, None, f"working, {seconds:.0f} s")
+                await anyio.sleep(FIRST if self.parts else min(max(seconds, FIRST), MAX_SECONDS))
 
     async def tell_parts(self) -> None:
         """Send the number of finished parts, if it has grown."""
-        if self._parts is not None and self._parts[0] > self._last:
-            done, total = self._parts
+        if self.parts is not None and self.parts[0] > self._last:
+            done, total = self.parts
             await self._tell(done, total, "files indexed")
 
     async def _tell(self, value: float, total: float | None, message: str) -> None:

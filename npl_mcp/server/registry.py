@@ -1,89 +1,44 @@
-"""Conversion of declared tools to FastMCP's: schemas of their parameters, and execution of calls.
-
-A call with the ``request_id`` of an earlier one changes nothing and gets the same answer. The answer is
-stored in the transaction of the write. Files have no transaction: the id is reserved before their change,
-and the answer is stored after it. After a kill in between, a repetition is refused, because nothing tells
-whether the change was made.
-"""
+"""The list of tools: entries of FastMCP's for declared tools, with the schemas of their parameters."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import json
-import logging
-import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import suppress
-from functools import cache
-from types import coroutine
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from anyio.from_thread import check_cancelled
-from fastmcp import FastMCP
-from fastmcp.exceptions import ToolError
-from fastmcp.server.middleware import CallNext, MiddlewareContext
-from fastmcp.tools.base import Tool, ToolResult
-from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
-from pydantic import PrivateAttr, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from fastmcp.tools.base import Tool
+from mcp_types import ToolAnnotations
+from pydantic import PrivateAttr, TypeAdapter
 
-from npl_index.answer.values import Tailored, Written
-from npl_index.deadline import limited
-from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER, CURRENT, Call, Caller
-from npl_mcp.app.lanes import lane
-from npl_mcp.app.progress import ENDING, report_progress
-from npl_mcp.app.waiting import Awaited, LongLane, Patience, Waiting, step
-from npl_mcp.server.arguments import MAX_ENTRIES, strict
-from npl_mcp.stores.base.database import Database, Transaction
-from npl_mcp.stores.base.errors import DatabaseError
-from npl_mcp.stores.requests import BEGUN, PARAMETER, Request
-from npl_mcp.tools.access import actors, domains_of_call, with_actor, without_hidden
-from npl_mcp.tools.contract.error_codes import invalid_arguments
-from npl_mcp.tools.contract.markdown import as_markdown
-from npl_mcp.tools.contract.parameters import meant, unlisted
-from npl_mcp.tools.contract.responses import Reply, as_dict, encode, size, value_type, within
+from npl_mcp.calls.arguments import validator
+from npl_mcp.config.settings import Settings
+from npl_mcp.tools.access import actors
+from npl_mcp.tools.contract.parameters import unlisted
+from npl_mcp.tools.contract.responses import Reply, value_type
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.search import Hits
-
-ToolCall = MiddlewareContext[CallToolRequestParams]
-Further = CallNext[CallToolRequestParams, ToolResult]
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
 """Metadata key of a tool: clients with deferred loading of tools load it at once."""
 
-EQUAL_SECONDS = 10.0
-"""Maximum seconds that a call waits for the end of an equal call with its ``request_id``."""
 
-
-class BoundTool(Tool):
-    """A declared tool and its application.
-
-    A worker thread validates the arguments, calls the function and serialises its answer: a change of thread
-    takes 55 microseconds, and a long text would block all callers on the event loop. A waiting call releases
-    its thread. The function is called once.
-    """
+class ListedTool(Tool):
+    """The entry of a declared tool; :class:`~npl_mcp.calls.invoking.ToolCalls` calls the tool."""
 
     _spec: ToolSpec = PrivateAttr()
-    _app: App = PrivateAttr()
-    _arguments: TypeAdapter[dict[str, Any]] = PrivateAttr()
 
     @classmethod
-    def bind(cls, spec: ToolSpec, app: App) -> BoundTool:
-        """Create the tool that FastMCP lists and calls.
+    def of(cls, spec: ToolSpec, settings: Settings) -> ListedTool:
+        """Return the entry of a tool.
 
-        :param spec: the tool's declaration.
-        :param app: the function's first argument.
+        :param settings: settings of the server.
         """
-        arguments, schema = _arguments(spec.function)
+        schema = _compact(validator(spec.function).json_schema())
         hidden = unlisted(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in hidden}
         if "description" in (budget := shown.get("token_budget", {})):
-            description = budget["description"].format(token_budget=app.settings.token_budget)
+            description = budget["description"].format(token_budget=settings.token_budget)
             shown["token_budget"] = {**budget, "description": description}
-        reply = _reply_schema(spec.function) if app.settings.structured else None
+        reply = _reply_schema(spec.function) if settings.structured else None
         tool = cls(
             name=spec.name,
             description=spec.description,
@@ -95,7 +50,7 @@ class BoundTool(Tool):
             output_schema=reply,
             annotations=_annotations(spec),
         )
-        tool._spec, tool._app, tool._arguments = spec, app, arguments
+        tool._spec = spec
         return tool
 
     @property
@@ -103,7 +58,7 @@ class BoundTool(Tool):
         """The tool's declaration."""
         return self._spec
 
-    def without_actors(self) -> BoundTool:
+    def without_actors(self) -> ListedTool:
         """Return the tool for a caller with a token, which names the actor."""
         implied = actors(self._spec.function)
         required = [name for name in self.parameters.get("required", ()) if name not in implied]
@@ -113,130 +68,10 @@ class BoundTool(Tool):
         schema = {**kept, **({"required": required} if required else {})}
         return self.model_copy(update={"parameters": schema})
 
-    async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Validate the arguments, call the function, and wrap its result.
-
-        :raises ToolError: the call failed; its cause is the :class:`NPLError` to report, and FastMCP logs no
-            traceback of it.
-        """
-        call = CURRENT.get() or Call(self.name, Caller(), arguments)
-        call.tool, call.known, call.domains = self.name, True, domains_of_call(self._spec, arguments)
-        patience, answer = Patience(self._app.patience), self._answer(call, arguments)
-        kind: str = self._spec.lane
-        timed = limited(self._app.settings.time_limit)(step)
-        ENDING.set(check_cancelled)
-        try:
-            while True:
-                outcome = await lane(kind).run(timed, answer)
-                if not isinstance(outcome, Awaited):
-                    return outcome
-                if isinstance(outcome, LongLane):
-                    kind = "heavy" if kind == "light" else kind
-                    continue
-                call.caller.leave()
-                await _ended(outcome, patience)
-                kind = kind if kind == "search" else "woken"
-        except NPLError as error:
-            shown = CALLER.get().visible_error(error)
-            # Frames hold a parser's state, and cycles of the SDK would hold these until a late collection.
-            for raised in (error, shown):
-                raised.__traceback__ = raised.__cause__ = raised.__context__ = None
-            raise ToolError(str(shown), log_level=logging.DEBUG) from shown
-        finally:
-            with suppress(ValueError):  # at shutdown, a thread may still be running it
-                answer.close()
-
-    async def _answer(self, call: Call, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a call; worker threads run its steps with :func:`~npl_mcp.app.waiting.step`."""
-        arguments = meant(self._spec.function, arguments)
-        request_id = arguments.get(PARAMETER)
-        if PARAMETER in arguments:
-            arguments = {name: value for name, value in arguments.items() if name != PARAMETER}
-        if (who := CALLER.get().identity) is not None:
-            arguments = with_actor(self._spec, arguments, who)
-        call.arguments = arguments
-        caller = CALLER.get()
-        checked, app = self._checked(arguments), caller.view(self._app).in_call(caller.agent)
-        if request_id is None or self._spec.may_read(arguments):
-            data = await self._work(app, checked)
-        else:
-            request = Request.parse(who.name if who else "", request_id, self.name, arguments)
-            once = _once_with_files if self._spec.files else _once
-            data = await once(self._app.database, request, self._work(app, checked))
-        # Reports use no other values, which may be large.
-        value = data.value if isinstance(data, Written) else data
-        call.data = value if isinstance(value, Tailored | Hits) else None
-        result = self._result(call, data)
-        app.delivered()
-        return result
-
-    async def _work(self, app: App, checked: dict[str, Any]) -> Any:
-        data: Any = self._spec.function(app, **checked)
-        return await data if inspect.iscoroutine(data) else data
-
-    def _checked(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        if len(arguments) > MAX_ENTRIES:
-            problem = f"{self.name}: there are {len(arguments):,} arguments"
-            raise InvalidRequestError(problem, hint=f"at most {MAX_ENTRIES:,}")
-        try:
-            return self._arguments.validate_python(arguments)
-        except ValidationError as error:
-            problems = error.errors(include_url=False, include_context=False, include_input=False)
-            raise invalid_arguments(problems, self.name, self._spec.examples) from None
-
-    def _result(self, call: Call, data: object) -> ToolResult:
-        """Serialise the answer.
-
-        :raises NPLError: the answer exceeds the maximum bytes.
-        """
-        settings, caller = self._app.settings, CALLER.get()
-        if call.caller.take is not None:
-            call.caller.take(without_hidden(as_dict(Reply(data=data)), self._spec, caller, settings))
-            return ToolResult(content=[])
-        written = data.text if isinstance(data, Written) else None
-        body: dict[str, Any] = {}
-        if written is None or settings.structured:
-            body = without_hidden(as_dict(Reply(data=data)), self._spec, caller, settings)
-        if written is None:
-            # If the call asks for a form, the tool has handled it.
-            models = not call.arguments.get("format") and self._app.form(None) == "markdown"
-            written = as_markdown(body["data"]) if models else _json(body)
-        text = within(settings.body_limit, written)
-        call.size = size(text)
-        block = TextContent(type="text", text=text)
-        return ToolResult(content=[block], structured_content=body if settings.structured else None)
-
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the entry for lists: the declared title and metadata, without FastMCP's own."""
         meta = {ALWAYS_LOAD: True} if self._spec.always else None
         return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta})
-
-
-async def _ended(awaited: Awaited, patience: Patience) -> None:
-    """Wait for an event, or until the call's patience ends; the call holds no thread meanwhile."""
-    ended = asyncio.wrap_future(awaited.ended)
-    try:
-        report_progress(awaited.progress)
-        while not ended.done() and not patience.is_over(awaited):
-            await asyncio.wait([ended], timeout=patience.step(awaited))
-            report_progress(awaited.progress)
-    finally:
-        if not ended.cancel():  # cancels only this waiter
-            ended.exception()  # the call raises it itself
-
-
-def _json(body: dict[str, Any]) -> str:
-    """Return the same text as :func:`encode`, in a fifth of the time."""
-    try:
-        return to_json(body).decode()
-    except PydanticSerializationError:  # a lone surrogate
-        return encode(body)
-
-
-def register_all(server: FastMCP[Any], app: App, specs: tuple[ToolSpec, ...]) -> None:
-    """Add tools to a server in the given order; a stable order keeps clients' prompt caches valid."""
-    for spec in specs:
-        server.add_tool(BoundTool.bind(spec, app))
 
 
 def _annotations(spec: ToolSpec) -> ToolAnnotations:
@@ -252,32 +87,6 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
         idempotent_hint=True if spec.idempotent else None,
         open_world_hint=False,
     )
-
-
-@cache
-def _arguments(function: Callable[..., object]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
-    """Return a validator of a tool's arguments, and their JSON schema."""
-
-    def collect(**values: Any) -> dict[str, Any]:
-        return values
-
-    # typing.get_type_hints would wrap annotations of parameters that default to None, up to Python 3.10.
-    signature = inspect.signature(function, eval_str=True)
-    declared = list(signature.parameters.values())[1:]
-    parameters = [
-        parameter.replace(
-            kind=inspect.Parameter.KEYWORD_ONLY, annotation=strict(parameter.annotation, parameter.name)
-        )
-        for parameter in declared
-    ]
-    collect.__name__ = collect.__qualname__ = function.__name__
-    collect.__doc__ = None
-    collect.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=parameters, return_annotation=dict[str, Any]
-    )
-    collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(cast("Any", collect))
-    return adapter, _compact(adapter.json_schema())
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,85 +133,3 @@ def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
             if {"type": "null"} not in part["properties"][name].get("anyOf", ())
         ]
     return schema
-
-
-class _AnsweredError(Exception):
-    """An earlier call has an answer already."""
-
-
-@coroutine
-def _once(database: Database, request: Request, call: Waiting[object]) -> Generator[Awaited, None, object]:
-    """Make a call unless it has an answer already; return its answer.
-
-    The transaction lasts until the answer is complete, with what the function reads and the copies it writes
-    after its change: an answer that is stored later would be lost if the server ended in between.
-
-    :raises InvalidRequestError: the ``request_id`` belongs to another call.
-    """
-
-    def check(tx: Transaction) -> None:
-        if (known := request.answer(tx)) is not None:
-            raise _AnsweredError(known)
-
-    try:
-        with database.read() as tx:
-            check(tx)
-        while True:
-            # An equal call may have finished meanwhile, so the check is repeated before the first write.
-            with database.joined(check):
-                outcome = step(call)
-                if not isinstance(outcome, Awaited):
-                    database.writing(request.keep, _stored(outcome))
-                    return outcome
-            yield outcome
-    except _AnsweredError as answered:
-        return _restored(str(answered))
-    finally:
-        call.close()
-
-
-@coroutine
-def _once_with_files(
-    database: Database, request: Request, call: Waiting[object]
-) -> Generator[Awaited, None, object]:
-    """Make a call that changes files, as :func:`_once` does; wait for an equal call that is running.
-
-    :raises InvalidRequestError: the ``request_id`` belongs to another call.
-    :raises ConflictError: an equal call has begun, and its outcome is not known.
-    """
-
-    def begin() -> str | None:
-        known = database.reading(request.answer)
-        return database.writing(request.begin) if known is None else known
-
-    until = time.monotonic() + EQUAL_SECONDS
-    try:
-        while (known := begin()) == BEGUN:
-            if time.monotonic() >= until:
-                raise request.unknown()
-            yield Awaited(until=time.monotonic() + 0.1)
-        if known is not None:
-            return _restored(known)
-        try:
-            while isinstance(outcome := step(call), Awaited):
-                yield outcome
-        except NPLError:
-            with suppress(DatabaseError):  # repetitions are refused then
-                database.writing(request.forget)
-            raise
-        database.writing(request.keep, _stored(outcome))
-        return outcome
-    finally:
-        call.close()
-
-
-def _stored(outcome: object) -> str:
-    text = outcome.text if isinstance(outcome, Written) else None
-    return encode({"data": as_dict(outcome), "text": text})
-
-
-def _restored(stored: str) -> object:
-    """Return the outcome of an earlier call from :func:`_stored`."""
-    answer = json.loads(stored)
-    data = answer["data"]
-    return data if answer["text"] is None else Written(data, answer["text"])

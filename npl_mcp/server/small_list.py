@@ -5,22 +5,22 @@ An agent pays only for the tools that it looks up. Every tool can still be calle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from anyio import from_thread
-from fastmcp.server.dependencies import get_context
-from fastmcp.server.middleware import Middleware
+from fastmcp import Context, FastMCP
 from fastmcp.server.transforms.search import BM25SearchTransform, serialize_tools_for_output_json
-from fastmcp.tools.base import Tool, ToolResult
+from fastmcp.tools.base import Tool
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.call_reports import CALLER, Caller
 from npl_mcp.app.lanes import lane
-from npl_mcp.server.arguments import from_text
-from npl_mcp.server.registry import BoundTool, Further, ToolCall
+from npl_mcp.calls.arguments import from_text
+from npl_mcp.calls.invoking import Outcome, ToolCalls
+from npl_mcp.server.registry import ListedTool
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -46,25 +46,26 @@ class SmallList(BM25SearchTransform):
 
     FastMCP's transform ranks. Its two tools are replaced by ours, which answer in the envelope.
 
-    :param app: the two tools' view; they use only its settings.
-    :param domains: the names of the domains with tools.
-    :param specs: all tools. Tools that clients always load stay listed.
+    :param server: the server that lists the tools.
+    :param calls: all tools. Tools that clients always load stay listed.
     """
 
-    def __init__(self, app: App, domains: Sequence[str], specs: Sequence[ToolSpec]) -> None:
-        super().__init__(always_visible=[spec.name for spec in specs if spec.always])
+    def __init__(self, server: FastMCP[Any], calls: ToolCalls) -> None:
+        super().__init__(always_visible=[spec.name for spec in calls.specs if spec.always])
 
         def search_tools(_: App, query: str) -> MatchingTools:
             """Find tools."""
             return from_thread.run(self._matching, query[:MAX_QUERY])
 
-        self._domains = domains
-        self._find = BoundTool.bind(ToolSpec(search_tools, title="Find Tools"), app)
+        self._server, self._domains = server, calls.domains
+        find = ToolSpec(search_tools, title="Find Tools")
         call = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
-        self._call = BoundTool.bind(call, app)
+        calls.add(find, call)
+        self._find, self._call = (ListedTool.of(spec, calls.app.settings) for spec in (find, call))
 
     async def _matching(self, query: str) -> MatchingTools:
-        every = await self.get_tool_catalog(get_context())
+        async with Context(self._server) as context:  # calls over plain HTTP have none
+            every = await self.get_tool_catalog(context)
         others = [tool for tool in every if tool.name not in self._always_visible]
         tools = await self._search(others, query)
         names = None if tools else tuple(tool.name for tool in every)
@@ -93,20 +94,16 @@ def call_tool(
     raise InvalidRequestError(f"{name} cannot call itself", parameter="name", hint="search_tools finds tools")
 
 
-class CallsByName(Middleware):
-    """Replaces a call of ``call_tool`` with the call in its arguments; later middleware sees only that."""
+class CallsByName(ToolCalls):
+    """Replaces a call of ``call_tool`` with the call in its arguments."""
 
-    async def on_call_tool(self, context: ToolCall, call_next: Further) -> ToolResult:
-        """Pass the call on; an unreadable one goes to ``call_tool``, which reports the mistake."""
-        message = context.message
-        given = message.arguments or {}
-        name, arguments = given.get("name"), given.get("arguments")
-        if isinstance(arguments, str):
-            arguments = await lane("light").run(from_text, arguments, dict)
-        readable = isinstance(name, str) and name != CALL and isinstance(arguments, dict | None)
-        if message.name != CALL or not readable or given.keys() - {"name", "arguments", PARAMETER}:
-            return await call_next(context)
-        if PARAMETER in given:
-            arguments = {**(arguments or {}), PARAMETER: given[PARAMETER]}
-        inner = message.model_copy(update={"name": name, "arguments": arguments})
-        return await call_next(context.copy(message=inner))
+    async def invoke(self, name: str, caller: Caller, arguments: Mapping[str, Any]) -> Outcome:
+        """Call a tool; an unreadable call goes to ``call_tool``, which reports the mistake."""
+        if name == CALL and not arguments.keys() - {"name", "arguments", PARAMETER}:
+            inner, given = arguments.get("name"), arguments.get("arguments")
+            if isinstance(given, str):
+                given = await lane("light").run(from_text, given, dict)
+            if isinstance(inner, str) and inner != CALL and isinstance(given, dict | None):
+                repeatable = {PARAMETER: arguments[PARAMETER]} if PARAMETER in arguments else {}
+                name, arguments = inner, {**(given or {}), **repeatable}
+        return await super().invoke(name, caller, arguments)

@@ -26,8 +26,8 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from npl_mcp.calls.messages import MAX_END, exceeded, request_id
 from npl_mcp.server.fastmcp_private import sdk_server
-from npl_mcp.server.messages import MAX_END, exceeded, request_id
 from npl_mcp.tools.contract.error_codes import shortened
 
 _NO_REQUEST = (

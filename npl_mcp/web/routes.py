@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fastmcp import FastMCP
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from npl_mcp.app.app import App
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.web import signing_in
 from npl_mcp.web.browsers import STATIC
@@ -57,13 +57,13 @@ PAGES = (
 """Modules that declare pages, in the order of the navigation."""
 
 
-def site_of(server: FastMCP[Any], settings: Settings, app: App) -> Site:
+def site_of(calls: ToolCalls, settings: Settings, app: App) -> Site:
     """Return the web pages of a server.
 
-    :param server: the server that answers the calls of pages.
+    :param calls: the tools.
     :param app: the application of the server.
     """
-    return Site(server, settings, [page for module in PAGES for page in module.DECLARED], app)
+    return Site(calls, settings, [page for module in PAGES for page in module.DECLARED], app)
 
 
 def static_files() -> BaseRoute:

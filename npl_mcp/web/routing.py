@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import anyio
-from fastmcp import FastMCP
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.middleware import Middleware
@@ -26,6 +25,7 @@ from starlette.routing import BaseRoute, Route
 
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import ADMITTED_KEY
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import FailedReply, Reply, as_dict, encode
@@ -197,7 +197,7 @@ class Site:
     :param app: the application of the server; see :class:`Visit`.
     """
 
-    server: FastMCP[Any]
+    calls: ToolCalls
     settings: Settings
     declared: Sequence[Declared]
     app: App
@@ -222,7 +222,7 @@ class Site:
                 yield Route(declared.path, self._serving(declared.answer))
 
     def _visit(self, request: Request) -> Visit:
-        return Visit(request, self.server, self.settings, self.app)
+        return Visit(request, self.calls, self.settings, self.app)
 
     def _serving(
         self, answer: Respond, *, as_json: bool = False, long: bool = False

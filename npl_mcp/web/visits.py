@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from unicodedata import normalize
 from urllib.parse import parse_qsl, quote, urlencode
 
-from fastmcp import FastMCP
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
@@ -21,6 +20,7 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
 from npl_mcp.app.lanes import lane
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity
@@ -28,9 +28,8 @@ from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import may_see_domain
-from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
+from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode, code_of
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookie_text, cookies, form_token
-from npl_mcp.web.calling import STATUS, call
 
 T = TypeVar("T")
 
@@ -79,7 +78,7 @@ class Visit:
     """A request for a page.
 
     :param request: the request of Starlette.
-    :param server: the server that answers the calls.
+    :param calls: the tools.
     :param settings: the settings of the server.
     :param app: the application of the server, for pages whose functions are not tools.
     :param form: the fields of the sent form.
@@ -87,7 +86,7 @@ class Visit:
     """
 
     request: Request
-    server: FastMCP[Any]
+    calls: ToolCalls
     settings: Settings
     app: App
     form: Form = field(default_factory=ImmutableMultiDict)
@@ -97,7 +96,7 @@ class Visit:
     def caller(self) -> Caller:
         """The visitor as a caller; its working directory is the server's."""
         caller: Caller = self.request.scope[CALLER_KEY]
-        return replace(caller, name=PAGES, version=None, folder=None)
+        return replace(caller, name=PAGES, version=None, folder=None, reads="values")
 
     @property
     def identity(self) -> Identity | None:
@@ -217,9 +216,7 @@ class Visit:
         given = {name: value for name, value in arguments.items() if value is not None}
         if FORM_ID in self.form:
             given[PARAMETER] = self._request_ids(tool)
-        answers: list[dict[str, Any]] = []
-        await call(self.server, tool, given, replace(self.caller, take=answers.append))
-        answer = answers[0]
+        answer = (await self.calls.invoke(tool, self.caller, given)).body
         if not answer["success"]:
             raise CallError(answer["error"], ErrorCode[answer["error_code"]], answer.get("parameter"))
         return answer["data"]

@@ -95,6 +95,24 @@ CODES: Mapping[type[BaseException], ErrorCode] = {
 """The codes of exceptions; a class that is not here has the code of its nearest base class."""
 
 
+STATUS: Mapping[ErrorCode, int] = {
+    ErrorCode.INVALID_PARAMETER: 400,
+    ErrorCode.MISSING_REQUIRED: 400,
+    ErrorCode.PERMISSION_DENIED: 403,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.ARTIFACT_NOT_FOUND: 404,
+    ErrorCode.SESSION_NOT_FOUND: 404,
+    ErrorCode.ROOM_NOT_FOUND: 404,
+    ErrorCode.REVIEW_NOT_FOUND: 404,
+    ErrorCode.ALREADY_EXISTS: 409,
+    ErrorCode.OPERATION_FAILED: 422,
+    ErrorCode.FILE_SYSTEM_ERROR: 422,
+    ErrorCode.INTERNAL_ERROR: 500,
+    ErrorCode.DATABASE_ERROR: 500,
+}
+"""HTTP status of a failed call by the code of its error; MCP itself answers 200."""
+
+
 def code_of(kind: type[BaseException]) -> ErrorCode:
     """Return the error code of a class of exceptions: see :data:`CODES`."""
     return next((CODES[base] for base in kind.__mro__ if base in CODES), ErrorCode.INTERNAL_ERROR)

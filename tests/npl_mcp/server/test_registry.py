@@ -14,11 +14,10 @@ from fastmcp import Client
 
 from npl_index import NPLError, estimator
 from npl_mcp.app.app import App
+from npl_mcp.calls.invoking import ToolCalls, to_text
 from npl_mcp.config.docstrings import parameters
 from npl_mcp.config.domains import LISTED
 from npl_mcp.config.settings import Settings
-from npl_mcp.server import registry
-from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.tools.contract.parameters import unlisted
@@ -204,7 +203,7 @@ async def test_warm_up_runs_next_to_the_server_and_ends_with_it(settings: Settin
 def test_the_two_writers_of_json_agree(text: str) -> None:
     """The fast and the plain one agree, also for text that no UTF-8 stream can carry."""
     body = {"success": True, "data": {"content": text, "score": 0.25, "rows": [1, None]}}
-    assert registry._json(body) == encode(body)
+    assert to_text(body) == encode(body)
 
 
 async def test_a_call_that_fails_holds_no_memory(settings: Settings, request: pytest.FixtureRequest) -> None:
@@ -230,8 +229,7 @@ async def test_a_call_that_fails_holds_no_memory(settings: Settings, request: py
 
     gc.disable()
     request.addfinalizer(gc.enable)
-    server = create_server(settings)
-    register_all(server, App(settings), (ToolSpec(fails, read_only=True),))
+    server = create_server(settings, ToolCalls(App(settings), more=[ToolSpec(fails, read_only=True)]))
     async with Client(server) as client:
         for _ in range(2):
             answer = await client.call_tool("fails", {}, raise_on_error=False)

@@ -11,11 +11,12 @@ from fastmcp import Client
 
 from npl_index import estimator
 from npl_index.errors import InvalidRequestError
+from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import Call as Report
 from npl_mcp.app.call_reports import Reports
 from npl_mcp.config.domains import LISTED, PRESETS, domains_named
 from npl_mcp.config.settings import Settings, corpus_folder
-from npl_mcp.server.server import create_server
+from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.tools.contract.aliases import ALIASES
 from npl_mcp.tools.domains import domain_of, listed_tools, unlisted_tools
 from tests.conftest import calls, cases, listed, with_client
@@ -160,7 +161,7 @@ def test_exact_names_are_found_and_called(settings: Settings) -> None:
 async def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings) -> None:
     """Logs and metrics do not distinguish the two ways."""
     seen: list[Report] = []
-    server = create_server(small(settings), reports=Reports(seen.append))
+    server = create_server(small(settings), tool_calls(App(small(settings)), Reports(seen.append)))
 
     async with Client(server) as client:
         await client.call_tool("call_tool", {"name": "session_list"})

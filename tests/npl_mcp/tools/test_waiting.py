@@ -13,6 +13,7 @@ import pytest
 from fastmcp import Client
 
 from npl_mcp.app.app import App
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.chat.rooms import POSITIONS
@@ -66,7 +67,7 @@ class Desk:
 @pytest.fixture
 async def desk(settings: Settings) -> AsyncIterator[Desk]:
     app = App(settings)
-    async with Client(create_server(settings, app)) as client:
+    async with Client(create_server(settings, ToolCalls(app))) as client:
         desk = Desk(client, app)
         await desk.do(*ROOM)
         await desk.do(*LOG)

@@ -8,15 +8,13 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from fastmcp import FastMCP
 from starlette.applications import Starlette
 from starlette.types import Message
 
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER_KEY, Caller
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.server import create_server
-from npl_mcp.web.calling import text_of
 from npl_mcp.web.routes import site_of
 from npl_mcp.web.routing import Data, Site, WebPage
 from npl_mcp.web.visits import Visit
@@ -82,7 +80,7 @@ async def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path:
 
     pages = [WebPage("/long", long_one, "error.html"), WebPage("/short", short_one, "error.html")]
     settings = Settings(cwd=tmp_path, home=tmp_path)
-    site = Site(FastMCP("test"), settings, pages, App(settings))
+    site = Site(ToolCalls(App(settings)), settings, pages, App(settings))
 
     first = asyncio.create_task(opened(site, path))
     assert await asyncio.to_thread(long.began.wait, ENOUGH)
@@ -108,8 +106,8 @@ async def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) ->
 
     app = App(settings)
     try:
-        server = create_server(settings, app)
-        site = site_of(server, settings, app)
+        tools = ToolCalls(app)
+        site = site_of(tools, settings, app)
         entry = {"agent_id": "ann", "action": "found", "summary": "a rope"}
         file = {"name": "n", "artifact_type": "t", "filename": "a.md", "content": "# A\n", "session_id": "s"}
         for tool, given in (
@@ -118,8 +116,8 @@ async def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) ->
             ("worklog_log", {"session_id": "s", **entry}),
             ("artifact_create", file),
         ):
-            answer = text_of(await server.call_tool(tool, given))
-            assert '"success":true' in answer, answer
+            outcome = await tools.invoke(tool, Caller(), given)
+            assert outcome.code is None, outcome
         for path in (
             "/documents/guide.md",
             "/worklogs/s",

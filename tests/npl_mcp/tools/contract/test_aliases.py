@@ -98,13 +98,13 @@ def test_other_arguments_are_checked_as_those_of_the_new_name(
 
 
 def test_the_first_use_of_an_old_name_is_told(call: Call, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "npl_mcp.server.server"):
+    with caplog.at_level(logging.DEBUG, "npl_mcp.calls.invoking"):
         for name in ("list_sessions", "list_sessions", "session_list"):
             call.do(name)
     told = [
         (record.levelname, record.getMessage())
         for record in caplog.records
-        if record.name == "npl_mcp.server.server"
+        if record.name == "npl_mcp.calls.invoking"
     ]
     message = "the tool name 'list_sessions' is deprecated; call 'session_list'"
     assert told == [("WARNING", message)]

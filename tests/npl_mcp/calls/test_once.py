@@ -16,8 +16,8 @@ from fastmcp import Client
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.registry import register_all
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools, unlisted_tools
@@ -63,9 +63,9 @@ class Counted:
     def __init__(self, settings: Settings, *more: ToolSpec) -> None:
         self.ran: list[tuple[str, int]] = []
         self.app = App(settings)
-        self.server = create_server(settings, self.app)
-        specs = (*SPECS.values(), *more)
-        register_all(self.server, self.app, tuple(map(self._counted, specs)))
+        calls = ToolCalls(self.app)
+        calls.add(*map(self._counted, (*SPECS.values(), *more)))
+        self.server = create_server(settings, calls)
 
     def _counted(self, spec: ToolSpec) -> ToolSpec:
         @functools.wraps(spec.function)

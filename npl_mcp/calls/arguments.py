@@ -8,21 +8,64 @@ that is always a mistake.
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Mapping
-from functools import partial, reduce
+from collections.abc import Callable, Mapping
+from functools import cache, partial, reduce
 from operator import or_
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from npl_mcp.server.messages import MAX_VALUES, exceeded
+from npl_index.errors import InvalidRequestError
+from npl_mcp.calls.messages import MAX_VALUES, exceeded
+from npl_mcp.tools.contract.error_codes import invalid_arguments
 from npl_mcp.tools.contract.parameters import Check, CommaList
+from npl_mcp.tools.contract.spec import ToolSpec
 
 MAX_ENTRIES = 1_000
 """Maximum entries of a list or keys of an object that a tool examines one by one."""
+
+
+def validated(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments for a tool's function.
+
+    :raises InvalidRequestError: an argument is invalid, or there are too many.
+    """
+    if len(arguments) > MAX_ENTRIES:
+        problem = f"{spec.name}: there are {len(arguments):,} arguments"
+        raise InvalidRequestError(problem, hint=f"at most {MAX_ENTRIES:,}")
+    try:
+        return validator(spec.function).validate_python(arguments)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        raise invalid_arguments(problems, spec.name, spec.examples) from None
+
+
+@cache
+def validator(function: Callable[..., object]) -> TypeAdapter[dict[str, Any]]:
+    """Return the validator of the arguments of a tool's function, which also has their JSON schema."""
+    # typing.get_type_hints would wrap annotations of parameters that default to None, up to Python 3.10.
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [
+        parameter.replace(
+            kind=inspect.Parameter.KEYWORD_ONLY, annotation=strict(parameter.annotation, parameter.name)
+        )
+        for parameter in list(signature.parameters.values())[1:]
+    ]
+
+    def collect(**values: Any) -> dict[str, Any]:
+        return values
+
+    collect.__name__ = collect.__qualname__ = function.__name__
+    collect.__doc__ = None
+    collect.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=parameters, return_annotation=dict[str, Any]
+    )
+    collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return TypeAdapter(cast("Any", collect))
 
 
 def from_text(text: str, kind: type) -> object:
@@ -74,7 +117,7 @@ def _read(kind: type, most: int, value: object) -> object:
 
 def _field(part: object, name: str) -> object:
     if isinstance(part, Check):
-        return AfterValidator(lambda value: part(value, name))
+        return AfterValidator(partial(part, parameter=name))
     if isinstance(part, str):
         return Field(description=part)
     if part is CommaList:

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.app.app import App
+from npl_mcp.calls.arguments import MAX_ENTRIES, validated
+from npl_mcp.calls.messages import MAX_VALUES
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.arguments import MAX_ENTRIES
-from npl_mcp.server.messages import MAX_VALUES
-from npl_mcp.server.registry import BoundTool
+from npl_mcp.server.registry import ListedTool
 from npl_mcp.tools.contract.error_codes import MAX_ERROR_BYTES, MAX_PROBLEMS, invalid_arguments, shortened
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
@@ -39,13 +38,13 @@ def test_too_much_is_refused_before_anything_walks_it(settings: Settings, case: 
     """The short error names the excess, and next to no memory is needed for it."""
     name, make, text = TOO_MUCH[case]
     arguments = make()
-    tool = BoundTool.bind(tool_named(name), App(settings))
+    spec = tool_named(name)
     with pytest.raises(InvalidRequestError):
-        tool._checked({"nonsense": 1})  # what is imported then is not counted
+        validated(spec, {"nonsense": 1})  # what is imported then is not counted
     tracemalloc.start()
     try:
         with pytest.raises(InvalidRequestError) as raised:
-            tool._checked(arguments)
+            validated(spec, arguments)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -207,8 +206,8 @@ WRONG = {"integer": True, "number": False, "boolean": 1}
 @pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPECS])
 def test_every_number_and_truth_value_of_every_tool_is_guarded(settings: Settings, spec: ToolSpec) -> None:
     """The form of its annotation does not matter."""
-    tool = BoundTool.bind(spec, App(settings))
+    tool = ListedTool.of(spec, settings)
     for name, schema in tool.parameters.get("properties", {}).items():
         for kind in set(types_of(schema)) & WRONG.keys():
             with pytest.raises(NPLError, match=f"{name}: input should be .*true or false"):
-                tool._checked({**spec.examples, name: WRONG[kind]})
+                validated(spec, {**spec.examples, name: WRONG[kind]})

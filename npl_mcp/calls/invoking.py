@@ -1,0 +1,257 @@
+"""Calls of tools: each is prepared, executed and serialised in a worker thread, and reported when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import re
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from anyio.from_thread import check_cancelled
+from pydantic_core import PydanticSerializationError, to_json
+
+from npl_index.answer.values import Tailored, Written
+from npl_index.deadline import limited
+from npl_index.errors import NotFoundError, NPLError
+from npl_index.library.references import near_names
+from npl_mcp.app import call_log
+from npl_mcp.app.app import FOR_PROGRAM, App
+from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports
+from npl_mcp.app.lanes import lane
+from npl_mcp.app.progress import ENDING, report_progress
+from npl_mcp.app.waiting import Awaited, LongLane, Patience, step
+from npl_mcp.calls.arguments import validated
+from npl_mcp.calls.repeating import once, once_with_files
+from npl_mcp.config.domains import domains_named
+from npl_mcp.stores.requests import PARAMETER, Request
+from npl_mcp.tools.access import domains_of_call, is_listed, may_see, with_actor, without_hidden
+from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, usable_aliases
+from npl_mcp.tools.contract.error_codes import ErrorCode, translate
+from npl_mcp.tools.contract.markdown import as_markdown
+from npl_mcp.tools.contract.parameters import meant
+from npl_mcp.tools.contract.responses import as_dict, check_size, encode, size
+from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.domains import shown_tools, unlisted_tools
+from npl_mcp.tools.search import Hits
+
+logger = logging.getLogger(__name__)
+
+JSON, MARKDOWN = "application/json", "text/markdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a call.
+
+    :param body: the envelope; empty if the caller reads only its text.
+    :param text: the answer as it is sent; empty for a caller that reads values.
+    :param code: the code of the error; ``None`` after a success.
+    :param media_type: of the text.
+    :param folder_refused: whether the caller's working directory cannot be used.
+    """
+
+    body: Mapping[str, Any]
+    text: str = ""
+    code: ErrorCode | None = None
+    media_type: str = JSON
+    folder_refused: bool = False
+
+
+def failure(error: BaseException, tool: str) -> Outcome:
+    """Return the outcome of a failed call.
+
+    :param tool: name of the tool, for the log.
+    """
+    body = as_dict(translate(error, tool))
+    refused = isinstance(error, FolderRefusedError)
+    return Outcome(body, encode(body), ErrorCode[body["error_code"]], folder_refused=refused)
+
+
+class ToolCalls:
+    """The tools of a server, and the calls of them, also by former names.
+
+    :param app: first argument of the tools' functions, before it gets each caller's view.
+    :param reports: receiver of finished calls; by default a log as set in the settings.
+    :param more: further tools.
+    """
+
+    def __init__(self, app: App, reports: Reports | None = None, more: Iterable[ToolSpec] = ()) -> None:
+        self.app, self.reports = app, reports or call_log.reports(app)
+        self.domains = domains_named(app.settings.domains)
+        shown = {spec.name: spec for spec in shown_tools(app.settings, self.domains)}
+        self.aliases = usable_aliases(shown)
+        others = (spec for spec in unlisted_tools(self.domains) if spec.name not in shown)
+        self.specs = (*shown.values(), *others, *more)
+        self._by_name = {spec.name: spec for spec in self.specs}
+        self._proposed = shown | {old: shown[alias.new] for old, alias in self.aliases.items()}
+        self._told: set[str] = set()
+
+    def add(self, *specs: ToolSpec) -> None:
+        """Add tools that the server lists by itself."""
+        self._by_name |= {spec.name: spec for spec in specs}
+
+    async def invoke(self, name: str, caller: Caller, arguments: Mapping[str, Any]) -> Outcome:
+        """Call a tool, and report the call.
+
+        :param name: a present or former name.
+        :param arguments: unchecked values.
+        """
+        call = Call(name, caller, arguments)
+        tokens = CALLER.set(caller), FOR_PROGRAM.set(caller.reads != "text")
+        self.reports.in_flight += 1
+        try:
+            outcome = await self._run(call, self._tool_of(call))
+        except Exception as error:
+            shown = caller.visible_error(error) if isinstance(error, NPLError) else error
+            outcome = failure(shown, name)
+            call.code, call.message = outcome.body["error_code"], outcome.body["error"]
+            if shown is not error or isinstance(error, NPLError):
+                # Frames hold a parser's state, and cycles hold these until a late collection.
+                error.__traceback__ = error.__cause__ = error.__context__ = None
+        finally:
+            self.reports.in_flight -= 1
+            FOR_PROGRAM.reset(tokens[1])
+            CALLER.reset(tokens[0])
+        call.seconds, call.size = time.perf_counter() - call.started, size(outcome.text)
+        self.reports.add(call)
+        return outcome
+
+    def _tool_of(self, call: Call) -> ToolSpec:
+        """Return the tool that a call names; a former name may imply arguments.
+
+        :raises NotFoundError: the caller sees no such tool.
+        """
+        alias = self.aliases.get(call.tool)
+        spec = self._by_name.get(call.tool if alias is None else alias.new)
+        if spec is None or not may_see(spec, call.caller.permissions):
+            raise self._unknown(call.tool[:64], call.caller)
+        if alias is not None:
+            if not (self.app.settings.exact_names and alias.listed) and call.tool not in self._told:
+                self._told.add(call.tool)
+                logger.warning("the tool name %r is deprecated; call %r", call.tool, alias.new)
+            call.arguments = {**call.arguments, **alias.fixed}
+        call.tool, call.known, call.domains = spec.name, True, domains_of_call(spec, call.arguments)
+        return spec
+
+    def _unknown(self, name: str, caller: Caller) -> NotFoundError:
+        """Return the error for an unknown tool, with its replacement or similar names for the caller."""
+        if name in REMOVED_TOOLS:
+            return NotFoundError(f"the tool {name} was removed", hint=REMOVED_TOOLS[name])
+        words = set(re.split(r"\W|_", name.lower()))
+        names = {
+            known: spec.name for known, spec in self._proposed.items() if is_listed(spec, caller.identity)
+        }
+        alike = near_names(name, names, limit=3) or [
+            known for known in names if words.intersection(known.split("_"))
+        ]
+        near = tuple(dict.fromkeys(names[known] for known in alike))
+        hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
+        return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
+
+    async def _run(self, call: Call, spec: ToolSpec) -> Outcome:
+        """Run the steps of a call in threads; a change of thread takes 55 microseconds, so most calls have
+        one step. A waiting call has no thread.
+        """
+        patience, answer = Patience(self.app.patience), self._answer(call, spec)
+        kind: str = spec.lane
+        timed = limited(self.app.settings.time_limit)(step)
+        ENDING.set(check_cancelled)
+        try:
+            while True:
+                outcome = await lane(kind).run(timed, answer)
+                if not isinstance(outcome, Awaited):
+                    return outcome
+                if isinstance(outcome, LongLane):
+                    kind = "heavy" if kind == "light" else kind
+                    continue
+                call.caller.slot.close()
+                await _ended(outcome, patience)
+                kind = kind if kind == "search" else "woken"
+        finally:
+            with suppress(ValueError):  # at shutdown, a thread may still be running it
+                answer.close()
+
+    async def _answer(self, call: Call, spec: ToolSpec) -> Outcome:
+        """Make a call; worker threads run its steps with :func:`~npl_mcp.app.waiting.step`."""
+        arguments, request = prepare(call, spec)
+        app = call.caller.view(self.app).in_call(call.caller.agent)
+        work = execute(spec, app, arguments)
+        if request is not None:
+            work = (once_with_files if spec.files else once)(app.database, request, work)
+        data = await work
+        # Reports use no other values, which may be large.
+        value = data.value if isinstance(data, Written) else data
+        call.data = value if isinstance(value, Tailored | Hits) else None
+        outcome = serialise(call, spec, app, data)
+        app.delivered()
+        return outcome
+
+
+def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]:
+    """Return the arguments for a tool's function, and the call's request if its answer is stored.
+
+    :raises InvalidRequestError: an argument is invalid.
+    :raises NotAllowedError: the caller may not make this call.
+    """
+    arguments = meant(spec.function, call.arguments)
+    request_id, who = arguments.pop(PARAMETER, None), call.caller.identity
+    if who is not None:
+        arguments = with_actor(spec, arguments, who)
+    call.arguments = arguments
+    checked = validated(spec, arguments)
+    if request_id is None or spec.may_read(arguments):
+        return checked, None
+    return checked, Request.parse(who.name if who else "", request_id, spec.name, arguments)
+
+
+async def execute(spec: ToolSpec, app: App, arguments: dict[str, Any]) -> Any:
+    """Return the result of a tool's function."""
+    data: Any = spec.function(app, **arguments)
+    return await data if inspect.iscoroutine(data) else data
+
+
+def serialise(call: Call, spec: ToolSpec, app: App, data: object) -> Outcome:
+    """Return the outcome with the result of a tool's function, in the form that the caller reads.
+
+    :raises NPLError: the answer exceeds the maximum bytes.
+    """
+    settings, caller, body, is_json = app.settings, call.caller, dict[str, Any](), True
+    text = data.text if isinstance(data, Written) and caller.reads != "values" else None
+    if text is None or settings.structured:
+        body = without_hidden({"success": True, "data": as_dict(data)}, spec, caller, settings)
+    if caller.reads == "values":
+        return Outcome(body)
+    if text is not None:
+        is_json = isinstance(data, Written) and data.is_json
+    elif call.arguments.get("format") or app.form(None) == "json":  # a requested form is the tool's task
+        text = to_text(body)
+    else:
+        text, is_json = as_markdown(body["data"]), False
+    check_size(settings.body_limit, size(text))
+    return Outcome(body, text, media_type=JSON if is_json else MARKDOWN)
+
+
+def to_text(body: dict[str, Any]) -> str:
+    """Return the same text as :func:`encode`, in a fifth of the time."""
+    try:
+        return to_json(body).decode()
+    except PydanticSerializationError:  # a lone surrogate
+        return encode(body)
+
+
+async def _ended(awaited: Awaited, patience: Patience) -> None:
+    """Wait for an event, or until the call's patience ends; the call holds no thread meanwhile."""
+    ended = asyncio.wrap_future(awaited.ended)
+    try:
+        report_progress(awaited.progress)
+        while not ended.done() and not patience.is_over(awaited):
+            await asyncio.wait([ended], timeout=patience.step(awaited))
+            report_progress(awaited.progress)
+    finally:
+        if not ended.cancel():  # cancels only this waiter
+            ended.exception()  # the call raises it itself
