@@ -61,7 +61,7 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    return app.read_here(lambda: _asked(app, question, ref or DocumentRef()))
+    return app.read_here(lambda: _ask(app, question, ref or DocumentRef()))
 
 
 def known_outcomes(app: App, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
@@ -90,7 +90,7 @@ def _key(app: App, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
 
 
-def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
+def rank_documents(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     """Return the documents, and the positions of those of the ranked sections, best first."""
 
     def answer() -> tuple[Sequence[DocumentFile], list[int]]:
@@ -120,7 +120,7 @@ def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[st
     return app.read_here(read)
 
 
-def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
+def _ask(app: App, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
     documents = app.gathered(ref, request.selectors)
