@@ -29,7 +29,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import TokenCounts
-from tests.conftest import every
+from tests.conftest import cases, every
 from tests.npl_index.conftest import Meter, document_set, exact_counter, tailor
 
 TREE = {
@@ -169,13 +169,7 @@ def test_what_an_answer_names_can_be_asked_for(sets: list[DocumentSet], seed: in
         assert again.selector == selector or again.selector.startswith(f"{selector} > #")
 
 
-QUESTIONS = (
-    {"context": "how is a placeholder written"},
-    {"context": "late refunds shipping labels formatting money"},
-    {"context": "review an agent's directive", "explain": True},
-    {"context": "tables and templates", "topics": ["Fences", "formatting"]},
-    {"selectors": ["## Fences"]},
-)
+QUESTIONS = cases("npl_index/answer/tailoring")["questions"]
 BUDGETS = (*every(9, range(72, 420, 6)), *every(9, range(420, 2000, 50)), 10**4)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_index.items.agents import field_condition, has_field, in_category, search_expression
+from tests.conftest import cases
 
 
 @pytest.mark.parametrize(
@@ -17,13 +18,7 @@ def test_fields(condition: str, holds: bool) -> None:
 
 @pytest.mark.parametrize(
     ("categories", "holds"),
-    [
-        (["Soil", "night"], True),
-        (["soils"], False),
-        ("topsoil, sand", True),
-        ({"soil": "x"}, False),
-        (None, False),
-    ],
+    cases("npl_index/items/agents")["categories"],
 )
 def test_categories(categories: object, holds: bool) -> None:
     """A condition matches one category of a list, or a part of a text."""

@@ -298,7 +298,7 @@ def test_fingerprint_follows_the_file(tmp_path: Path) -> None:
         files.stat()
 
 
-FOREST = cases("npl_index/library/documents")
+FOREST = cases("npl_index/library/documents")["forest"]
 
 FORMS = cases("npl_index/library/documents_forms")
 
@@ -322,17 +322,7 @@ def test_absolute_forms_of_file(tmp_path: Path, file: str, expected: list[str]) 
 
 @pytest.mark.parametrize(
     ("file", "is_set"),
-    [
-        ("docs", True),
-        ("docs/*", True),
-        ("docs/deep/er", True),
-        ("readme", False),
-        ("docs/a.md", False),
-        ("syntax", False),
-        ("docs/what? [x].md", False),
-        ("docs/{a,b}.md", True),
-        ("docs/{a,b} as such.md", False),
-    ],
+    cases("npl_index/library/documents")["sets_are_told_from_single_files"],
 )
 def test_sets_are_told_from_single_files(tmp_path: Path, file: str, is_set: bool) -> None:
     """A folder or a pattern is a set even if it holds one file; what only looks like one is a file."""
@@ -446,15 +436,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "sub\\a.md",
-        "@sub/a.md",
-        "sub/a.md#setup",
-        "sub/a.md:3",
-        "sub/a.md:3:1",
-        "npl://file/sub/a.md",
-        " sub/a.md ",
-    ],
+    cases("npl_index/library/documents")["a_name_as_agents_send_it_is_understood"],
 )
 def test_a_name_as_agents_send_it_is_understood(tmp_path: Path, name: str) -> None:
     """The file whose name is exactly this comes first."""

@@ -149,16 +149,8 @@ def test_headings_under_long_and_hostile_lines_are_found() -> None:
         assert fast(f"{line}\n\n# Behind\n")[-1][-1] == "Behind"
 
 
-LONG = cases("npl_index/markdown/blocks")
-FIRST = {
-    "tall table": "| a | b |\n|---|---|\n",
-    "wide table": "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n",
-    "fence": "```\n",
-    "comment": "<!--\n",
-    "html": "<div>\n",
-    "definitions": "term\n",
-    "title without end": "[a]: /b 'c\n",
-}
+LONG = cases("npl_index/markdown/blocks")["long"]
+FIRST = cases("npl_index/markdown/blocks")["first"]
 
 
 @pytest.mark.parametrize("kind", LONG)

@@ -33,13 +33,7 @@ SET_ASIDE = re.compile(
     r"(?:[ \t]*\n|\* \* \*[ \t]*(?:\n|\Z)|npl-instructions:\n(?:[ \t]+.+\n)+---.*(?:\n|\Z))*"
 )
 
-LINES = [
-    *("# one", "## two ##", "###### six", "#", "   # in", "    # code", "\t# tab", "#x"),
-    *("title", "===", "---", "- # item", "> # quote", "```", "````", "~~~ example", "``` py", "  ```"),
-    *("| a | b |", "|---|---|", "term", ": definition", "* * *", "", "", "text *with* `markup`", "    code"),
-    *("npl-instructions:", "   name: tides", "   version: 1.10", "⌜a|b|NPL@1.0⌝", "<!--", "-->", "<div>"),
-    *("日本", "שלום 🎯", "key: value", "...", "[a]: /b", "[a", "\ufeff", "\u2028", "\x0b", "a\x85b"),
-]
+LINES = cases("npl_index/markdown/sections")["lines"]
 documents = st.lists(st.sampled_from(LINES), max_size=25).flatmap(
     lambda lines: st.builds(
         lambda ends, last: "".join(line + end for line, end in zip(lines, ends, strict=True)) + last,
@@ -250,14 +244,7 @@ def test_a_version_stays_as_it_is_written(value: str, version: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "```\nnpl-instructions:\n  name: a\n---\n```\n",
-        " npl-instructions:\n  name: a\n---\n",
-        "npl-instructions:\n---\n",
-        "npl-instructions:\nname: a\n---\n",
-        "npl-instructions:\n  name: a\n",
-        "> npl-instructions:\n>   name: a\n> ---\n",
-    ],
+    cases("npl_index/markdown/sections")["what_only_resembles_a_header_is_text"],
 )
 def test_what_only_resembles_a_header_is_text(text: str) -> None:
     """A header needs column 0, indented fields, a closing line, and a place outside code and quotes."""
@@ -284,7 +271,7 @@ def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[
     assert headings(data.encode(), npl=npl) == expected
 
 
-LOOSE = cases("npl_index/markdown/sections")
+LOOSE = cases("npl_index/markdown/sections")["loose"]
 """Openings of fences that their authors close at the margin."""
 
 
@@ -317,14 +304,7 @@ def test_other_fences_stay_as_they_are(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "title"),
-    [
-        ("text\n# T\n## A\n", 1),
-        ("# T\n## A\n# U\n", None),
-        ("## A\n# T\n", None),
-        ("## A\n", None),
-        ("# T\n\n* * *\nnpl-instructions:\n name: a\n---\n# U\n", None),
-        ("npl-instructions:\n name: a\n---\nx\n\n* * *\nnpl-instructions:\n name: b\n---\n# U\n", None),
-    ],
+    cases("npl_index/markdown/sections")["the_title_is_the_only_first_level_heading_at_the_start"],
 )
 def test_the_title_is_the_only_first_level_heading_at_the_start(text: str, title: int | None) -> None:
     """A single leading heading of level 1 is the document's title."""

@@ -18,26 +18,7 @@ FULL = Traits(**dict.fromkeys(FLAGS, True), word_count=100)
 
 @pytest.mark.parametrize(
     "info",
-    [
-        *(
-            "example",
-            "examples",
-            "Example",
-            " example",
-            "example ",
-            "input-example",
-            "output-example",
-            "example-2",
-        ),
-        *(
-            "example|wide",
-            "example: one",
-            "my-example-2 x",
-            "input_example",
-            "example=good",
-            "EXAMPLE-output",
-        ),
-    ],
+    cases("npl_index/markdown/traits")["these_labels_mark_an_example"],
 )
 def test_these_labels_mark_an_example(info: str) -> None:
     """Only the first word of a label counts, with its parts between hyphens."""

@@ -11,7 +11,7 @@ from tests.conftest import cases
 from tests.npl_index.conftest import document
 
 
-@pytest.mark.parametrize(("language", "text"), cases("npl_index/ranking/standing"))
+@pytest.mark.parametrize(("language", "text"), cases("npl_index/ranking/standing")["the_language_of_a_text"])
 def test_the_language_of_a_text(language: str, text: str) -> None:
     assert language_of(text) == language
 
@@ -50,17 +50,7 @@ def test_histories(paths: list[str], history: set[int]) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "status"),
-    [
-        ([("status", "deprecated")], "deprecated"),
-        ([("status", "stable")], ""),
-        ([("title", "draft")], ""),
-        ([("draft", "true")], "draft"),
-        ([("deprecated", "false")], ""),
-        ([("stale_after", "2020-05-31")], "stale since 2020-05-31"),
-        ([("stale_after", "2020-05-31t10:00:00z")], "stale since 2020-05-31"),
-        ([("stale_after", "2999-06-02")], ""),
-        ([("stale_after", "soon")], ""),
-    ],
+    cases("npl_index/ranking/standing")["statuses"],
 )
 def test_statuses(fields: list[tuple[str, str]], status: str) -> None:
     assert status_of(fields) == status
