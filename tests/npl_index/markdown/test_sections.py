@@ -170,18 +170,8 @@ def test_text_is_the_lines_without_blank_ones_at_the_end() -> None:
     a, b, c = tree.sections[1:]
     assert [tree.text(section.own) for section in (a, b, c)] == ["# A\n\nx  \n", "# B\n", "# C\n"]
     assert tree.text(tree.sections[0].own) == ""
-    assert [tree.line(number) for number in range(len(tree.line_starts) - 1)] == [
-        "",
-        "# A",
-        "",
-        "x  ",
-        " ",
-        "",
-        "# B",
-        "",
-        "",
-        "# C",
-    ]
+    lines = [tree.line(number) for number in range(len(tree.line_starts) - 1)]
+    assert lines == ["", "# A", "", "x  ", " ", "", "# B", "", "", "# C"]
 
 
 @pytest.mark.parametrize(
