@@ -10,16 +10,14 @@ MODULE = "import Tabs from '@theme/Tabs';\nexport const size = {\n  wide: 1,\n};
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
-    cases("npl_index/answer/cleaning")["layout_and_data_are_not_sent"],
+    ("text", "shown"), cases("npl_index/answer/cleaning")["layout_and_data_are_not_sent"]
 )
 def test_layout_and_data_are_not_sent(text: str, shown: str) -> None:
     assert cleaned(text) == shown
 
 
 @pytest.mark.parametrize(
-    "text",
-    cases("npl_index/answer/cleaning")["placeholders_labels_prompts_and_code_stay"],
+    "text", cases("npl_index/answer/cleaning")["placeholders_labels_prompts_and_code_stay"]
 )
 def test_placeholders_labels_prompts_and_code_stay(text: str) -> None:
     assert cleaned(text) == text

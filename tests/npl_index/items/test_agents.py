@@ -16,10 +16,7 @@ def test_fields(condition: str, holds: bool) -> None:
     assert has_field({"model": "Opus", "note": "a:b"}, field_condition(condition)) is holds
 
 
-@pytest.mark.parametrize(
-    ("categories", "holds"),
-    cases("npl_index/items/agents")["categories"],
-)
+@pytest.mark.parametrize(("categories", "holds"), cases("npl_index/items/agents")["categories"])
 def test_categories(categories: object, holds: bool) -> None:
     """A condition matches one category of a list, or a part of a text."""
     assert in_category({} if categories is None else {"categories": categories}, "soil") is holds

@@ -24,10 +24,7 @@ def sources(*texts: str) -> dict[str, VersionedSection]:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "versions"),
-    cases("npl_index/items/versioned")["names_and_versions"],
-)
+@pytest.mark.parametrize(("text", "versions"), cases("npl_index/items/versioned")["names_and_versions"])
 def test_names_and_versions(text: str, versions: dict[str, str]) -> None:
     """They are read without quotes and comments; a header without a name or inside a fence does not count."""
     assert {name: section.version for name, section in versioned_sections(text).items()} == versions

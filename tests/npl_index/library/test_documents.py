@@ -16,7 +16,6 @@ from npl_index.errors import (
     DocumentNotFoundError,
     DocumentTooLargeError,
     InvalidRequestError,
-    MissingRequestError,
     NPLError,
     OutsideRootError,
     UnreadableDocumentError,
@@ -300,8 +299,7 @@ def test_absolute_forms_of_file(tmp_path: Path, file: str, expected: list[str]) 
 
 
 @pytest.mark.parametrize(
-    ("file", "is_set"),
-    cases("npl_index/library/documents")["sets_are_told_from_single_files"],
+    ("file", "is_set"), cases("npl_index/library/documents")["sets_are_told_from_single_files"]
 )
 def test_sets_are_told_from_single_files(tmp_path: Path, file: str, is_set: bool) -> None:
     """A folder or a pattern is a set even if it holds one file; what only looks like one is a file."""
@@ -409,8 +407,7 @@ def test_what_a_walk_skips_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    cases("npl_index/library/documents")["a_name_as_agents_send_it_is_understood"],
+    "name", cases("npl_index/library/documents")["a_name_as_agents_send_it_is_understood"]
 )
 def test_a_name_as_agents_send_it_is_understood(tmp_path: Path, name: str) -> None:
     """The file whose name is exactly this comes first."""
@@ -469,23 +466,12 @@ def test_near_names_are_offered(tmp_path: Path, file: str, near: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "error", "parameter"),
-    [
-        ({"file": "a", "item": "b"}, InvalidRequestError, "item"),
-        ({"file": "a", "kind": "prompt"}, InvalidRequestError, "resource_type"),
-        ({"item": "b"}, MissingRequestError, "resource_type"),
-        ({"kind": "prompt"}, MissingRequestError, "item"),
-        ({"file": ""}, InvalidRequestError, "file"),
-        ({"kind": "prompt", "item": "a\0"}, InvalidRequestError, "item"),
-        ({"file": "a" * 4097}, InvalidRequestError, "file"),
-    ],
+    cases("npl_index/library/documents")["references_that_contradict_themselves"],
 )
-def test_references_that_contradict_themselves(
-    arguments: dict[str, str], error: type[InvalidRequestError], parameter: str
-) -> None:
+def test_references_that_contradict_themselves(arguments: dict[str, str], error: str, parameter: str) -> None:
     with pytest.raises(InvalidRequestError) as raised:
         DocumentRef(**arguments)
-    assert type(raised.value) is error
-    assert raised.value.parameter == parameter
+    assert (type(raised.value).__name__, raised.value.parameter) == (error, parameter)
 
 
 def test_kinds_are_checked(tmp_path: Path) -> None:

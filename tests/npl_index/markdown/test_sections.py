@@ -232,10 +232,7 @@ def test_a_version_stays_as_it_is_written(value: str, version: str) -> None:
     assert (tree.sections[0].name, tree.sections[0].version, tree.name) == ("tides", version, "x")
 
 
-@pytest.mark.parametrize(
-    "text",
-    cases("npl_index/markdown/sections")["what_only_resembles_a_header_is_text"],
-)
+@pytest.mark.parametrize("text", cases("npl_index/markdown/sections")["what_only_resembles_a_header_is_text"])
 def test_what_only_resembles_a_header_is_text(text: str) -> None:
     """A header needs column 0, indented fields, a closing line, and a place outside code and quotes."""
     top = parse_sections(text.encode(), "x").sections[0]

@@ -322,8 +322,7 @@ def test_a_topic_of_stop_words() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("shape", "parts"),
-    cases("npl_index/ranking/scoring")["an_identifier_finds_the_document_that_holds_it"],
+    ("shape", "parts"), cases("npl_index/ranking/scoring")["an_identifier_finds_the_document_that_holds_it"]
 )
 def test_an_identifier_finds_the_document_that_holds_it(shape: str, parts: str) -> None:
     """It stands once in a long text, while other headings have its parts and its number.

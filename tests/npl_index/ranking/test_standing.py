@@ -16,26 +16,17 @@ def test_the_language_of_a_text(language: str, text: str) -> None:
     assert language_of(text) == language
 
 
-@pytest.mark.parametrize(
-    ("paths", "older"),
-    cases("npl_index/ranking/standing")["older_versions_of_a_path"],
-)
+@pytest.mark.parametrize(("paths", "older"), cases("npl_index/ranking/standing")["older_versions_of_a_path"])
 def test_older_versions_of_a_path(paths: list[str], older: list[int]) -> None:
     assert versions_of([f"/docs/{path}" for path in paths]).older == set(older)
 
 
-@pytest.mark.parametrize(
-    ("paths", "history"),
-    cases("npl_index/ranking/standing")["histories"],
-)
+@pytest.mark.parametrize(("paths", "history"), cases("npl_index/ranking/standing")["histories"])
 def test_histories(paths: list[str], history: list[int]) -> None:
     assert versions_of([f"/docs/{path}" for path in paths]).history == set(history)
 
 
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    cases("npl_index/ranking/standing")["statuses"],
-)
+@pytest.mark.parametrize(("fields", "status"), cases("npl_index/ranking/standing")["statuses"])
 def test_statuses(fields: list[tuple[str, str]], status: str) -> None:
     assert status_of(fields) == status
 
@@ -77,8 +68,7 @@ def test_documents_behind_others(question: str, behind: dict[int, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "behind"),
-    cases("npl_index/ranking/standing")["a_version_is_named_by_any_of_its_numbers"],
+    ("question", "behind"), cases("npl_index/ranking/standing")["a_version_is_named_by_any_of_its_numbers"]
 )
 def test_a_version_is_named_by_any_of_its_numbers(question: str, behind: list[int]) -> None:
     versions = versions_of(["/1.x/pods.md", "/2.x/pods.md"])
@@ -97,10 +87,7 @@ def test_a_named_version_stands_before_the_current_pages() -> None:
     assert reasons("How was it in 3.1?", range(3), [Standing()] * 3, versions) == {0: "version current"}
 
 
-@pytest.mark.parametrize(
-    ("paths", "behind"),
-    cases("npl_index/ranking/standing")["translations"],
-)
+@pytest.mark.parametrize(("paths", "behind"), cases("npl_index/ranking/standing")["translations"])
 def test_a_translation_stands_behind_its_page_if_the_question_tells_no_language(
     paths: list[str], behind: list[int]
 ) -> None:

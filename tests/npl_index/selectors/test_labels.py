@@ -16,10 +16,7 @@ from npl_index.selectors.labels import (
 from tests.conftest import cases
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    cases("npl_index/selectors/labels")["label"],
-)
+@pytest.mark.parametrize(("text", "expected"), cases("npl_index/selectors/labels")["label"])
 def test_label(text: str, expected: str) -> None:
     """A label is one line with single blanks; control characters are blanks, invisible letters stay."""
     assert label(text) == expected
@@ -44,10 +41,7 @@ def test_same(left: str, right: str) -> None:
     assert fold(left) == fold(right) != ""
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    cases("npl_index/selectors/labels")["different"],
-)
+@pytest.mark.parametrize(("left", "right"), cases("npl_index/selectors/labels")["different"])
 def test_different(left: str, right: str) -> None:
     """Signs of programming languages, vowel signs, and symbols that stand alone do count."""
     assert fold(left) != fold(right)

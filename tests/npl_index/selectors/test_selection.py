@@ -215,8 +215,7 @@ PATHS = [("docs/one/readme.md", "docs.one.readme"), ("docs/two/readme.md",)]
 
 
 @pytest.mark.parametrize(
-    ("selector", "expected"),
-    cases("npl_index/selectors/selection")["several_documents"],
+    ("selector", "expected"), cases("npl_index/selectors/selection")["several_documents"]
 )
 def test_several_documents(selector: str, expected: list[list[int]]) -> None:
     """Documents are told apart by their further names, and answers come in the order of the documents."""
