@@ -5,7 +5,6 @@ import pytest
 from npl_index.answer.cleaning import cleaned
 from tests.conftest import cases
 
-TABS = '<Tabs groupId="os">\n<TabItem value="a" label="Mac">\n\nUse `<a id="x">`.\n\n</TabItem>\n</Tabs>\n'
 MODULE = "import Tabs from '@theme/Tabs';\nexport const size = {\n  wide: 1,\n};\n"
 
 

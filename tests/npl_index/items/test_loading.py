@@ -162,13 +162,6 @@ def test_too_much_text_is_refused(tmp_path: Path) -> None:
         load(library, "c", "a", [f"{number}*" for number in range(100)])
 
 
-def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidRequestError, match="persona, user-persona, prd, story, prompt, workflow, agent"
-    ):
-        load(library_at(tmp_path), "nonsense", "a")
-
-
 def test_a_header_lists_flags_in_fixed_order() -> None:
     """Several loads make one header, components first; nothing loaded makes none."""
     header = flag_header({"npl.prompt.loaded": "p", "npl.style.loaded": "", "npl.def.loaded": "a,b"})

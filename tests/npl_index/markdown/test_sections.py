@@ -247,11 +247,6 @@ def test_a_header_inside_front_matter_counts() -> None:
     assert (top.name, top.version, top.own.start) == ("tides", "1.0", 5)
 
 
-NESTED = "# A\n```example\n```syntax\n# no\n```\n# in\n```\n# B\n"
-CLOSED = NESTED + "```x\n```\n"
-"""The same text, at whose end CommonMark is not inside a fence."""
-
-
 @pytest.mark.parametrize(("data", "npl", "expected"), cases("npl_index/markdown/nested_fences"))
 def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[str]) -> None:
     """Fences of equal length nest where NPL is declared or shows, or CommonMark leaves one open."""

@@ -238,18 +238,6 @@ def test_no_documents() -> None:
         select([], compile_selector("## A"))
 
 
-def test_the_place_of_a_heading_that_is_no_direct_child() -> None:
-    """``>`` is strict, and the error names the place where the heading is."""
-    tree = parse_sections(b"# T\n## Agent Delegation\n### Work-Log Flag\n", "npl-conventions")
-    with pytest.raises(SectionNotFoundError) as error:
-        select([tree], compile_selector('npl-conventions > "Work-Log Flag"'))
-    assert error.value.near == ("npl-conventions > ## Agent Delegation > ### Work-Log Flag",)
-    assert str(error.value) == (
-        '"npl-conventions" has no section `> "Work-Log Flag"` directly below it; '
-        'did you mean "npl-conventions > ## Agent Delegation > ### Work-Log Flag"'
-    )
-
-
 def test_proposals_are_few() -> None:
     """An error suggests five selectors at most, and every message is short."""
     tree = build("guide", [(2, f"Section number {number}") for number in range(500)])
@@ -296,17 +284,6 @@ def test_narrowed_selectors_are_exact() -> None:
                 narrow = narrowed(text, lines=Span(start, stop))
                 expected = Selected(0, section.index, (section.index,), Span(start, stop))
                 assert outcome([LINES], narrow) == (expected,)
-
-
-def test_the_beginning_of_several_names() -> None:
-    """An ambiguous beginning is answered with selectors of all it may mean, as long as they are few."""
-    few = build("guide", [(2, f"Set up {number}") for number in range(5)])
-    many = build("guide", [(2, f"Set up {number}") for number in range(7)])
-    assert str(outcome([few], "## Set")) == (
-        '"## Set" is the beginning of 5 names; write one of "guide > ## Set up 0", "guide > ## Set up 1", '
-        '"guide > ## Set up 2", "guide > ## Set up 3", "guide > ## Set up 4"'
-    )
-    assert str(outcome([many], "## Set")).endswith('"guide > ## Set up 4", and 2 more')
 
 
 def test_depth_of_many_matches_hands_over_each_section_once() -> None:
