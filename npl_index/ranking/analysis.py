@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import chain, compress, groupby, islice, pairwise
 from operator import not_
@@ -94,7 +94,7 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     starts = _starts(wanted)
     chunks = [raw for raw in set(_chunks(text)) if raw[:2].lower() in starts or not _BEGUN.fullmatch(raw)]
     holding = compress(chunks, map(not_, map(wanted.isdisjoint, map(_terms_stored.__getitem__, chunks))))
-    inside = {raw: [pair for pair in _terms_at(raw) if pair[1] in wanted] for raw in holding}
+    inside = {raw: [pair for pair in _places_in(raw) if pair[1] in wanted] for raw in holding}
     found = ((begin, raw) for raw in inside for begin in islice(_places_of(raw, text), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
@@ -263,6 +263,11 @@ def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
         elif kind == "symbol":
             result += enumerate(plain, begin)
     return result
+
+
+def _places_in(raw: str) -> Iterable[tuple[int, str]]:
+    """Return the terms of a chunk with their offsets."""
+    return ((0, term) for term in _terms_stored[raw]) if raw.isascii() else _terms_at(raw)
 
 
 _terms_at = lru_cache(_MAX_CACHED_WORDS >> 3)(partial(_unicode_terms, inner=True))
