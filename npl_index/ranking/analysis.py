@@ -19,8 +19,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache, partial
-from itertools import chain, compress, groupby, islice, pairwise
-from operator import not_
+from itertools import chain, groupby, islice, pairwise
 from sys import intern
 
 from npl_index.ranking.spelling import (
@@ -47,8 +46,6 @@ _LANGUAGE_INSIDE = re.compile(r"(?<![^\W_])[^\W_]{1,2}(?:\+\+|#)(?![^\W_])")
 SEGMENT = re.compile(r"^[vV](?=[0-9]+\.)|[^-._#+']+")  # v2.4.1 has 2.4.1
 _MARKED = re.compile("[._#+]")
 _PLAIN = re.compile(r"[A-Za-z0-9]+\.*")
-_BEGUN = re.compile(r"(?:[A-Za-z][a-xz][a-z]*|[A-Z][A-XZ][A-Z]*)\.*")
-"""A word with one term, which begins with the same two letters: "dying" has the term "die"."""
 MAX_INNER = 5
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_LENGTH = 40
@@ -91,9 +88,10 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     if "\\" in text:
         text = ESCAPE.sub("  ", text)
     wanted = frozenset(wanted)
-    starts = _starts(wanted)
-    chunks = [raw for raw in set(_chunks(text)) if raw[:2].lower() in starts or not _BEGUN.fullmatch(raw)]
-    holding = compress(chunks, map(not_, map(wanted.isdisjoint, map(_terms_stored.__getitem__, chunks))))
+    chunks, starts = set(_chunks(text)), _starts(wanted)
+    known = _terms_stored.keys() & chunks
+    known.update(raw for raw in chunks - known if _may_hold(raw, starts))
+    holding = [raw for raw in known if not wanted.isdisjoint(_terms_stored[raw])]
     inside = {raw: [pair for pair in _places_in(raw) if pair[1] in wanted] for raw in holding}
     found = ((begin, raw) for raw in inside for begin in islice(_places_of(raw, text), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
@@ -105,6 +103,14 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
 def _starts(wanted: frozenset[str]) -> frozenset[str]:
     """Return the first two letters of the words with some terms."""
     return frozenset(form[:2] for form in forms_of(wanted))
+
+
+def _may_hold(raw: str, starts: Collection[str]) -> bool:
+    """Return whether a chunk may have a term with one of some starts, at less cost than that of its terms."""
+    if not raw.isascii() or "--" in raw or "+" in raw or "#" in raw:
+        return True
+    # "dying" has the term "die", and single letters are joined to the next part.
+    return any(part[1:2] in "yY" or part[:2].lower() in starts for part in parts_of_word(raw))
 
 
 def _places_of(chunk: str, text: str) -> Iterator[int]:
