@@ -35,7 +35,8 @@ from npl_index.ranking.wordlists import forms_of, stem, stop_words
 
 logger = logging.getLogger(__name__)
 
-CHUNK = re.compile(rf"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{{|}}~\x7f{HIDDEN}]+""")
+_SIGNS = rf"""\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{{|}}~\x7f{HIDDEN}"""
+CHUNK, _BETWEEN = re.compile(f"[^{_SIGNS}]+"), re.compile(f"[{_SIGNS}]")
 _SPACES = {code: " " for code in range(128) if CHUNK.match(chr(code)) is None}
 ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
@@ -87,13 +88,13 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     """
     if "\\" in text:
         text = ESCAPE.sub("  ", text)
-    wanted = frozenset(wanted)
-    chunks, starts = set(_chunks(text)), _starts(wanted)
+    wanted, spaced = frozenset(wanted), f" {_spaced(text)} "
+    chunks, starts = set(spaced.split()), _starts(wanted)
     known = _terms_stored.keys() & chunks
     known.update(raw for raw in chunks - known if _may_hold(raw, starts))
     holding = [raw for raw in known if not wanted.isdisjoint(_terms_stored[raw])]
     inside = {raw: [pair for pair in _places_in(raw) if pair[1] in wanted] for raw in holding}
-    found = ((begin, raw) for raw in inside for begin in islice(_places_of(raw, text), most))
+    found = ((begin, raw) for raw in inside for begin in islice(_places_of(f" {raw} ", spaced), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
     return result
@@ -113,20 +114,24 @@ def _may_hold(raw: str, starts: Collection[str]) -> bool:
     return any(part[1:2] in "yY" or part[:2].lower() in starts for part in parts_of_word(raw))
 
 
-def _places_of(chunk: str, text: str) -> Iterator[int]:
-    """Yield the offsets of a chunk in a text."""
+def _places_of(chunk: str, spaced: str) -> Iterator[int]:
+    """Yield the offsets of a chunk between spaces."""
     at = -1
-    while (at := text.find(chunk, at + 1)) >= 0:
-        if not (CHUNK.match(text[max(0, at - 1) : at]) or CHUNK.match(text, at + len(chunk))):
-            yield at
+    while (at := spaced.find(chunk, at + 1)) >= 0:
+        yield at
+
+
+def _spaced(text: str) -> str:
+    """Return a text with a space for each sign between chunks."""
+    if "\\" in text:
+        text = ESCAPE.sub("  ", text)
+    # The same, but several times faster.
+    return text.translate(_SPACES) if text.isascii() else _BETWEEN.sub(" ", text)
 
 
 def _chunks(text: str) -> list[str]:
     """Return the parts of a text between spaces and signs."""
-    if "\\" in text:
-        text = ESCAPE.sub("  ", text)
-    # The same chunks, but several times faster.
-    return text.translate(_SPACES).split() if text.isascii() else CHUNK.findall(text)
+    return _spaced(text).split()
 
 
 def _shown_words(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
