@@ -58,6 +58,7 @@ class Listed(tuple[DocumentFile, ...]):
                 if state:
                     there[place], listed._times[place] = (self[place], state), _TIMES(state)
             listed.there, listed._places, listed._paths = tuple(there), self._places, self._paths
+            listed.roots, listed.gone = self.roots, self.gone
         return listed
 
     @cached_property
