@@ -39,6 +39,7 @@ from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.app.state import SharedState
 from npl_mcp.app.waiting import OwnThread, result_of
 from npl_mcp.config.domains import PRESETS, READING, domains_named
+from npl_mcp.config.memory import free_memory
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
@@ -453,6 +454,7 @@ class App(Files):
             logger.error("data folder: %s", error)
         self.index_ahead()
         self.state.load_counter()
+        free_memory()  # of the list's former copies
         if not self._closing.wait(delay):
             self.state.sets.verify(self._closing.is_set)
 
