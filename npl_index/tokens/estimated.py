@@ -19,6 +19,7 @@ import re
 import zlib
 from collections.abc import Iterable
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 
 from npl_index.cached import cached_property
@@ -90,7 +91,7 @@ class PieceCosts(dict[str, int]):
     """
 
     def __init__(self, listed: Iterable[str], characters: str, sparse: bool) -> None:
-        super().__init__(dict.fromkeys(listed, 1))
+        super().__init__(zip(listed, repeat(1)))
         self._characters = characters
         self._sparse = sparse
 

@@ -22,6 +22,7 @@ from npl_mcp.app.documents import Documents
 from npl_mcp.app.file_view import lies_in, real_paths
 from npl_mcp.app.state import SharedState
 from npl_mcp.config.domains import PRESETS, READING, domains_named
+from npl_mcp.config.memory import free_memory
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import ALL, Permissions
 
@@ -107,6 +108,7 @@ class App(Context):
             logger.error("data folder: %s", error)
         self.index_ahead()
         self.state.load_counter()
+        free_memory()  # of the list's former copies
         if not self._closing.wait(delay):
             self.state.sets.verify(self._closing.is_set)
 

@@ -23,7 +23,7 @@ from npl_index.tokens.sections import trimmed_text
 from npl_mcp.app.context import Context
 from npl_mcp.app.file_view import lies_in, may_write, npl_folders, real_paths
 from npl_mcp.app.schemes import SCHEMES, refuse_removed
-from npl_mcp.documents.editor import MAX_SECTION_TEXT, SectionEdit, bytes_of, given_digest, read_sections
+from npl_mcp.documents.editor import MAX_SECTION_TEXT, SectionEdit, bytes_of, parse_digest, read_sections
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
@@ -207,7 +207,7 @@ class Target:
     def edit(self, wanted: Selector, operation: str, content: str, expect: str | None = None) -> SectionEdit:
         """Return the edit of the section that a selector selects."""
         find, whole = partial(self.section, wanted), wanted.depth is None
-        return SectionEdit(self.label, self.read, find, operation, content, given_digest(expect), whole=whole)
+        return SectionEdit(self.label, self.read, find, operation, content, parse_digest(expect), whole=whole)
 
     def selectors(self, tree: SectionTree, sections: Sequence[int]) -> tuple[str, ...]:
         """Return the shortest selectors of some sections of a content."""

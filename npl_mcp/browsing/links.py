@@ -90,7 +90,7 @@ class Links:
         if target is None and reference.wiki and reference.path:
             target = self._document_at(self._place(0, replace(reference, path=f"/{reference.path}")))
             name = document_name(reference.path).lower()
-            target = self._named.get(name) if target is None else target
+            target = self._by_name.get(name) if target is None else target
         return target
 
     def _document_at(self, place: str | None) -> int | None:
@@ -100,7 +100,7 @@ class Links:
         return next((self.numbers[path] for path in (*files, *pages) if path in self.numbers), None)
 
     @cached_property
-    def _named(self) -> Mapping[str, int]:
+    def _by_name(self) -> Mapping[str, int]:
         """Documents by the name of their file in lower case; of equal names the shortest path counts."""
         places = sorted(self.numbers, key=lambda place: (-place.count("/"), -len(place), place))
         return {document_name(place.rpartition("/")[2]).lower(): self.numbers[place] for place in places}

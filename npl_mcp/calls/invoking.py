@@ -24,7 +24,7 @@ from npl_mcp.calls.arguments import validated
 from npl_mcp.calls.repeating import Once, once_with_files
 from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.requests import PARAMETER, Request
-from npl_mcp.tools.access import domains_of_call, is_listed, with_actor, without_hidden
+from npl_mcp.tools.access import is_listed, with_actor, without_hidden
 from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, usable_aliases
 from npl_mcp.tools.contract.error_codes import ErrorCode, translate
 from npl_mcp.tools.contract.markdown import as_markdown
@@ -105,6 +105,7 @@ class ToolCalls:
             shown = caller.visible_error(error) if isinstance(error, NPLError) else error
             outcome = failure(shown, name)
             call.code, call.message = outcome.body["error_code"], outcome.body["error"]
+            call.size = size(outcome.text)
             if shown is not error or isinstance(error, NPLError):
                 # Frames hold a parser's state, and cycles hold these until a late collection.
                 error.__traceback__ = error.__cause__ = error.__context__ = None
@@ -112,7 +113,7 @@ class ToolCalls:
             self.reports.in_flight -= 1
             FOR_PROGRAM.reset(tokens[1])
             CALLER.reset(tokens[0])
-        call.seconds, call.size = time.perf_counter() - call.started, size(outcome.text)
+        call.seconds = time.perf_counter() - call.started
         self.reports.add(call)
         return outcome
 
@@ -123,14 +124,18 @@ class ToolCalls:
         """
         alias = self.aliases.get(call.tool)
         spec = self._by_name.get(call.tool if alias is None else alias.new)
-        if spec is None or not call.caller.permissions.has_domain(spec.domain):
+        who = call.caller.identity
+        if spec is None or not (who is None or who.permissions.has_domain(spec.domain)):
             raise self._unknown(call.tool[:64], call.caller)
         if alias is not None:
             if not (self.app.settings.exact_names and alias.listed) and call.tool not in self._told:
                 self._told.add(call.tool)
                 logger.warning("the tool name %r is deprecated; call %r", call.tool, alias.new)
             call.arguments = {**call.arguments, **alias.fixed}
-        call.tool, call.known, call.domains = spec.name, True, domains_of_call(spec, call.arguments)
+        call.tool, call.known, call.domains = spec.name, True, spec.domains
+        if spec.references:
+            named = spec.references.items()
+            call.domains += tuple(domain for name, domain in named if call.arguments.get(name) is not None)
         return spec
 
     def _unknown(self, name: str, caller: Caller) -> NotFoundError:
@@ -217,7 +222,8 @@ def serialise(call: Call, spec: ToolSpec, app: Context, data: object) -> Outcome
         text = to_text(body)
     else:
         text, is_json = as_markdown(body["data"]), False
-    check_size(settings.body_limit, size(text))
+    call.size = size(text)
+    check_size(settings.body_limit, call.size)
     return Outcome(body, text, media_type=JSON if is_json else MARKDOWN)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
@@ -61,28 +61,36 @@ def ask_one(app: Context, question: Question, ref: DocumentRef | None = None) ->
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    return app.read_here(lambda: _asked(app, question, ref or DocumentRef()))
+    return app.read_here(lambda: _ask(app, question, ref or DocumentRef()))
 
 
-def known_outcomes(app: Context, questions: Iterable[Question]) -> list[Outcome | None]:
-    """Return the outcomes of questions for the present documents, as far as they were asked before.
+def known_outcomes(app: Context, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
+    """Return the last outcomes of questions, each with whether the documents are still the same.
 
-    While the documents are being indexed, no outcome is known.
+    While the documents are being indexed, they are not.
     """
     try:
         state = app.gather(DocumentRef(), HURRY).collection.state
     except NPLError:
         state = None
     with app.state.lock:
-        known = [app.state.outcomes.get(_key(app, question, state)) for question in questions]
-    return [outcome if isinstance(outcome, Outcome) else None for outcome in known]
+        known = [
+            [app.state.outcomes.get(_key(app, question, of)) for of in (state, _view(app))]
+            for question in questions
+        ]
+    return [(cast("Outcome | None", now or last), now is not None) for now, last in known]
+
+
+def _view(app: Context) -> Hashable:
+    """Return the key of what a caller sees, at any state of the documents."""
+    return app.settings.roots, app.permissions
 
 
 def _key(app: Context, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
 
 
-def ranked(app: Context, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
+def rank_documents(app: Context, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     """Return the documents, and the positions of those of the ranked sections, best first."""
 
     def answer() -> tuple[Sequence[DocumentFile], list[int]]:
@@ -112,7 +120,7 @@ def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dic
     return app.read_here(read)
 
 
-def _asked(app: Context, question: Question, ref: DocumentRef) -> Outcome:
+def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
     documents = app.gathered(ref, request.selectors)
@@ -141,7 +149,8 @@ def _asked(app: Context, question: Question, ref: DocumentRef) -> Outcome:
         )
         if ref == DocumentRef():
             with app.state.lock:
-                app.state.outcomes[_key(app, question, documents.collection.state)] = outcome
+                for of in (documents.collection.state, _view(app)):
+                    app.state.outcomes[_key(app, question, of)] = outcome
         return outcome
 
 

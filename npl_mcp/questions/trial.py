@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_mcp.app.app import App
 from npl_mcp.app.context import Context
-from npl_mcp.questions.outcomes import ranked
+from npl_mcp.questions.outcomes import rank_documents
 
 MAX_BYTES = 8 << 20
 """Maximum bytes of documents for one question, which are indexed for it."""
@@ -26,7 +26,7 @@ def changed_documents(app: Context, question: str, path: str, data: bytes) -> It
     :raises DocumentTooLargeError: the documents are too large together.
     :raises UnreadableDocumentError: this system cannot have a file with one of the names.
     """
-    documents, places = ranked(app, question)
+    documents, places = rank_documents(app, question)
     ranked_files = [documents[place] for place in dict.fromkeys(places)]
     files = {file.absolute: app.documents.read(file).data for file in ranked_files} | {path: data}
     if sum(map(len, files.values())) > MAX_BYTES:

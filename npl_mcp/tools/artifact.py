@@ -21,7 +21,7 @@ from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.parameters import (
     Actor,
@@ -101,10 +101,10 @@ def artifact_create(
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session is archived.
     """
-    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or store.FIRST_PURPOSE}
     row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
-    return filled(store.StoredRevision, row | _copied(app, row, data))
+    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
 
 
 def artifact_add_revision(
@@ -131,10 +131,10 @@ def artifact_add_revision(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises ClosedError: the artifact is archived.
     """
-    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or "", "notes": notes}
     row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
-    return filled(store.StoredRevision, row | _copied(app, row, data))
+    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
 
 
 def artifact_get(
@@ -154,15 +154,15 @@ def artifact_get(
     row, content = app.database.reading(store.content, artifact_id, revision)
     plain = files.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
-    row |= _copied(app, row, content)
+    row |= _copy_paths(app, row, content)
     metadata = files.description(row)
-    return filled(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
+    return fill(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
 
 
-def _copied(app: Context, row: Row, content: bytes) -> dict[str, str | None]:
+def _copy_paths(app: Context, row: Row, content: bytes) -> dict[str, str | None]:
     """Write the files of a revision for a caller that may open them, and return their paths."""
     folder = app.stores.artifact_folder if CALLER.get().knows_paths(app.settings) else None
-    return files.written(folder, row, content)
+    return files.write_copies(folder, row, content)
 
 
 def artifact_list(
@@ -174,7 +174,7 @@ def artifact_list(
     :returns: a page; each item is an artifact in a list.
     :raises InvalidRequestError: the page is out of range.
     """
-    return app.database.reading(store.listed, Slice.parse(limit, offset), archived)
+    return app.database.reading(store.load_page, Slice.parse(limit, offset), archived)
 
 
 def artifact_history(
@@ -216,7 +216,7 @@ def artifact_look(
     row, content = app.database.reading(store.content, artifact_id, revision)
     plain = files.as_text(content)
     shown = None if plain is None else islice(split_lines(plain), page.offset, page.offset + page.limit)
-    return filled(
+    return fill(
         RevisionView,
         row,
         media_type=files.picture_type(content),

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -56,11 +56,10 @@ Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
 
 
 @contextmanager
-def _joining(app: Context, room_id: int | None, persona: str) -> Iterator[None]:
+def _joining(app: Context, room_id: int, persona: str) -> Iterator[None]:
     """Join a room, unless the persona is a member, and make a change there: both or neither."""
     with app.database.joined():
-        if room_id is not None:
-            app.database.writing(rooms.join, room_id, persona)
+        app.database.writing(rooms.join, room_id, persona)
         yield
 
 
@@ -123,7 +122,7 @@ def chat_send_message(
     :raises RecordNotFoundError: the answered event is not in the room.
     :raises ClosedError: the room or its session is archived.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
@@ -136,7 +135,7 @@ def chat_react(
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(messages.react, event_id, persona, emoji)
 
 
@@ -174,7 +173,7 @@ def chat_create_todo(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(todos.create, room_id, persona, description, assigned_to)
 
 
@@ -198,7 +197,7 @@ def chat_update_todo(
     :raises ConflictError: the todo has not the expected status.
     :raises InvalidRequestError: the event is not a todo.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(todos.update, event_id, persona, status, assigned_to, expect)
 
 

@@ -13,7 +13,7 @@ from npl_mcp.documents.change_requests import Mode, Operation, UpdateMode
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, Status, Type
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.spec import ToolSpec
 
 _TEXT = {"type": "string"}
@@ -208,7 +208,7 @@ def list_projects(app: Context, limit: int | None = None, offset: int | None = N
     """
     part = Slice.parse(limit, offset, MAX_PAGE)
     page = part.cut(app.change_requests.list_projects())
-    return filled(answers.ProjectList, page, problems=app.change_requests.projects.problems() or None)
+    return fill(answers.ProjectList, page, problems=app.change_requests.projects.problems() or None)
 
 
 def get_project_info(app: Context, key: Annotated[str, "Project code"]) -> answers.ProjectInfo:

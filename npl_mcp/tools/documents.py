@@ -28,7 +28,7 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import is_writable
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing import places
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.spec import not_listed
 
 MAX_OUTLINE = 1_000
@@ -172,7 +172,7 @@ async def documents_look(
         unreadable: tuple[str, ...] = (),
     ) -> Look:
         more = {"crumbs": above, "items": items, "unreadable": unreadable or None}
-        return Look(folder=filled(FolderView, entry, **more, token_counter=app.counter.name))
+        return Look(folder=fill(FolderView, entry, **more, token_counter=app.counter.name))
 
     def look() -> Look:
         if file is None:

@@ -29,7 +29,7 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
 from npl_mcp.app.waiting import HURRY
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
@@ -115,7 +115,7 @@ def _load_items(app: Context, kind: str, items: str, skip: str | None, format: s
 
 def _reply(app: Context, loaded: Loaded, format: str | None) -> LoadAnswer:
     counter = app.counter
-    reply = filled(
+    reply = fill(
         LoadReply,
         loaded,
         flags_updated=loaded.flags,

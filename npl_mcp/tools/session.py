@@ -18,7 +18,7 @@ from npl_mcp.stores.artifact.artifacts import ArtifactEntry
 from npl_mcp.stores.artifact.artifacts import of_session as artifacts_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat.rooms import Room
 from npl_mcp.stores.chat.rooms import of_session as rooms_of
 from npl_mcp.stores.review.reviews import ReviewEntry
@@ -92,7 +92,7 @@ def session_create(
     :raises AlreadyExistsError: the id is taken.
     """
     created = app.database.writing(session.create, session_id, title)
-    return filled(SessionCreated, created, session_id=created.id, web_url=_web_url(app, created.id))
+    return fill(SessionCreated, created, session_id=created.id, web_url=_web_url(app, created.id))
 
 
 def session_get(app: Context, session_id: Name) -> SessionView:
@@ -119,7 +119,7 @@ def session_list(
     :returns: a page; each item is a session.
     :raises InvalidRequestError: there is no such status, or the page is out of range.
     """
-    page = app.database.reading(session.listed, Slice.parse(limit, offset, session.PAGE), status)
+    page = app.database.reading(session.load_page, Slice.parse(limit, offset, session.PAGE), status)
     return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])
 
 

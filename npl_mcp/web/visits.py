@@ -125,6 +125,10 @@ class Visit:
         is_served = domain in domains_named(self.settings.domains)
         return is_served and self.caller.permissions.has_domain(domain)
 
+    def unknown(self) -> CallError:
+        """Return the failure of a page that the visitor may not see: the same as of one that is not there."""
+        return CallError(f"there is no page {self.request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
+
     @property
     def may_write(self) -> bool:
         """Whether pages show forms and accept them."""
@@ -191,11 +195,15 @@ class Visit:
         digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    async def run(self, work: Callable[[Context], T]) -> T:
+    async def run(self, domain: str | None, work: Callable[[Context], T]) -> T:
         """Return the result of a function of the visitor's application; the function runs in a thread.
 
-        :raises CallError: the function failed.
+        :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
+        :raises CallError: the visitor does not see the domain, or the function failed.
         """
+        if domain is not None and not self.sees(domain):
+            raise self.unknown()
+
         token = CALLER.set(self.caller)
         try:
             timed = limited(self.app.settings.time_limit)(work)
