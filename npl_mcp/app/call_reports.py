@@ -119,7 +119,8 @@ class Caller:
 
         :param threads: threads of a call of a tool; by default the present thread.
         """
-        return Context(app.state, self.documents(app), self.agent, threads)
+        documents, for_program = self.documents(app), self.reads != "text"
+        return Context(app.state, documents, self.agent, threads, for_program=for_program)
 
     def documents(self, app: App) -> Documents:
         """Return the documents that the permissions of the token and the working directory allow.

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import cache, partial
 from typing import TypeVar
 
@@ -35,9 +34,6 @@ ONLY_REFERENCE = "the roots: no Markdown; npl.md is the bundled reference of NPL
 SMALL_BYTES = 64 * 1024
 """Size up to which a single file is indexed and ranked in the lane of short calls."""
 
-FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
-"""Whether the answer is for a program of ours or a plain HTTP call, and not for a model."""
-
 ALL_ROOTS = DocumentRef()
 
 _MAX_TRIES = 3
@@ -52,6 +48,10 @@ class Context:
     :param documents: documents that the caller sees.
     :param agent: name of the caller; ``None`` if it is the only one of this process.
     :param threads: threads of a call of the server; by default the present thread.
+    :param for_program: whether the answer is for a program of ours or a plain HTTP call, and not for a model.
+
+    ``when_delivered`` has functions to be called once the answer is complete; ``until`` is the moment after
+    which the call does not wait for an index.
     """
 
     def __init__(
@@ -60,18 +60,20 @@ class Context:
         documents: Documents,
         agent: str | None = "",
         threads: OwnThread | None = None,
+        *,
+        for_program: bool = False,
     ) -> None:
         self.state, self.documents, self.stores = state, documents, state.stores
         self.settings, self.permissions = documents.settings, documents.permissions
         self.library, self.change_requests = documents.library, documents.change_requests
         self.database, self.news = self.stores.database, self.stores.news
         self.agent = state.process if agent is None else agent
-        self.threads = threads or OwnThread()
+        self.threads, self._for_program = threads or OwnThread(), for_program
         patience = self.settings.patience
-        if patience is None and threads is not None and not FOR_PROGRAM.get():
+        if patience is None and threads is not None and not for_program:
             patience = PATIENCE
         self.until = None if patience is None else time.monotonic() + patience
-        self._when_delivered: list[Callable[[], object]] = []
+        self.when_delivered: list[Callable[[], object]] = []
 
     @property
     def own(self) -> Library:
@@ -85,7 +87,7 @@ class Context:
 
     def form(self, asked: str | None) -> str:
         """Return the form of an answer: the requested one, else the server's default; programs get JSON."""
-        return asked or ("json" if FOR_PROGRAM.get() else self.settings.format)
+        return asked or ("json" if self._for_program else self.settings.format)
 
     @cached_property
     def counter(self) -> TokenCounter:
@@ -97,15 +99,6 @@ class Context:
         """The memory of a known caller; ``None`` for an unknown one."""
         tells = self.agent and self.settings.tell_changes
         return self.state.read_sections(self.agent) if tells else None
-
-    def when_delivered(self, then: Callable[[], object]) -> None:
-        """Call a function once the answer of this call is complete, if it does not fail."""
-        self._when_delivered.append(then)
-
-    def delivered(self) -> None:
-        """Call the functions for a complete answer."""
-        for then in self._when_delivered:
-            then()
 
     async def read(
         self, part: Callable[[], T], ref: DocumentRef = ALL_ROOTS, threads: OwnThread | None = None
@@ -131,7 +124,7 @@ class Context:
                 tries += 1
                 if tries > _MAX_TRIES:
                     raise
-                self._when_delivered.clear()
+                self.when_delivered.clear()
 
     def read_here(self, part: Callable[[], T]) -> T:
         """Return the result of :meth:`read`; this thread waits for it."""

@@ -30,7 +30,7 @@ from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import Read
 from npl_index.library.locks import locked
 from npl_index.priority import give_way
-from npl_mcp.app.progress import report_progress
+from npl_mcp.app.progress import PROGRESS
 from npl_mcp.config.memory import free_memory
 from npl_mcp.config.programs import python
 
@@ -129,7 +129,7 @@ class IndexingError(Exception):
 
     def left(self) -> float:
         """Report the progress; return the seconds until the next report, none once the wait is over."""
-        report_progress(self.build.done, self.build.total)
+        PROGRESS.get()(self.build.done, self.build.total)
         return min(REPORT_SECONDS, self._left(self.build))
 
 

@@ -150,7 +150,7 @@ def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | Non
         marks = change_marks([*(section.selector for section in reported), change.selector])
         if app.counter.upper_bound(app.counter.count(marks)) <= most:
             reported.append(change)
-    app.when_delivered(partial(app.read_sections.remember, reported))
+    app.when_delivered.append(partial(app.read_sections.remember, reported))
     return tuple(section.selector for section in reported) or None
 
 

@@ -18,7 +18,7 @@ from npl_index.library.references import near_names
 from npl_mcp.app import call_log
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports
-from npl_mcp.app.context import FOR_PROGRAM, Context
+from npl_mcp.app.context import Context
 from npl_mcp.app.lanes import LaneThreads
 from npl_mcp.calls.arguments import validated
 from npl_mcp.calls.repeating import Once, once_with_files
@@ -97,7 +97,7 @@ class ToolCalls:
         :param arguments: unchecked values.
         """
         call = Call(name, caller, arguments)
-        tokens = CALLER.set(caller), FOR_PROGRAM.set(caller.reads != "text")
+        token = CALLER.set(caller)
         self.reports.in_flight += 1
         try:
             outcome = await self._run(call, self._tool_of(call))
@@ -111,8 +111,7 @@ class ToolCalls:
                 error.__traceback__ = error.__cause__ = error.__context__ = None
         finally:
             self.reports.in_flight -= 1
-            FOR_PROGRAM.reset(tokens[1])
-            CALLER.reset(tokens[0])
+            CALLER.reset(token)
         call.seconds = time.perf_counter() - call.started
         self.reports.add(call)
         return outcome
@@ -167,7 +166,8 @@ class ToolCalls:
             value = data.value if isinstance(data, Written) else data
             call.data = value if isinstance(value, Tailored | Hits) else None
             outcome = serialise(call, spec, app, data)
-            app.delivered()
+            for then in app.when_delivered:
+                then()
             return outcome
 
         def whole() -> Outcome:

@@ -297,7 +297,7 @@ async def npl_load_tailored(
         written = write(wanted, documents, form, weights=app.settings.weights)
         if app.read_sections is not None:
             read = read_sections_of(written.plan.documents, written.plan.kept)
-            app.when_delivered(partial(app.read_sections.remember, read))
+            app.when_delivered.append(partial(app.read_sections.remember, read))
         return written
 
     written = await app.read(answer, ref)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from fastmcp import Client
 from npl_index.index.entries import BATCH_FILES
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import Caller
-from npl_mcp.app.context import FOR_PROGRAM, Context
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.app.waiting import OwnThread
 from npl_mcp.calls.invoking import ToolCalls
@@ -305,8 +303,6 @@ def test_a_server_indexes_ahead_what_questions_use(
 
 
 def test_a_model_waits_for_a_time_and_a_program_to_the_end(settings: Settings) -> None:
-    def call() -> Context:
-        return Caller().context(App(settings), OwnThread())
-
-    assert copy_context().run(lambda: (FOR_PROGRAM.set(True), call())[1]).until is None
-    assert call().until is not None
+    app = App(settings)
+    assert Caller(reads="json").context(app, OwnThread()).until is None
+    assert Caller().context(app, OwnThread()).until is not None
