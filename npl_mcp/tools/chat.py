@@ -13,7 +13,7 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import waits, when_new
+from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
@@ -199,7 +199,6 @@ def chat_update_todo(
         return app.database.writing(todos.update, event_id, persona, status, assigned_to, expect)
 
 
-@waits
 async def chat_claim_todo(
     app: App,
     persona: Actor,
@@ -225,23 +224,24 @@ async def chat_claim_todo(
             "a todo or a room is required, not both", parameter="event_id", hint="give event_id or room_id"
         )
 
-    def claim(tx: Transaction) -> todos.Todo | None:
+    def claim(tx: Transaction) -> Claim:
         if join is not None:
             rooms.join(tx, join, persona)
         if event_id is not None:
-            return todos.claim(tx, event_id, persona)
-        return todos.claim_next(tx, room_id or 0, persona)
+            todo: todos.Todo | None = todos.claim(tx, event_id, persona)
+        else:
+            todo = todos.claim_next(tx, room_id or 0, persona)
+        documents = None if todo is None else documents_named(app, todo.description)
+        return Claim(todo is not None, todo, documents)
 
-    claimed = await when_new(
+    return await when_new(
         app,
         lambda _: Topic(rooms.POSITIONS, room_id or 0),
         0 if room_id is None else wait,
         claim,
-        lambda claimed: claimed is None,
+        lambda claim: not claim.claimed,
         write=True,
     )
-    documents = None if claimed is None else documents_named(app, claimed.description)
-    return Claim(claimed is not None, claimed, documents)
 
 
 def chat_list_todos(
@@ -264,7 +264,6 @@ def chat_list_todos(
     return app.database.reading(todos.read, room_id, filter or "open", persona, Slice.parse(limit, offset))
 
 
-@waits
 async def chat_get_feed(
     app: App,
     room_id: RowId,
@@ -311,7 +310,6 @@ def chat_list_rooms(
     return app.database.reading(rooms.read, persona, archived, part)
 
 
-@waits
 async def chat_get_notifications(
     app: App,
     persona: Actor,

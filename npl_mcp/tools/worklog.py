@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from npl_mcp.app.waiting import waits, when_new
+from npl_mcp.app.waiting import when_new
 from npl_mcp.app.worklog_context import WorklogUser
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
@@ -66,7 +66,6 @@ def worklog_log(
     return app.database.writing(store.log, app.project, session_id, values, app.agent)
 
 
-@waits
 async def worklog_read(
     app: WorklogUser,
     agent_id: Actor,

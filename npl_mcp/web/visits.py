@@ -198,7 +198,7 @@ class Visit:
         token = CALLER.set(self.caller)
         try:
             timed = limited(self.app.settings.time_limit)(work)
-            return await lane("heavy").run(timed, self.caller.view(self.app))
+            return await lane("heavy").run(timed, self.caller.view(self.app).in_call())
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from npl_index.cached import cached_property
 from npl_index.library.roots import LocalPath
+from npl_mcp.app.waiting import result_of
 from npl_mcp.config.docstrings import parameters
 from npl_mcp.config.domains import MODULES, NEEDS, Of
 from npl_mcp.tools.contract.parameters import Acting, SharedParameters, checked, markers, parts_of, unlisted
@@ -27,8 +28,8 @@ class ToolSpec:
 
     :param function: function with the :class:`~npl_mcp.app.app.App` as first parameter and the tool's
         parameters as keywords. Its name is the tool's name, the first paragraph of its docstring the
-        description for agents. A call checks the arguments, then runs the function once, in a worker thread.
-        A function that waits is made by :func:`~npl_mcp.app.waiting.waits`.
+        description for agents. A call checks the arguments, then runs the function once: a coroutine function
+        on the event loop, so that it can wait, any other one in a worker thread.
     :param read_only: whether the tool changes nothing.
     :param idempotent: whether a second equal call changes nothing more.
     :param destructive: whether the tool may remove or overwrite data.
@@ -99,18 +100,24 @@ class ToolSpec:
         """The fields of answers that may have absolute paths."""
         return frozenset(name for _, name, parts in answer_fields(self.function) if LocalPath in parts)
 
+    @cached_property
+    def waits(self) -> bool:
+        """Whether the function runs on the event loop, where it can wait."""
+        return inspect.iscoroutinefunction(self.function)
+
     @property
     def description(self) -> str:
         """The first paragraph of the function's docstring, on one line."""
         return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
 
     def __call__(self, app: Any, /, **arguments: Any) -> Any:
-        """Check the arguments of a call and run the function.
+        """Check the arguments of a call, and run the function in this thread, waits included.
 
         :param app: first argument of the function.
         :raises InvalidRequestError: an argument is invalid.
         """
-        return self.function(app, **checked(self.function, arguments))
+        outcome: Any = self.function(app, **checked(self.function, arguments))
+        return result_of(outcome) if inspect.iscoroutine(outcome) else outcome
 
     def may_read(self, arguments: Mapping[str, object]) -> bool:
         """Return whether a call with some arguments may be made by a caller who may only read."""

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import HURRY, limit_wait, waited
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.web.pages.search import leads
@@ -61,7 +61,7 @@ async def inbox(visit: Visit) -> Data:
 def _examples(app: App) -> list[str]:
     """Return headings of several documents, in turn, titles last; none while the documents are indexed."""
     try:
-        gathered = waited(limit_wait(app.gathered(DocumentRef())), HURRY)
+        gathered = app.gather(DocumentRef(), HURRY)
         documents = gathered.collection.documents
         spread = range(0, len(documents), -(-len(documents) // MAX_READ))
         headings = [[part.name for part in documents[at].tree.sections if part.level] for at in spread]
