@@ -60,7 +60,7 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
     """
     chunks = _chunks(text)
     if keep_stop_words:
-        return list(chain.from_iterable(_terms_asked[raw] or _stopped(raw) for raw in chunks))
+        return [term for raw in chunks for term in _terms_asked[raw] or _stopped(raw)]
     return list(chain.from_iterable(map(_terms_asked.__getitem__, chunks)))
 
 

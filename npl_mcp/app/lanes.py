@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -15,7 +15,7 @@ import anyio.to_thread
 from anyio.from_thread import check_cancelled
 from anyio.lowlevel import RunVar
 
-from npl_index.deadline import limited
+from npl_index.deadline import limit
 from npl_index.priority import with_priority
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.waiting import OwnThread
@@ -144,11 +144,14 @@ class LaneThreads(OwnThread):
         self.lane, self._seconds = name, seconds
         self.around: Callable[[Callable[[], Any]], Any] | None = None
 
-    async def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run a part of the call; see :class:`~npl_mcp.app.waiting.OwnThread`."""
-        work = partial(part, *given, **named)
-        work = work if self.around is None else partial(self.around, work)
-        return await lane(self.lane).run(limited(self._seconds)(work))
+        return lane(self.lane).run(self._limited, partial(part, *given, **named))
+
+    def _limited(self, work: Callable[[], T]) -> T:
+        limit(self._seconds)  # the thread has a context of its own
+        result: T = work() if self.around is None else self.around(work)
+        return result
 
     async def wait(self, ended: Future[None], left: Callable[[], float]) -> bool:
         """Wait for an event; see :class:`~npl_mcp.app.waiting.OwnThread`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -152,7 +152,7 @@ class ToolCalls:
         hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
         return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
 
-    async def _run(self, call: Call, spec: ToolSpec) -> Outcome:
+    def _run(self, call: Call, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
         """Make a call. A change of thread takes 55 microseconds, so a call that does not wait has one."""
         threads = LaneThreads(spec.lane, self.app.settings.time_limit)
 
@@ -174,18 +174,20 @@ class ToolCalls:
             app, work, request = begin()
             return end(app, work() if request is None else Once(app.database, request)(work))
 
-        if not spec.waits and not (spec.files and PARAMETER in call.arguments):
-            return await threads.run(whole)
-        app, work, request = await threads.run(begin)
-        if request is None:
-            data = await (work() if spec.waits else threads.run(work))
-        elif spec.waits:
-            threads.around = Once(app.database, request)
-            data = await work()
-            threads.around = None
-        else:
-            data = await once_with_files(app.database, request, threads, work)
-        return await threads.run(end, app, data)
+        async def parts() -> Outcome:
+            app, work, request = await threads.run(begin)
+            if request is None:
+                data = await (work() if spec.waits else threads.run(work))
+            elif spec.waits:
+                threads.around = Once(app.database, request)
+                data = await work()
+                threads.around = None
+            else:
+                data = await once_with_files(app.database, request, threads, work)
+            return await threads.run(end, app, data)
+
+        has_parts = spec.waits or (spec.files and PARAMETER in call.arguments)
+        return parts() if has_parts else threads.run(whole)
 
 
 def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]:

@@ -100,7 +100,7 @@ class ToolSpec:
         """The fields of answers that may have absolute paths."""
         return frozenset(name for _, name, parts in answer_fields(self.function) if LocalPath in parts)
 
-    @property
+    @cached_property
     def waits(self) -> bool:
         """Whether the function runs on the event loop, where it can wait."""
         return inspect.iscoroutinefunction(self.function)
