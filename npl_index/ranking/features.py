@@ -127,7 +127,7 @@ def _title(table: Table) -> NDArray[Any]:
     titles, counts = titles[counts.any(axis=1)], counts[counts.any(axis=1)]
     scores = np.zeros(table.size)
     if len(titles):
-        rows = list(map(tuple, counts.tolist()))
+        rows = [*zip(*(column.tolist() for column in counts.T), strict=True)]
         different = list(dict.fromkeys(rows))  # of hundreds of titles, few have different words
         model = BM25Plus([words.repeat(row).tolist() for row in different], b=0, delta=0)
         holders = enumerate(np.count_nonzero(counts, axis=0).tolist())

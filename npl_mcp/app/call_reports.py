@@ -182,13 +182,6 @@ class Call:
             given = self.arguments.get(name)
             yield from given if isinstance(given, list) else ()
 
-    @property
-    def offered(self) -> Iterator[tuple[str, str]]:
-        """The selectors that its answer offers, each after the field that has it."""
-        if isinstance(self.data, Tailored):
-            yield from (("suggestions", suggestion.selector) for suggestion in self.data.suggestions)
-            yield from (("request_more", selector) for selector in self.data.request_more)
-
 
 CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039 - frozen
 """The caller of this context."""
@@ -214,10 +207,16 @@ class Reports:
 
     def add(self, call: Call) -> None:
         """Report a call; the failure of a sink is logged and does not affect the call."""
-        keys = ((call.who, hash(selector)) for selector in call.requested if isinstance(selector, str))
-        call.followed = tuple(self._offered.pop(key) for key in keys if key in self._offered)
-        for name, selector in call.offered:
-            self._offered[call.who, hash(selector)] = name
+        if self._offered:
+            keys = ((call.who, hash(selector)) for selector in call.requested if isinstance(selector, str))
+            call.followed = tuple(self._offered.pop(key) for key in keys if key in self._offered)
+        if isinstance(call.data, Tailored):
+            offers = {
+                "suggestions": [suggestion.selector for suggestion in call.data.suggestions],
+                "request_more": call.data.request_more,
+            }
+            for name, selectors in offers.items():
+                self._offered.update({(call.who, hash(selector)): name for selector in selectors})
         for sink in self._sinks:
             try:
                 sink(call)

@@ -27,7 +27,6 @@ from npl_mcp.stores.access import Identity
 from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
-from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode, code_of
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookie_text, cookies, form_token
 
@@ -123,7 +122,11 @@ class Visit:
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
         is_served = domain in domains_named(self.settings.domains)
-        return is_served and may_see_domain(domain, self.caller.permissions)
+        return is_served and self.caller.permissions.has_domain(domain)
+
+    def unknown(self) -> CallError:
+        """Return the failure of a page that the visitor may not see: the same as of one that is not there."""
+        return CallError(f"there is no page {self.request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
 
     @property
     def may_write(self) -> bool:
@@ -191,15 +194,19 @@ class Visit:
         digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    async def run(self, work: Callable[[App], T]) -> T:
+    async def run(self, domain: str | None, work: Callable[[App], T]) -> T:
         """Return the result of a function of the visitor's application; the function runs in a thread.
 
-        :raises CallError: the function failed.
+        :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
+        :raises CallError: the visitor does not see the domain, or the function failed.
         """
+        if domain is not None and not self.sees(domain):
+            raise self.unknown()
+
         token = CALLER.set(self.caller)
         try:
             timed = limited(self.app.settings.time_limit)(work)
-            return await lane("heavy").run(timed, self.caller.view(self.app))
+            return await lane("heavy").run(timed, self.caller.view(self.app).in_call())
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None

@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from contextvars import ContextVar
 from functools import partial
 from hashlib import blake2b
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -54,6 +55,8 @@ PAGE_CHARACTERS = 4 * 1024 * 1024
 """Maximum characters of a page; further rows are on the next page. A thousand of the longest messages have 64
 MiB.
 """
+
+_FIRST = itemgetter(0)
 
 
 class Transaction:
@@ -90,8 +93,10 @@ class Transaction:
 
     def first(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
-        with closing(self._rows(sql, values)) as rows:
-            return next(rows, None)
+        with closing(self.raw.cursor()) as cursor:
+            cursor.execute(*self._engine.statement(sql, values))
+            row = cursor.fetchone()
+            return None if row is None else dict(zip(map(_FIRST, cursor.description), row, strict=True))
 
     def require(self, error: NotFoundError, sql: str, /, **values: Any) -> Row:
         """Return the first row.
@@ -166,10 +171,9 @@ class Transaction:
 
     def _rows(self, sql: str, values: Mapping[str, Any]) -> Generator[Row]:
         """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
-        statement, given = self._engine.statement(sql, values)
         with closing(self.raw.cursor()) as cursor:
-            cursor.execute(statement, given)
-            names = tuple(column[0] for column in cursor.description)
+            cursor.execute(*self._engine.statement(sql, values))
+            names = tuple(map(_FIRST, cursor.description))
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def values_of(source: Any) -> dict[str, Any]:
 
 
 def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    return tuple(map(attrgetter("name"), fields(kind)))
 
 
 def columns(kind: type[Any]) -> str:

@@ -1,6 +1,7 @@
 """Predicates in brackets."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from npl_index.errors import SelectorSyntaxError
 from npl_index.markdown.traits import Traits
 from npl_index.selectors.predicates import KNOWN_PREDICATES, LIKELY, Conditions, read_predicate
 from npl_index.selectors.versions import VersionTest, version_key
+from tests.conftest import cases
 
 
 @pytest.mark.parametrize(
@@ -29,24 +31,11 @@ def test_traits(spellings: str, trait: str) -> None:
         assert hasattr(Traits(), trait)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[3]", Conditions(ordinal=3)),
-        ("[ 3 ]", Conditions(ordinal=3)),
-        ("[depth=0]", Conditions(depth=0)),
-        ("[Depth = 2]", Conditions(depth=2)),
-        ("[lines=3-12]", Conditions(lines=(3, 12))),
-        ("[lines = 3 - 3]", Conditions(lines=(3, 3))),
-        ("[has-foo]", Conditions(unknown=("[has-foo]",))),
-        ("[foo]", Conditions(unknown=("[foo]",))),
-        ("[size >= 5]", Conditions(unknown=("[size >= 5]",))),
-        ("[has-code=1]", Conditions(unknown=("[has-code=1]",))),
-    ],
-)
-def test_meaning(text: str, expected: Conditions) -> None:
+@pytest.mark.parametrize(("text", "expected"), cases("npl_index/selectors/predicates")["meaning"])
+def test_meaning(text: str, expected: dict[str, Any]) -> None:
     """Numbers, depths and unknown predicates are distinguished; blanks and case do not matter."""
-    assert read_predicate(text, 0, Conditions()) == (expected, len(text))
+    wanted = {name: tuple(value) if isinstance(value, list) else value for name, value in expected.items()}
+    assert read_predicate(text, 0, Conditions()) == (Conditions(**wanted), len(text))
 
 
 @pytest.mark.parametrize("value", ["1.2.0", "v1.2", '"1.2"', "'1.2.0+build'", " 1.2.0 "])

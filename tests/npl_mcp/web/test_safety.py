@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from npl_mcp.config.domains import LISTED
+from npl_mcp.config.domains import LISTED, NEEDS
 from npl_mcp.stores.access import Permissions
-from npl_mcp.tools.access import NEEDS
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
 from npl_mcp.web.routing import TEAM, Action, Download, Stream, WebPage
 from tests import engines
@@ -378,7 +377,7 @@ def shape(answer: Answer, address: str) -> str:
     )
 
 
-NEWS = {"/rooms/{room:id}/events": "chat", "/worklog-news": "worklog"}
+NEWS = {"/rooms/{room:id}/events": "chat"}
 """The domain of each page's news."""
 
 
@@ -416,7 +415,7 @@ def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
             continue
         seen.add(address)
         page = visitor.open(address)
-        if not page.answer.headers["content-type"].startswith("text/html"):
+        if not page.answer.headers.get("content-type", "").startswith("text/html"):
             continue
         yield address, page
         waiting += [link.get("href", "") for link in page.tree.iter("a")]
