@@ -14,9 +14,6 @@ from npl_index.markdown.links import Reference, own_anchors, references, slugs
 from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
 
-MAX_LOOKED_UP = 200
-"""Targets outside of the listing that are looked up one by one."""
-
 INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
 
@@ -55,7 +52,6 @@ class Links:
     def __init__(self, app: Context, gathered: DocumentSet) -> None:
         self._app, self._gathered = app, gathered
         self.numbers: Mapping[str, int] = {place_of(file): n for n, file in enumerate(gathered.locations)}
-        self._looked_up: dict[str, bool] = {}
         self._anchors: dict[int, frozenset[str]] = {}
 
     def broken(self, document: int) -> Iterator[tuple[Reference, str]]:
@@ -105,23 +101,9 @@ class Links:
         places = sorted(self.numbers, key=lambda place: (-place.count("/"), -len(place), place))
         return {document_name(place.rpartition("/")[2]).lower(): self.numbers[place] for place in places}
 
-    @cached_property
-    def _folders(self) -> frozenset[str]:
-        folders: set[str] = set()
-        for place in self.numbers:
-            folder = place.rpartition("/")[0]
-            while folder and folder not in folders:
-                folders.add(folder)
-                folder = folder.rpartition("/")[0]
-        return frozenset(folders)
-
     def _is_missing(self, place: str) -> bool:
-        if not place.lower().endswith(MARKDOWN_SUFFIXES) or place in self._folders:
-            return False
-        if place not in self._looked_up and len(self._looked_up) < MAX_LOOKED_UP:
-            # A listing omits hidden folders.
-            self._looked_up[place] = self._app.library.holds(place)
-        return not self._looked_up.get(place, True)
+        # A listing omits hidden folders.
+        return place.lower().endswith(MARKDOWN_SUFFIXES) and not self._app.library.holds(place)
 
     def _has_anchor(self, document: int, anchor: str) -> bool:
         """Return whether a document has an anchor; its beginning has several names."""
