@@ -16,7 +16,7 @@ from pathlib import Path
 from common import CONTEXTS, median_ms, settings, write_folder
 
 from npl_mcp.app.app import App
-from npl_mcp.tools.npl import npl_load_tailored
+from tests.tools import npl_load_tailored
 
 
 def look(folder: Path) -> int:

@@ -14,7 +14,7 @@ from common import CONTEXTS, settings, write_folder
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.tools.npl import npl_load_tailored
+from tests.tools import npl_load_tailored
 
 
 def resident() -> int:

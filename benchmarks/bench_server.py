@@ -32,7 +32,7 @@ from fastmcp.client.transports import StdioTransport
 from benchmarks.common import CONTEXTS, long_file, median_ms, percentile, settings
 from benchmarks.relevance.__main__ import HERE, read_questions
 from npl_mcp.app.app import App
-from npl_mcp.tools.npl import npl_load_tailored
+from tests.tools import npl_load_tailored
 
 BUDGET = 2000
 BUDGETS = (300, 1_000, 3_000, None)

@@ -30,7 +30,7 @@ from npl_index.ranking.scoring import Query, rank
 from npl_index.tokens.estimated import estimator
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
-from npl_mcp.tools.npl import npl_load_tailored
+from tests.tools import npl_load_tailored
 
 LONG = document(long_file(), "long.md")
 INDEXED = index_document(LONG)

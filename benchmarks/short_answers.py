@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.common import settings
 from npl_mcp.app.app import App
-from npl_mcp.tools.npl import npl_load_tailored
+from tests.tools import npl_load_tailored
 
 HERE = Path(__file__).parent
 BUDGET = 300

@@ -40,7 +40,7 @@ from npl_index.tokens.estimated import estimator
 from npl_index.tokens.exact import load_vocabulary
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
+from tests.tools import npl_load_tailored, npl_section_index
 
 BUDGET = 1_000
 AROUND = 15

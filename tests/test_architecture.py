@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.tools.domains import UNLISTED
+from npl_mcp.config.domains import MODULES as TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,7 +38,7 @@ PACKAGES = {
     "npl_index": "errors choices library markdown selectors items tokens ranking index answer outline api",
     "npl_mcp": "",
     "npl_mcp.config": "npl_index",
-    "npl_mcp.stores": "npl_index",
+    "npl_mcp.stores": "npl_index config",
     "npl_mcp.documents": "npl_index config stores",
     "npl_mcp.projects": "npl_index config stores",
     "npl_mcp.app": "npl_index config stores documents projects",
@@ -56,7 +56,7 @@ PACKAGES = {
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
     "npl_mcp.stores": (
-        "base access calls requests commits session artifact chat review worklog"
+        "base access calls requests commits session artifact chat review worklog activity"
         " libraries searching checking data_folder copying"
     ),
     "npl_mcp.cli": "terminal transports commands",
@@ -146,7 +146,7 @@ def package_of(module: str) -> str:
 
 
 # Modules that are imported by a name put together at run time, by the one function that does so.
-TOOL_MODULES = {f"npl_mcp.tools.{name}" for name in (*LISTED, *UNLISTED)}
+TOOL_MODULES = {f"npl_mcp.tools.{name}" for name in (*LISTED, *TOOLS)}
 
 
 def uses(name: str) -> set[str]:

@@ -36,9 +36,9 @@ from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.http.app import create_app
 from npl_mcp.http.policy import Policy
-from npl_mcp.tools.npl import npl_load_tailored
 from npl_mcp.web.rendering import environment
 from tests.postgres_server import OURS
+from tests.tools import npl_load_tailored
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.items.loading import text_of
 from npl_index.library.documents import Library
+from npl_index.library.roots import LocalPath
 from npl_index.markdown.front_matter import front_matter
 
 
@@ -23,7 +25,7 @@ class AgentInfo:
     """
 
     name: str
-    location: str
+    location: Annotated[str, LocalPath]
     fields: Mapping[str, object]
     text: str | None
 

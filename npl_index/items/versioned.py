@@ -18,8 +18,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 from npl_index.library.references import near_names
+from npl_index.library.roots import LocalPath
 from npl_index.markdown.fences import BETWEEN, SEPARATOR, match_npl_header, name_and_version, open_fence
 from npl_index.selectors.versions import NO_VERSION, version_key
 
@@ -41,7 +43,7 @@ class VersionedSection:
     text: str
     start: int
     stop: int
-    location: str | None = None
+    location: Annotated[str | None, LocalPath] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class VersionComparison:
     name: str
     source_version: str | None
     installed_version: str | None
-    source_path: str | None
+    source_path: Annotated[str | None, LocalPath]
     status: str
 
 

@@ -261,6 +261,10 @@ def as_named(root: str, path: str) -> str:
     return "/".join(segments)
 
 
+class LocalPath:
+    """Marker of a field that may have an absolute path of this machine, which not every reader may know."""
+
+
 def real_path(path: str) -> str | None:
     """Return a path with all links resolved; ``None`` for looping or changing links, or an invalid path."""
     try:

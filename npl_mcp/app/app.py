@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -10,7 +11,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +21,6 @@ from cachetools import LRUCache, cachedmethod
 from npl_index.answer.document_set import DocumentSet
 from npl_index.deadline import Deadline, limited
 from npl_index.errors import DocumentNotFoundError, NPLError
-from npl_index.index.collection import IndexedCollection
 from npl_index.index.database import reading_errors
 from npl_index.index.reading import DocumentChangedError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
@@ -31,13 +31,13 @@ from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.cr_documents import CrDocuments
-from npl_mcp.app.document_sets import SetFiles
+from npl_mcp.app.document_sets import Build, IndexingError, SetFiles
 from npl_mcp.app.file_view import Files, lies_in, may_write, real_paths
 from npl_mcp.app.reading import ReadSections
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
 from npl_mcp.app.state import SharedState
-from npl_mcp.app.waiting import LongLane, Waiting, waited
+from npl_mcp.app.waiting import OwnThread, result_of
 from npl_mcp.config.domains import PRESETS, READING, domains_named
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
@@ -71,6 +71,8 @@ SMALL_BYTES = 64 * 1024
 FOR_PROGRAM: ContextVar[bool] = ContextVar("for_program", default=False)
 """Whether the answer is for a program of ours or a plain HTTP call, and not for a model."""
 
+ALL_ROOTS = DocumentRef()
+
 T = TypeVar("T")
 
 
@@ -102,6 +104,8 @@ class App(Files):
         visible = {name: sources[name] for name in SCHEMES if permissions.has_domain(SCHEMES[name].domain)}
         self.documents = Sources(self.library, visible)
         self._in_call = False
+        self.threads = OwnThread()
+        self._until: float | None = None
         self._when_delivered: list[Callable[[], object]] = []
         self.agent = ""
         self._call_counter: TokenCounter | None = None
@@ -167,13 +171,17 @@ class App(Files):
         self._call_counter = self._call_counter or self.state.counter
         return self._call_counter
 
-    def in_call(self, agent: str | None = "") -> App:
-        """Return the same application for a call of the server, which waits without a thread.
+    def in_call(self, agent: str | None = "", threads: OwnThread | None = None) -> App:
+        """Return the same application for one call, which begins now.
 
         :param agent: name of the caller; ``None`` if it is the only one of this process.
+        :param threads: threads of the call; by default the present one.
         """
         view = copy(self)
         view._in_call = True
+        view.threads = threads or self.threads
+        patience = self.settings.patience if threads is None else self.patience
+        view._until = None if patience is None else time.monotonic() + patience
         view._when_delivered = []
         view.agent = self.state.process if agent is None else agent
         return view
@@ -193,31 +201,64 @@ class App(Files):
         given = self.settings.patience
         return PATIENCE if given is None and not FOR_PROGRAM.get() else given
 
-    def result_or_call(self, call: Waiting[T]) -> Waiting[T] | T:
-        """Wait for a call and return its result; in a call of the server, return the call itself."""
-        return call if self._in_call else waited(call, self.settings.patience)
+    async def read(
+        self, part: Callable[[], T], ref: DocumentRef = ALL_ROOTS, threads: OwnThread | None = None
+    ) -> T:
+        """Return the result of a function that gathers documents; it reads one state of each file.
 
-    async def unchanging(self, answer: Callable[[], Waiting[T]]) -> T:
-        """Return an answer that reads one state of each file.
+        The function is called again after a wait for an index. Texts of a set are read on demand; if one of
+        them has changed since the listing of its set, the function is called again as well.
 
-        Texts of a set are read on demand. If one of them has changed since the listing of its set, the answer
-        is computed again.
-
+        :param ref: documents that the function gathers.
         :raises UnreadableDocumentError: a file changes each time.
         """
-        for _ in range(_MAX_TRIES):
+        threads, tries = threads or self.threads, 0
+        if threads.lane == "light" and (ref.file is None or await threads.run(self._is_long, ref)):
+            threads.lane = "heavy"
+        while True:
             try:
-                return await answer()
+                return await threads.run(part)
+            except IndexingError as indexing:
+                await threads.wait(indexing.build.ended, indexing.left)
+                indexing.left()
             except DocumentChangedError:
+                tries += 1
+                if tries > _MAX_TRIES:
+                    raise
                 self._when_delivered.clear()
-        return await answer()
 
-    def gather(self, ref: DocumentRef) -> DocumentSet:
+    def read_here(self, part: Callable[[], T]) -> T:
+        """Return the result of :meth:`read`; this thread waits for it."""
+        return result_of(self.read(part, threads=OwnThread()))
+
+    def gather(self, ref: DocumentRef, seconds: float | None = None) -> DocumentSet:
         """Return the result of :meth:`gathered`; this thread waits for it."""
-        return waited(self.gathered(ref), self.settings.patience)
+        return self.read_here(partial(self.gathered, ref, seconds=seconds))
 
-    async def gathered(
-        self, ref: DocumentRef, selectors: Sequence[Selector] = (), exclude: Sequence[Selector] = ()
+    def _is_long(self, ref: DocumentRef) -> bool:
+        """Return whether documents take too long for the lane of short calls."""
+        with suppress(NPLError):  # the call reports it
+            return self.documents.is_set(ref) or self.documents.find(ref)[0].stat().size > SMALL_BYTES
+        return False
+
+    def _left(self, build: Build, seconds: float | None) -> float:
+        """Return the seconds that this call still waits for an index.
+
+        :param seconds: maximum wait from the start of the index; ``None`` leaves it to the call's patience,
+            which lasts until some documents are ready.
+        """
+        left = math.inf
+        if self._until is not None:
+            left = max(self._until - time.monotonic(), 0.0 if build.done else math.inf)
+        return left if seconds is None else min(left, build.began + seconds - time.monotonic())
+
+    def gathered(
+        self,
+        ref: DocumentRef,
+        selectors: Sequence[Selector] = (),
+        exclude: Sequence[Selector] = (),
+        *,
+        seconds: float | None = None,
     ) -> DocumentSet:
         """Return the documents of a request, indexed in their current state.
 
@@ -226,31 +267,30 @@ class App(Files):
 
         :param selectors: selectors of the request.
         :param exclude: sections that the caller already has, of these documents or of others.
+        :param seconds: maximum wait for the index, from its start; afterwards the other documents are enough.
         :raises DocumentNotFoundError: no document matches.
         :raises DocumentError: the only document cannot be read.
+        :raises IndexingError: the call may wait for the index, in :meth:`read`.
         :raises NotIndexedError: no document of a set is indexed, and the wait is over.
         """
-        if ref.file is None or self.documents.is_set(ref):
-            await LongLane()
         named, others = self._located(ref, selectors, exclude)
         locations = tuple(dict.fromkeys((*named, *others))) if named else others
         several = len(locations) > 1 or (bool(others) and self.documents.is_set(ref))
         missing = 0
         if several:
-            indexed, unreadable = await self._indexed_set(None if named else ref, locations)
+            name, listed, gone = self._set_of(None if named else ref, locations)
+            indexed = self.state.sets.gather(name, listed, partial(self._left, seconds=seconds))
+            unreadable = (*indexed.members.unreadable, *gone)
             collection: Collection = indexed
             locations, missing = indexed.files, indexed.members.missing
             until = time.monotonic() + self.settings.time_limit
         else:
-            state = locations[0].stat()
-            if state.size > SMALL_BYTES:
-                await LongLane()
             until = time.monotonic() + self.settings.time_limit
             unreadable = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
-            collection = self.indexed_document(locations[0], state).collection
+            collection = self.indexed_document(locations[0], locations[0].stat()).collection
         files = self.documents.names(locations)
-        name, is_all = self._name_of(ref, files) if several else files[0], self._searches_all(ref, selectors)
-        clock = Deadline(name, until)
+        file, is_all = self._name_of(ref, files) if several else files[0], self._searches_all(ref, selectors)
+        clock = Deadline(file, until)
         aliases = self.documents.aliases(ref, locations)
         if named:
             pairs = zip(locations, aliases, strict=True)
@@ -261,7 +301,7 @@ class App(Files):
             unreadable=unreadable,
             missing=missing,
             several=several,
-            file=name,
+            file=file,
             counts=self.counting(collection, clock),
             count_with=lambda: self.counter,
             files=files,
@@ -330,21 +370,13 @@ class App(Files):
             complete = complete and bool(documents)
         return named, complete
 
-    async def _indexed_set(
-        self, ref: DocumentRef | None, locations: Sequence[DocumentFile]
-    ) -> tuple[IndexedCollection, tuple[str, ...]]:
-        """Return a set in its indexed state, and the omitted files with the reasons.
-
-        :param ref: cache key of the set; ``None`` if it is not cached.
-        """
-        name, files, gone = self._set_of(ref, locations)
-        indexed = await self.state.sets.gather(name, files)
-        return indexed, (*indexed.members.unreadable, *gone)
-
     def _set_of(
         self, ref: DocumentRef | None, locations: Sequence[DocumentFile]
     ) -> tuple[Hashable, SetFiles, tuple[str, ...]]:
-        """Return the name of a set and its files, and the removed files; see :meth:`_indexed_set`."""
+        """Return the name of a set and its files, and the removed files.
+
+        :param ref: cache key of the set; ``None`` if it is not cached.
+        """
         listed = self.documents.listed(locations)
         gone = tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
         # The name of the only root denotes the same set as no name.

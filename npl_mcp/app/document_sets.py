@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +30,7 @@ from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import Read
 from npl_index.library.locks import locked
 from npl_index.priority import give_way
-from npl_mcp.app.waiting import Awaited
+from npl_mcp.app.progress import report_progress
 from npl_mcp.config.memory import free_memory
 from npl_mcp.config.programs import python
 
@@ -65,6 +66,9 @@ MAX_LEARNT, LEARN_SECONDS = 50, 0.05
 OVERTAKEN_SECONDS = 0.05
 """Pause after another process replaced documents of the same set."""
 
+REPORT_SECONDS = 0.2
+"""Time between two progress reports of a call that waits."""
+
 _MAX_TRIES = 8
 
 
@@ -94,16 +98,39 @@ class SetFiles(NamedTuple):
     whole: bool
 
 
-@dataclass(eq=False, kw_only=True)
-class _Build(Awaited):
-    """A background update.
+@dataclass(eq=False)
+class Build:
+    """A background update of a set.
 
     :param update: the update with its partial result.
-    :param wanted: whether a call waits for it; until then it pauses while calls need other sets.
+    :param total: number of the files to index.
+    :param done: number of the indexed ones.
+    :param began: start, in seconds of the monotonic clock.
+    :param ended: set on success or failure.
     """
 
     update: Update
-    wanted: bool = True
+    total: int
+    done: int = 0
+    began: float = field(default_factory=time.monotonic)
+    ended: Future[None] = field(default_factory=Future)
+
+
+class IndexingError(Exception):
+    """A set is being indexed, and the call that needs it may wait.
+
+    :param build: the update.
+    :param left: function that returns the seconds that the call may still wait.
+    """
+
+    def __init__(self, build: Build, left: Callable[[Build], float]) -> None:
+        super().__init__(build.total)
+        self.build, self._left = build, left
+
+    def left(self) -> float:
+        """Report the progress; return the seconds until the next report, none once the wait is over."""
+        report_progress(self.build.done, self.build.total)
+        return min(REPORT_SECONDS, self._left(self.build))
 
 
 @dataclass
@@ -116,7 +143,7 @@ class _CachedSet:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     documents: IndexedCollection | None = None
-    build: _Build | None = None
+    build: Build | None = None
 
 
 class DocumentSets:
@@ -137,7 +164,8 @@ class DocumentSets:
         self._cached: Callable[[Hashable], _CachedSet] = cache(lambda _: _CachedSet())
         self._documents = KeptDocuments(maxsize)
         self._threads: set[threading.Thread] = set()
-        self._calls: set[object] = set()
+        # Calls that gather, and updates that calls need: meanwhile other updates pause.
+        self._urgent: set[object] = set()
         self._closed = threading.Event()
         self.built = 0
 
@@ -163,34 +191,36 @@ class DocumentSets:
             logger.warning("index: %s; creating a new one", damages[0])
             self.database.discard()
 
-    async def gather(self, name: Hashable, files: SetFiles) -> IndexedCollection:
+    def gather(self, name: Hashable, files: SetFiles, left: Callable[[Build], float]) -> IndexedCollection:
         """Return a set in its current state.
 
-        A large update runs in the background. The call waits for it, and gets a part of the set once its
-        patience is used up.
+        A large update runs in the background. A call that does not wait for it gets a part of the set.
 
         :param name: cache key of the set, the same for the same request.
+        :param left: function that returns the seconds that the call may still wait for an update.
         :raises DocumentNotFoundError: none of the files can be read.
+        :raises IndexingError: the call may wait; gather again afterwards.
         :raises NotIndexedError: no document is ready, and the call does not wait.
         """
-        self._calls.add(call := object())
+        live = self._cached(name)
+        self._urgent.add(call := object())
         try:
-            return await self._gathered(self._cached(name), files)
-        finally:
-            self._calls.discard(call)
-
-    async def _gathered(self, live: _CachedSet, files: SetFiles) -> IndexedCollection:
-        while True:
-            current = self._current_set(live, files)
-            if isinstance(current, IndexedCollection):
-                return current
-            current.wanted = True
-            if not await current:
+            while not isinstance(current := self._current_set(live, files), IndexedCollection):
+                self._urgent.add(current)
+                current.ended.add_done_callback(partial(self._finish, current))
+                if left(current) > 0:
+                    raise IndexingError(current, left)
                 if live.build is current and current.done:
                     with suppress(OvertakenError, *reading_errors()):  # the update repairs damage
                         return self._set_of(current.update.result(), live, files.read)
                 if not current.ended.done():
                     raise NotIndexedError(current.total)
+            return current
+        finally:
+            self._urgent.discard(call)
+
+    def _finish(self, build: Build, _: object) -> None:
+        self._urgent.discard(build)
 
     def begin(self, name: Hashable, files: SetFiles) -> None:
         """Update a set before its first call, in the background and at low priority.
@@ -202,7 +232,7 @@ class DocumentSets:
 
     def _current_set(
         self, live: _CachedSet, files: SetFiles, *, wanted: bool = True
-    ) -> IndexedCollection | _Build:
+    ) -> IndexedCollection | Build:
         """Return a set in its current state, or the update to wait for.
 
         :param wanted: whether a call waits for it; otherwise any update runs in the background.
@@ -217,7 +247,7 @@ class DocumentSets:
                 with self._repaired(live, last=attempt == _MAX_TRIES - 1):
                     update = self._update(live, files)
                     if update.size >= BACKGROUND_BYTES or (update.asked and not wanted):
-                        return self._begin(live, files, update, wanted=wanted)
+                        return self._begin(live, files, update)
                     members = self._indexed(update, files.read)
                     # An answer that finds other contents forgets them at any time.
                     live.documents = current = self._set_of(members, live, files.read)
@@ -265,7 +295,7 @@ class DocumentSets:
         return documents
 
     def _indexed(
-        self, update: Update, read: Read, process_reader: Read | None = None, build: _Build | None = None
+        self, update: Update, read: Read, process_reader: Read | None = None, build: Build | None = None
     ) -> Members:
         """Index the files of an update, record the use of their roots, and free space if they grew.
 
@@ -288,12 +318,12 @@ class DocumentSets:
             free_memory()
         return members
 
-    def _put(self, update: Update, made: Iterable[list[IndexEntry]], build: _Build | None) -> None:
+    def _put(self, update: Update, made: Iterable[list[IndexEntry]], build: Build | None) -> None:
         """Write entries to the index, batch by batch."""
         for entries in made:
             self._check_open()
             give_way()
-            while build is not None and not build.wanted and self._calls:
+            while build is not None and self._urgent and build not in self._urgent:
                 time.sleep(PAUSE_SECONDS)
                 self._check_open()
             self.built += sum(entry.content is not None for entry in entries)
@@ -305,9 +335,9 @@ class DocumentSets:
         if self._closed.is_set():
             raise NPLError("the server is shutting down")
 
-    def _begin(self, live: _CachedSet, files: SetFiles, update: Update, *, wanted: bool) -> _Build:
+    def _begin(self, live: _CachedSet, files: SetFiles, update: Update) -> Build:
         """Update a set in the background."""
-        build = live.build = _Build(total=len(update.asked), update=update, wanted=wanted)
+        build = live.build = Build(update, len(update.asked))
         build.ended.set_running_or_notify_cancel()  # no waiting call can cancel it
 
         def work() -> None:
@@ -368,7 +398,7 @@ class DocumentSets:
             self._check_open()
             self._indexer.entry(IndexEntry(file, state, 0), files.read, counted=False)
 
-    def _index_or_await(self, live: _CachedSet, files: SetFiles, build: _Build) -> Members:
+    def _index_or_await(self, live: _CachedSet, files: SetFiles, build: Build) -> Members:
         """Index a set, or wait while another process does, and load its result."""
         stalled = tries = 0
         while True:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
+from anyio.from_thread import check_cancelled
 from anyio.lowlevel import RunVar
 
+from npl_index.deadline import limited
 from npl_index.priority import priority
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.waiting import OwnThread
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,3 +112,42 @@ def lane(name: str) -> WorkerLane:
         lanes = {key: WorkerLane(size, short=key == "light") for key, size in LANES.items()}
         _OPEN.set(lanes)
     return lanes[name]
+
+
+def end_if_abandoned() -> None:
+    """End this thread's call if its caller disconnected; to be called between two steps."""
+    with suppress(anyio.NoEventLoopError):  # in a command
+        check_cancelled()
+
+
+class LaneThreads(OwnThread):
+    """Runs the parts of a call of the server in threads of its lane; a wait holds none.
+
+    :param name: one of :data:`LANES`.
+    :param seconds: time limit of a part.
+
+    ``around`` is a function that runs each part.
+    """
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self.lane, self._seconds = name, seconds
+        self.around: Callable[[Callable[[], Any]], Any] | None = None
+
+    async def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Run a part of the call; see :class:`~npl_mcp.app.waiting.OwnThread`."""
+        work = partial(part, *given, **named)
+        work = work if self.around is None else partial(self.around, work)
+        return await lane(self.lane).run(limited(self._seconds)(work))
+
+    async def wait(self, ended: Future[None], left: Callable[[], float]) -> bool:
+        """Wait for an event; see :class:`~npl_mcp.app.waiting.OwnThread`."""
+        CALLER.get().slot.close()
+        own = asyncio.wrap_future(ended)
+        try:
+            while not own.done() and (seconds := left()) > 0:
+                await asyncio.wait([own], timeout=seconds)
+        finally:
+            if not own.cancel():
+                own.exception()  # else it is logged if this call has been cancelled
+        self.lane = self.lane if self.lane == "search" else "woken"
+        return not own.cancelled() and own.result() is None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
@@ -24,11 +24,11 @@ from npl_index.ranking.verdict import Coverage, judge
 from npl_index.selectors.filters import ANY
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.progress import end_if_abandoned
+from npl_mcp.app.lanes import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, texts_of, words_of
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import DamagedRevisionError
-from npl_mcp.app.waiting import limit_wait
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.searching import KINDS as ROWS
 from npl_mcp.stores.searching import MAX_MATCHES, Match
@@ -91,12 +91,12 @@ class SearchHit:
     line: int | None = None
     selector: str | None = None
     tokens: int | None = None
-    room_id: int | None = None
+    room_id: Annotated[int | None, Of("chat")] = None
     event_id: int | None = None
     session_id: str | None = None
     seq: int | None = None
-    artifact_id: int | None = None
-    revision: int | None = None
+    artifact_id: Annotated[int | None, Of("artifact")] = None
+    revision: Annotated[int | None, Of("artifact")] = None
     key: str | None = None
     note: str | None = None
     by: str | None = None
@@ -141,7 +141,7 @@ class SearchResult:
         self.absent = {word: tuple(dict.fromkeys(near)) for word, near in absent.items()}
 
 
-async def search(
+def search(
     app: App,
     query: str,
     kinds: Sequence[str],
@@ -158,7 +158,7 @@ async def search(
     """
     result = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
     if ref is not None:
-        result.hits = _section_hits(result, "document", await app.gathered(ref))
+        result.hits = _section_hits(result, "document", app.gathered(ref))
         return result
     searched = [kind for kind in kinds if not wanted or kind in wanted]
     # Change requests that the caller may see are not hits of kind document as well.
@@ -168,7 +168,7 @@ async def search(
     hits: dict[str, Iterator[SearchHit]] = {}
     for kind in searched:
         sections: Iterator[SearchHit] = iter(())
-        if kind in _SETS and (gathered := await _set_of(result, kind)) is not None:
+        if kind in _SETS and (gathered := _set_of(result, kind)) is not None:
             sections = _section_hits(result, kind, gathered, crs if kind == "document" else ())
         # Sections of artifacts that are Markdown, then artifacts by their names.
         hits[kind] = chain(sections, _row_hits(result, kind))
@@ -185,12 +185,12 @@ def _mixed(left: dict[str, Iterator[SearchHit]]) -> Iterator[SearchHit]:
                 del left[kind]
 
 
-async def _set_of(result: SearchResult, kind: str) -> DocumentSet | None:
+def _set_of(result: SearchResult, kind: str) -> DocumentSet | None:
     """Return the documents of a kind of hit; ``None`` if they cannot be read."""
     end_if_abandoned()
     seconds = result.conditions.seconds if kind == "document" else 1.0
     try:
-        return await limit_wait(result.app.gathered(_SETS[kind]), seconds)
+        return result.app.gathered(_SETS[kind], seconds=seconds)
     except (NotFoundError, OutsideRootError):
         pass  # the caller sees no documents of this set
     except NotIndexedError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from npl_mcp.app.waiting import NewsUser, T, Waiting, waited
+from npl_mcp.app.waiting import NewsUser, OwnThread
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.commits import CommitNotifier
 
@@ -38,12 +38,9 @@ class Worklogs:
     def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
         self.project = str(project)
         self.agent = ""
+        self.threads = OwnThread()
         self.database = database_of(data_folder, address, check=False)
         self.news = CommitNotifier(self.database)
-
-    def result_or_call(self, call: Waiting[T]) -> T:
-        """Wait for a call in this thread, and return its result."""
-        return waited(call)
 
     def close(self) -> None:
         """End all waits; close the database."""

@@ -16,7 +16,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.selectors.writing import qualified
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import limit_wait, waits
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.links import Links, place_of, targets_of
 from npl_mcp.browsing.places import title_of
 
@@ -69,21 +69,19 @@ class Health(NamedTuple):
     left: int
 
 
-@waits
-async def find_defects(app: App, ref: DocumentRef) -> Health:
+def find_defects(app: App, ref: DocumentRef) -> Health:
     """Return the defects of a folder or a file that are known now; the next call continues.
 
     :raises DocumentNotFoundError: there is no such folder.
     """
-    return await app.unchanging(lambda: _find_defects(app, ref))
+    return app.read_here(lambda: _find_defects(app, ref))
 
 
-async def _find_defects(app: App, ref: DocumentRef) -> Health:
-    began = time.monotonic()
+def _find_defects(app: App, ref: DocumentRef) -> Health:
     try:
-        requested = gathered = await limit_wait(app.gathered(ref), began=began)
+        requested = gathered = app.gathered(ref, seconds=HURRY)
         if (targets := targets_of(app, requested.locations[0])) != ref:
-            gathered = await limit_wait(app.gathered(targets), began=began)
+            gathered = app.gathered(targets, seconds=HURRY)
     except NotIndexedError as error:
         return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):

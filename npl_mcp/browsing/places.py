@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from npl_index.answer.document_set import DocumentSet
@@ -14,7 +14,7 @@ from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
-from npl_mcp.app.waiting import limit_wait
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.links import folder_name
 
 MAX_MEASURED = 5_000
@@ -113,14 +113,14 @@ def roots_of(app: App) -> Iterator[Crumb]:
             yield Crumb(root.label, f"{root.label}:")
 
 
-async def root_entries(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
+def root_entries(app: App, whole: bool) -> Iterator[FolderEntry]:
     """Yield the roots with Markdown.
 
     :param whole: whether to yield the files below a root instead.
     """
     for root in roots_of(app):
         try:
-            gathered = await limit_wait(app.gathered(DocumentRef(file=root.address)))
+            gathered = app.gathered(DocumentRef(file=root.address), seconds=HURRY)
         except NotIndexedError as error:
             yield replace(
                 entry_of_many("root", root.name, root.address, ()), tokens=None, missing_files=error.files
@@ -128,14 +128,9 @@ async def root_entries(app: App, whole: bool) -> AsyncIterator[FolderEntry]:
             continue
         except NPLError:  # the root has no Markdown
             continue
-
-        async def parts(gathered: DocumentSet = gathered) -> Sequence[FolderEntry]:
-            return file_entries(app, gathered)
-
-        files = await app.unchanging(parts)
+        files = file_entries(app, gathered)
         if whole:
-            for file in files:
-                yield file
+            yield from files
         else:
             entry = entry_of_many("root", root.name, root.address, files)
             yield replace(entry, missing_files=gathered.missing or None)

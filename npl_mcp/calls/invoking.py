@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from anyio.from_thread import check_cancelled
 from pydantic_core import PydanticSerializationError, to_json
 
 from npl_index.answer.values import Tailored, Written
-from npl_index.deadline import limited
 from npl_index.errors import NotFoundError, NPLError
 from npl_index.library.references import near_names
 from npl_mcp.app import call_log
 from npl_mcp.app.app import FOR_PROGRAM, App
 from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports
-from npl_mcp.app.lanes import lane
-from npl_mcp.app.progress import ENDING, report_progress
-from npl_mcp.app.waiting import Awaited, LongLane, Patience, step
+from npl_mcp.app.lanes import LaneThreads
 from npl_mcp.calls.arguments import validated
-from npl_mcp.calls.repeating import once, once_with_files
+from npl_mcp.calls.repeating import Once, once_with_files
 from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.requests import PARAMETER, Request
-from npl_mcp.tools.access import domains_of_call, is_listed, may_see, with_actor, without_hidden
+from npl_mcp.tools.access import domains_of_call, is_listed, with_actor, without_hidden
 from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, usable_aliases
 from npl_mcp.tools.contract.error_codes import ErrorCode, translate
 from npl_mcp.tools.contract.markdown import as_markdown
@@ -128,7 +122,7 @@ class ToolCalls:
         """
         alias = self.aliases.get(call.tool)
         spec = self._by_name.get(call.tool if alias is None else alias.new)
-        if spec is None or not may_see(spec, call.caller.permissions):
+        if spec is None or not call.caller.permissions.has_domain(spec.domain):
             raise self._unknown(call.tool[:64], call.caller)
         if alias is not None:
             if not (self.app.settings.exact_names and alias.listed) and call.tool not in self._told:
@@ -154,42 +148,38 @@ class ToolCalls:
         return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
 
     async def _run(self, call: Call, spec: ToolSpec) -> Outcome:
-        """Run the steps of a call in threads; a change of thread takes 55 microseconds, so most calls have
-        one step. A waiting call has no thread.
-        """
-        patience, answer = Patience(self.app.patience), self._answer(call, spec)
-        kind: str = spec.lane
-        timed = limited(self.app.settings.time_limit)(step)
-        ENDING.set(check_cancelled)
-        try:
-            while True:
-                outcome = await lane(kind).run(timed, answer)
-                if not isinstance(outcome, Awaited):
-                    return outcome
-                if isinstance(outcome, LongLane):
-                    kind = "heavy" if kind == "light" else kind
-                    continue
-                call.caller.slot.close()
-                await _ended(outcome, patience)
-                kind = kind if kind == "search" else "woken"
-        finally:
-            with suppress(ValueError):  # at shutdown, a thread may still be running it
-                answer.close()
+        """Make a call. A change of thread takes 55 microseconds, so a call that does not wait has one."""
+        threads = LaneThreads(spec.lane, self.app.settings.time_limit)
 
-    async def _answer(self, call: Call, spec: ToolSpec) -> Outcome:
-        """Make a call; worker threads run its steps with :func:`~npl_mcp.app.waiting.step`."""
-        arguments, request = prepare(call, spec)
-        app = call.caller.view(self.app).in_call(call.caller.agent)
-        work = execute(spec, app, arguments)
-        if request is not None:
-            work = (once_with_files if spec.files else once)(app.database, request, work)
-        data = await work
-        # Reports use no other values, which may be large.
-        value = data.value if isinstance(data, Written) else data
-        call.data = value if isinstance(value, Tailored | Hits) else None
-        outcome = serialise(call, spec, app, data)
-        app.delivered()
-        return outcome
+        def begin() -> tuple[App, Callable[[], Any], Request | None]:
+            arguments, request = prepare(call, spec)
+            app = call.caller.view(self.app).in_call(call.caller.agent, threads)
+            return app, partial(spec.function, app, **arguments), request
+
+        def end(app: App, data: object) -> Outcome:
+            # Reports use no other values, which may be large.
+            value = data.value if isinstance(data, Written) else data
+            call.data = value if isinstance(value, Tailored | Hits) else None
+            outcome = serialise(call, spec, app, data)
+            app.delivered()
+            return outcome
+
+        def whole() -> Outcome:
+            app, work, request = begin()
+            return end(app, work() if request is None else Once(app.database, request)(work))
+
+        if not spec.waits and not (spec.files and PARAMETER in call.arguments):
+            return await threads.run(whole)
+        app, work, request = await threads.run(begin)
+        if request is None:
+            data = await (work() if spec.waits else threads.run(work))
+        elif spec.waits:
+            threads.around = Once(app.database, request)
+            data = await work()
+            threads.around = None
+        else:
+            data = await once_with_files(app.database, request, threads, work)
+        return await threads.run(end, app, data)
 
 
 def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]:
@@ -207,12 +197,6 @@ def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]
     if request_id is None or spec.may_read(arguments):
         return checked, None
     return checked, Request.parse(who.name if who else "", request_id, spec.name, arguments)
-
-
-async def execute(spec: ToolSpec, app: App, arguments: dict[str, Any]) -> Any:
-    """Return the result of a tool's function."""
-    data: Any = spec.function(app, **arguments)
-    return await data if inspect.iscoroutine(data) else data
 
 
 def serialise(call: Call, spec: ToolSpec, app: App, data: object) -> Outcome:
@@ -242,16 +226,3 @@ def to_text(body: dict[str, Any]) -> str:
         return to_json(body).decode()
     except PydanticSerializationError:  # a lone surrogate
         return encode(body)
-
-
-async def _ended(awaited: Awaited, patience: Patience) -> None:
-    """Wait for an event, or until the call's patience ends; the call holds no thread meanwhile."""
-    ended = asyncio.wrap_future(awaited.ended)
-    try:
-        report_progress(awaited.progress)
-        while not ended.done() and not patience.is_over(awaited):
-            await asyncio.wait([ended], timeout=patience.step(awaited))
-            report_progress(awaited.progress)
-    finally:
-        if not ended.cancel():  # cancels only this waiter
-            ended.exception()  # the call raises it itself

@@ -8,14 +8,16 @@ whether the change was made.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Generator
+from collections.abc import Callable
 from contextlib import suppress
-from types import coroutine
+from dataclasses import dataclass
+from typing import Any
 
 from npl_index.errors import NPLError
-from npl_mcp.app.waiting import Awaited, Waiting, step
+from npl_mcp.app.waiting import OwnThread, Pending
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.requests import BEGUN, Request
@@ -29,42 +31,46 @@ class _AnsweredError(Exception):
     """An earlier call has an answer already."""
 
 
-@coroutine
-def once(database: Database, request: Request, call: Waiting[object]) -> Generator[Awaited, None, object]:
-    """Make a call unless it has an answer already; return its answer.
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Runs the parts of a call unless the call has an answer already.
 
-    The transaction lasts until the answer is complete, with what the function reads and the copies it writes
-    after its change: an answer that is stored later would be lost if the server ended in between.
-
-    :raises InvalidRequestError: the ``request_id`` belongs to another call.
+    :param database: database of the answers.
+    :param request: the call.
     """
 
-    def check(tx: Transaction) -> None:
-        if (known := request.answer(tx)) is not None:
-            raise _AnsweredError(known)
+    database: Database
+    request: Request
 
-    try:
-        with database.read() as tx:
-            check(tx)
-        while True:
+    def __call__(self, part: Callable[[], Any]) -> Any:
+        """Run a part of the call; its result is the answer unless it is ``Pending``.
+
+        The transaction lasts until the answer is complete, with what the function reads and the copies it
+        writes after its change: an answer that is stored later would be lost if the server ended in between.
+
+        :raises InvalidRequestError: the ``request_id`` belongs to another call.
+        """
+
+        def check(tx: Transaction) -> None:
+            if (known := self.request.answer(tx)) is not None:
+                raise _AnsweredError(known)
+
+        try:
+            self.database.reading(check)
             # An equal call may have finished meanwhile, so the check is repeated before the first write.
-            with database.joined(check):
-                outcome = step(call)
-                if not isinstance(outcome, Awaited):
-                    database.writing(request.keep, _stored(outcome))
-                    return outcome
-            yield outcome
-    except _AnsweredError as answered:
-        return _restored(str(answered))
-    finally:
-        call.close()
+            with self.database.joined(check):
+                outcome = part()
+                if not isinstance(outcome, Pending):
+                    self.database.writing(self.request.keep, _stored(outcome))
+                return outcome
+        except _AnsweredError as answered:
+            return _restored(str(answered))
 
 
-@coroutine
-def once_with_files(
-    database: Database, request: Request, call: Waiting[object]
-) -> Generator[Awaited, None, object]:
-    """Make a call that changes files, as :func:`once` does; wait for an equal call that is running.
+async def once_with_files(
+    database: Database, request: Request, threads: OwnThread, change: Callable[[], object]
+) -> object:
+    """Make a call that changes files, as :class:`Once` does; wait for an equal call that is running.
 
     :raises InvalidRequestError: the ``request_id`` belongs to another call.
     :raises ConflictError: an equal call has begun, and its outcome is not known.
@@ -74,25 +80,22 @@ def once_with_files(
         known = database.reading(request.answer)
         return database.writing(request.begin) if known is None else known
 
-    until = time.monotonic() + EQUAL_SECONDS
-    try:
-        while (known := begin()) == BEGUN:
-            if time.monotonic() >= until:
-                raise request.unknown()
-            yield Awaited(until=time.monotonic() + 0.1)
-        if known is not None:
-            return _restored(known)
+    def make() -> object:
         try:
-            while isinstance(outcome := step(call), Awaited):
-                yield outcome
+            outcome = change()
         except NPLError:
             with suppress(DatabaseError):  # repetitions are refused then
                 database.writing(request.forget)
             raise
         database.writing(request.keep, _stored(outcome))
         return outcome
-    finally:
-        call.close()
+
+    until = time.monotonic() + EQUAL_SECONDS
+    while (known := await threads.run(begin)) == BEGUN:
+        if time.monotonic() >= until:
+            raise request.unknown()
+        await asyncio.sleep(0.1)
+    return await threads.run(make) if known is None else _restored(known)
 
 
 def _stored(outcome: object) -> str:

@@ -25,10 +25,29 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 }
 """Groups of domains, by name."""
 
+MODULES: Mapping[str, str] = dict.fromkeys(("items", "survey", "documents"), "npl")
+"""The domains of further modules, with tools for command lines and pages and tools that a setting lists."""
+
+NEEDS: Mapping[str, tuple[str, ...]] = {"review": ("artifact",)}
+"""Domains whose answers contain data of other domains: a caller needs those domains as well."""
+
 NAMES = (*LISTED, *PRESETS)
 """Names of domains and of their groups."""
 
 USE_SOME = f"use some of {', '.join(NAMES)}"
+
+
+class Of:
+    """Marker of a parameter, or of a field of an answer, with data of another domain.
+
+    For a caller who may not see that domain, the named record does not exist, and the field is left out.
+
+    :param domain: that domain.
+    :param keys: the keys with the data, if the field is a mapping with other data as well.
+    """
+
+    def __init__(self, domain: str, *keys: str) -> None:
+        self.domain, self.keys = domain, keys
 
 
 def domains_named(words: Iterable[str]) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
+from npl_index.library.roots import LocalPath
 from npl_mcp.documents.tickets import Ticket
 from npl_mcp.stores.base.paging import Page
 
@@ -54,7 +55,7 @@ class ChangeRequest:
     implementationNotes: str | None = None
     other: Mapping[str, Any] | None = None
     digest: str | None = None
-    path: str | None = None
+    path: Annotated[str | None, LocalPath] = None
     content: str | None = None
 
     @classmethod
@@ -98,7 +99,7 @@ class WrittenRequest:
     digest: str | None = None
     type: str | None = None
     priority: str | None = None
-    path: str | None = None
+    path: Annotated[str | None, LocalPath] = None
     dateCreated: str | None = None
     sections: tuple[str, ...] | None = None
 
@@ -125,7 +126,7 @@ class ChangeRow:
     priority: str
     phaseEpic: str | None = None
     assignee: str | None = None
-    path: str | None = None
+    path: Annotated[str | None, LocalPath] = None
     problem: str | None = None
 
 
@@ -211,7 +212,7 @@ class ProjectInfo:
 
     code: str
     name: str
-    path: str
+    path: Annotated[str, LocalPath]
     crs: int = 0
     id: str | None = None
     description: str | None = None

@@ -131,7 +131,7 @@ async def _call(calls: ToolCalls, request: Request) -> Response:
     name, caller = request.path_params["name"], replace(request.scope[CALLER_KEY], reads="json")
     try:
         arguments = await lane("light").run(_arguments, await request.body())
-        outcome = await _unless_gone(calls.invoke(name, caller, arguments), request.receive)
+        outcome = await unless_gone(calls.invoke(name, caller, arguments), request.receive)
     except InvalidRequestError as error:
         outcome = failure(error, name)
     if outcome is None:
@@ -141,7 +141,7 @@ async def _call(calls: ToolCalls, request: Request) -> Response:
     return Response(outcome.text, status, refused, outcome.media_type)
 
 
-async def _unless_gone(invoked: Coroutine[Any, Any, Outcome], receive: Receive) -> Outcome | None:
+async def unless_gone(invoked: Coroutine[Any, Any, Outcome], receive: Receive) -> Outcome | None:
     """Return the outcome of a call; ``None`` if the caller disconnects first, which cancels the call."""
     outcome: Outcome | None = None
 

@@ -20,7 +20,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import limit_wait, waited
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.questions.files import Question
 from npl_mcp.tools.contract.responses import ENVELOPE
 
@@ -61,8 +61,7 @@ def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Out
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    call = app.unchanging(lambda: _asked(app, question, ref or DocumentRef()))
-    return waited(call, app.settings.patience)
+    return app.read_here(lambda: _asked(app, question, ref or DocumentRef()))
 
 
 def known_outcomes(app: App, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
@@ -71,8 +70,7 @@ def known_outcomes(app: App, questions: Iterable[Question]) -> list[tuple[Outcom
     While the documents are being indexed, they are not.
     """
     try:
-        call = limit_wait(app.gathered(DocumentRef()))
-        state = waited(call, app.settings.patience).collection.state
+        state = app.gather(DocumentRef(), HURRY).collection.state
     except NPLError:
         state = None
     with app.state.lock:
@@ -95,12 +93,12 @@ def _key(app: App, question: Question, state: Hashable) -> Hashable:
 def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     """Return the documents, and the positions of those of the ranked sections, best first."""
 
-    async def answer() -> tuple[Sequence[DocumentFile], list[int]]:
-        documents = await app.gathered(DocumentRef())
+    def answer() -> tuple[Sequence[DocumentFile], list[int]]:
+        documents = app.gathered(DocumentRef())
         ranking = rank(documents.collection, Query(extract_keywords(question)), weights=app.settings.weights)
         return documents.locations, [hit.document for hit in ranking.hits]
 
-    return waited(app.unchanging(answer), app.settings.patience)
+    return app.read_here(answer)
 
 
 def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
@@ -109,8 +107,8 @@ def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[st
     :raises NPLError: the documents cannot be read.
     """
 
-    async def read() -> dict[str, list[str]]:
-        documents = await app.gathered(ref)
+    def read() -> dict[str, list[str]]:
+        documents = app.gathered(ref)
         sections = {}
         with documents.collection.reading():
             for text in selectors:
@@ -119,13 +117,13 @@ def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[st
                 sections[text] = [documents.selector(place, own=True, by_path=True) for place in places]
         return sections
 
-    return waited(app.unchanging(read), app.settings.patience)
+    return app.read_here(read)
 
 
-async def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
+def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
-    documents = await app.gathered(ref, request.selectors)
+    documents = app.gathered(ref, request.selectors)
     with documents.collection.reading():
         finding = find(request, documents, app.settings.weights)
         written = answer(request, finding, form)

@@ -25,7 +25,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller
 from npl_mcp.server.introduction import describe_documents, introduction
 from npl_mcp.server.registry import ListedTool
-from npl_mcp.tools.access import is_listed, may_see, may_see_domain
+from npl_mcp.tools.access import is_listed
 
 INTRODUCED_SECONDS = 1.0
 """Seconds after which a connecting client gets no description of the documents."""
@@ -55,7 +55,7 @@ class KnowCaller(Middleware):
         result = await call_next(context)
         if not getattr(result, "instructions", None):
             return result
-        shown = [domain for domain in self._domains if may_see_domain(domain, CALLER.get().permissions)]
+        shown = [domain for domain in self._domains if CALLER.get().permissions.has_domain(domain)]
         served, timed = "", limited(INTRODUCED_SECONDS)(describe_documents)
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
@@ -124,5 +124,5 @@ class VisibleParts(Transform):
 def _is_shown(component: FastMCPComponent) -> bool:
     """Return whether the caller sees the domains of a component."""
     if isinstance(component, ListedTool):
-        return may_see(component.spec, CALLER.get().permissions)
+        return CALLER.get().permissions.has_domain(component.spec.domain)
     return all(map(CALLER.get().permissions.has_domain, component.tags))

@@ -12,7 +12,6 @@ from pydantic import PrivateAttr, TypeAdapter
 
 from npl_mcp.calls.arguments import validator
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.access import actors
 from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import Reply, value_type
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -60,7 +59,7 @@ class ListedTool(Tool):
 
     def without_actors(self) -> ListedTool:
         """Return the tool for a caller with a token, which names the actor."""
-        implied = actors(self._spec.function)
+        implied = self._spec.actors
         required = [name for name in self.parameters.get("required", ()) if name not in implied]
         if required == self.parameters.get("required", []):
             return self

@@ -22,7 +22,6 @@ from npl_mcp.calls.arguments import from_text
 from npl_mcp.calls.invoking import Outcome, ToolCalls
 from npl_mcp.server.registry import ListedTool
 from npl_mcp.stores.requests import PARAMETER
-from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.search import MAX_QUERY
 
@@ -72,7 +71,7 @@ class SmallList(BM25SearchTransform):
         return MatchingTools(tuple(serialize_tools_for_output_json(tools)), names)
 
     def _make_search_tool(self) -> Tool:
-        domains = ", ".join(name for name in self._domains if may_see_domain(name, CALLER.get().permissions))
+        domains = ", ".join(name for name in self._domains if CALLER.get().permissions.has_domain(name))
         about = f"Find more tools by what they do; domains: {domains}."
         return self._find.model_copy(update={"description": about})
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
 
+from npl_mcp.config.domains import NEEDS
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
@@ -37,8 +38,12 @@ class Permissions:
     roots: tuple[str, ...] | None = None
 
     def has_domain(self, domain: str | None) -> bool:
-        """Return whether a domain is visible; ``None`` always is."""
-        return domain is None or self.domains is None or domain in self.domains
+        """Return whether a domain and those that it needs are visible; ``None`` always is."""
+        return (
+            domain is None
+            or self.domains is None
+            or self.domains.issuperset((domain, *NEEDS.get(domain, ())))
+        )
 
 
 ALL = Permissions()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import Annotated
 
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
@@ -44,8 +46,8 @@ class Session:
     created_at: str
     updated_at: str
     status: str
-    room_count: int
-    artifact_count: int
+    room_count: Annotated[int, Of("chat")]
+    artifact_count: Annotated[int, Of("artifact")]
     web_url: str | None = None
 
 

@@ -14,6 +14,7 @@ from typing import Annotated
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import files
 from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
@@ -22,7 +23,16 @@ from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.base.values import filled
 from npl_mcp.stores.review.annotation import count_lines, split_lines
-from npl_mcp.tools.contract.parameters import Check, Line, Name, RowId, Text, Unlisted, Whole
+from npl_mcp.tools.contract.parameters import (
+    Actor,
+    Check,
+    Line,
+    Name,
+    RowId,
+    Text,
+    Unlisted,
+    Whole,
+)
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 FileName = Annotated[str, Check(files.check_filename)]
@@ -76,9 +86,9 @@ def artifact_create(
     filename: FileName,
     content: str | None = None,
     file_content_base64: str | None = None,
-    created_by: Name | None = None,
+    created_by: Actor | None = None,
     purpose: Purpose | None = None,
-    session_id: Name | None = None,
+    session_id: Annotated[Name | None, Of("session")] = None,
 ) -> store.StoredRevision:
     """Store a file as a new artifact, from content or file_content_base64.
 
@@ -103,7 +113,7 @@ def artifact_add_revision(
     filename: FileName,
     content: str | None = None,
     file_content_base64: str | None = None,
-    created_by: Name | None = None,
+    created_by: Actor | None = None,
     purpose: Purpose | None = None,
     notes: Text | None = None,
     expect: Annotated[Whole | None, Unlisted] = None,

@@ -13,13 +13,15 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import waits, when_new
+from npl_mcp.app.waiting import when_new
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
+    Actor,
     ActorIfOwn,
     Check,
     Line,
@@ -67,7 +69,7 @@ def chat_create_room(
     name: Line,
     members: Annotated[list[str], Check(rooms.new_members)],
     description: Text | None = None,
-    session_id: ShortName | None = None,
+    session_id: Annotated[ShortName | None, Of("session")] = None,
     session_title: Line | None = None,
 ) -> rooms.ChangedRoom:
     """Create a room.
@@ -89,7 +91,7 @@ def chat_create_room(
 def chat_update_room(
     app: App,
     room_id: RowId,
-    persona: Name,
+    persona: Actor,
     action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
 ) -> rooms.ChangedRoom:
     """Join, leave, archive or reopen a room.
@@ -107,7 +109,7 @@ def chat_update_room(
 def chat_send_message(
     app: App,
     room_id: RowId,
-    persona: Name,
+    persona: Actor,
     message: Text,
     reply_to_id: RowId | None = None,
     join: Join = None,
@@ -125,7 +127,7 @@ def chat_send_message(
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
-def chat_react(app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
+def chat_react(app: App, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -139,8 +141,8 @@ def chat_react(app: App, event_id: RowId, persona: Name, emoji: Emoji, join: Joi
 def chat_share_artifact(
     app: App,
     room_id: RowId,
-    persona: Name,
-    artifact_id: RowId,
+    persona: Actor,
+    artifact_id: Annotated[RowId, Of("artifact")],
     revision: Annotated[Whole | None, "Number"] = None,
 ) -> rooms.NewEvent:
     """Share an artifact with a room.
@@ -158,7 +160,7 @@ def chat_share_artifact(
 def chat_create_todo(
     app: App,
     room_id: RowId,
-    persona: Name,
+    persona: Actor,
     description: Text,
     assigned_to: Name | None = None,
     join: Join = None,
@@ -177,7 +179,7 @@ def chat_create_todo(
 def chat_update_todo(
     app: App,
     event_id: RowId,
-    persona: Name,
+    persona: Actor,
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
     assigned_to: Name | None = None,
     expect: Annotated[str | None, "Status you read", Check(checks.choice, todos.STATUSES)] = None,
@@ -198,10 +200,9 @@ def chat_update_todo(
         return app.database.writing(todos.update, event_id, persona, status, assigned_to, expect)
 
 
-@waits
 async def chat_claim_todo(
     app: App,
-    persona: Name,
+    persona: Actor,
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
     wait: Wait = 0,
@@ -224,29 +225,30 @@ async def chat_claim_todo(
             "a todo or a room is required, not both", parameter="event_id", hint="give event_id or room_id"
         )
 
-    def claim(tx: Transaction) -> todos.Todo | None:
+    def claim(tx: Transaction) -> Claim:
         if join is not None:
             rooms.join(tx, join, persona)
         if event_id is not None:
-            return todos.claim(tx, event_id, persona)
-        return todos.claim_next(tx, room_id or 0, persona)
+            todo: todos.Todo | None = todos.claim(tx, event_id, persona)
+        else:
+            todo = todos.claim_next(tx, room_id or 0, persona)
+        documents = None if todo is None else documents_named(app, todo.description)
+        return Claim(todo is not None, todo, documents)
 
-    claimed = await when_new(
+    return await when_new(
         app,
         lambda _: Topic(rooms.POSITIONS, room_id or 0),
         0 if room_id is None else wait,
         claim,
-        lambda claimed: claimed is None,
+        lambda claim: not claim.claimed,
         write=True,
     )
-    documents = None if claimed is None else documents_named(app, claimed.description)
-    return Claim(claimed is not None, claimed, documents)
 
 
 def chat_list_todos(
     app: App,
     room_id: Annotated[RowId | None, "Default: all rooms of the persona"] = None,
-    persona: Name | None = None,
+    persona: Actor | None = None,
     filter: Annotated[
         str | None, "ready, open, mine or done", Check(checks.choice, tuple(todos.FILTERS))
     ] = None,
@@ -263,7 +265,6 @@ def chat_list_todos(
     return app.database.reading(todos.read, room_id, filter or "open", persona, Slice.parse(limit, offset))
 
 
-@waits
 async def chat_get_feed(
     app: App,
     room_id: RowId,
@@ -310,10 +311,9 @@ def chat_list_rooms(
     return app.database.reading(rooms.read, persona, archived, part)
 
 
-@waits
 async def chat_get_notifications(
     app: App,
-    persona: Name,
+    persona: Actor,
     unread_only: bool = True,
     limit: int | None = None,
     offset: int | None = None,

@@ -26,7 +26,7 @@ from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import is_writable
-from npl_mcp.app.waiting import limit_wait, waits
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing import places
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.spec import not_listed
@@ -148,7 +148,6 @@ class Look:
     file: FileView | None = None
 
 
-@waits
 async def documents_look(
     app: App,
     file: Annotated[str | None, "A Markdown file or a folder; default: all roots"] = None,
@@ -175,16 +174,14 @@ async def documents_look(
         more = {"crumbs": above, "items": items, "unreadable": unreadable or None}
         return Look(folder=filled(FolderView, entry, **more, token_counter=app.counter.name))
 
-    if file is None:
-        every = [entry async for entry in places.root_entries(app, whole)]
-        return folder(places.entry_of_many("root", "", "", every), every)
-    ref = DocumentRef(file)
-
-    async def look() -> Look:
+    def look() -> Look:
+        if file is None:
+            roots = list(places.root_entries(app, whole))
+            return folder(places.entry_of_many("root", "", "", roots), roots)
         try:
-            gathered = await limit_wait(app.gathered(ref))
+            gathered = app.gathered(DocumentRef(file), seconds=HURRY)
         except NotIndexedError as error:
-            *above, own = places.breadcrumb(file, app.documents.find(ref))
+            *above, own = places.breadcrumb(file, app.documents.find(DocumentRef(file)))
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)
             return folder(empty, (), tuple(above))
         if not gathered.several:
@@ -196,7 +193,7 @@ async def documents_look(
         entry = replace(entry, missing_files=gathered.missing or None)
         return folder(entry, every, tuple(above), gathered.unreadable)
 
-    return await app.unchanging(look)
+    return await app.read(look)
 
 
 def _file_view(app: App, gathered: DocumentSet, selector: str | None, offset: int, limit: int) -> FileView:

@@ -7,30 +7,21 @@ its tools are first needed, so that a command imports only the module of its too
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from npl_mcp.config.domains import LISTED, READING, domains_named
+from npl_mcp.config.domains import LISTED, MODULES, READING, domains_named
 
 if TYPE_CHECKING:
     from npl_mcp.config.settings import Settings
     from npl_mcp.tools.contract.spec import ToolSpec
 
-UNLISTED: Mapping[str, str] = {
-    "items": "npl",
-    "survey": "npl",
-    "documents": "npl",
-}
-"""Further modules, of tools for command lines and pages and of tools that a setting lists, each with its
-domain.
-"""
-
 
 def _declared(module: str) -> tuple[ToolSpec, ...]:
     """Import a module, and return the tools that it declares.
 
-    :param module: one of :data:`LISTED` or :data:`UNLISTED`.
+    :param module: one of :data:`LISTED` or :data:`MODULES`.
     """
     tools: tuple[ToolSpec, ...] = importlib.import_module(f"npl_mcp.tools.{module}").TOOLS
     return tools
@@ -45,8 +36,8 @@ def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
 def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
     """Return the tools for command lines and pages."""
     chosen = set(domains)
-    modules = [name for name in (*LISTED, *UNLISTED) if UNLISTED.get(name, name) in chosen]
-    return tuple(spec for name in modules for spec in _declared(name) if name in UNLISTED or not spec.listed)
+    modules = [name for name in (*LISTED, *MODULES) if MODULES.get(name, name) in chosen]
+    return tuple(spec for name in modules for spec in _declared(name) if name in MODULES or not spec.listed)
 
 
 def optional_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
@@ -66,16 +57,10 @@ def shown_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[To
     others = [word for word in settings.domains if word != READING]
     whole = domains_named(others) if others or not settings.domains else ()
     tools = (
-        spec if spec.always or spec.switch or domain_of(spec) in whole else replace(spec, listed=False)
+        spec if spec.always or spec.switch or spec.domain in whole else replace(spec, listed=False)
         for spec in (*listed_tools(domains), *optional_tools(settings, domains))
     )
-    return tuple(sorted(tools, key=lambda spec: LISTED.index(str(domain_of(spec)))))
-
-
-def domain_of(spec: ToolSpec) -> str | None:
-    """Return the domain of a tool; ``None`` if no module of this package declares it."""
-    package, _, module = spec.function.__module__.rpartition(".")
-    return UNLISTED.get(module, module) if package == __package__ else None
+    return tuple(sorted(tools, key=lambda spec: LISTED.index(spec.domain or "")))
 
 
 def tool_named(name: str) -> ToolSpec:
@@ -84,7 +69,7 @@ def tool_named(name: str) -> ToolSpec:
     :raises KeyError: there is no such tool.
     """
     domain = name.partition("_")[0]
-    for module in sorted((*LISTED, *UNLISTED), key=lambda module: module.partition("_")[0] != domain):
+    for module in sorted((*LISTED, *MODULES), key=lambda module: module.partition("_")[0] != domain):
         for spec in _declared(module):
             if spec.name == name:
                 return spec

@@ -28,7 +28,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
-from npl_mcp.app.waiting import limit_wait, waits
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.stores.base.values import filled
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
@@ -189,7 +189,6 @@ def npl_load_agent(
     return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition), format)
 
 
-@waits
 async def npl_section_index(
     app: App,
     file: Annotated[str | None, "Files or globs", CommaList] = None,
@@ -217,22 +216,21 @@ async def npl_section_index(
     :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef(file, resource_type, item)
-    conditions = SectionFilter.parse(filter)
     for name, number in (("depth", depth), ("token_budget", token_budget)):
         if number is not None and number < 0:
             raise InvalidRequestError(f"{name} is {number}", parameter=name, hint="use 0 or more")
-    request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
 
-    async def answer() -> IndexReply | Written[IndexReply]:
-        gathered = await app.gathered(ref)
+    def answer() -> IndexReply | Written[IndexReply]:
+        conditions = SectionFilter.parse(filter)
+        request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
+        gathered = app.gathered(ref)
         changed = report_changes(app, token_budget or None)
         with gathered.collection.reading():
             return section_index(app, ref, replace(gathered, changed=changed), request)
 
-    return await app.unchanging(answer)
+    return await app.read(answer, ref)
 
 
-@waits
 async def npl_load_tailored(
     app: App,
     context: Annotated[
@@ -276,22 +274,22 @@ async def npl_load_tailored(
     :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef(file, resource_type, item)
-    context, named = question_in(app, context), [*(selectors or ()), *(sections or ())] or part_of(file)
-    budgets = token_budget, 0 if sections else app.settings.token_budget
-    request = TailorRequest.parse(
-        context,
-        topics,
-        named,
-        *budgets,
-        exclude=exclude,
-        depth=depth,
-        explain=explain,
-        among=SectionFilter.parse(filter),
-    )
     form = Form() if format == "text" else _form(app, format)
 
-    async def answer() -> Written[Tailored]:
-        documents = await app.gathered(ref, request.selectors, request.exclude)
+    def answer() -> Written[Tailored]:
+        named = [*(selectors or ()), *(sections or ())] or part_of(file)
+        request = TailorRequest.parse(
+            question_in(app, context),
+            topics,
+            named,
+            token_budget,
+            0 if sections else app.settings.token_budget,
+            exclude=exclude,
+            depth=depth,
+            explain=explain,
+            among=SectionFilter.parse(filter),
+        )
+        documents = app.gathered(ref, request.selectors, request.exclude)
         documents = replace(documents, changed=report_changes(app, request.token_budget))
         wanted = replace(request, exclude=app.possible(request.exclude, documents))
         written = write(wanted, documents, form, weights=app.settings.weights)
@@ -300,11 +298,10 @@ async def npl_load_tailored(
             app.when_delivered(partial(app.read_sections.remember, read))
         return written
 
-    written = await app.unchanging(answer)
+    written = await app.read(answer, ref)
     return written.value if format == "text" else written
 
 
-@waits
 async def npl_audit(
     app: App,
     context: Annotated[str | None, "The question"] = None,
@@ -320,15 +317,13 @@ async def npl_audit(
     :returns: an answer with the sections it was chosen from.
     :raises NPLError: see :func:`npl_load_tailored`.
     """
-    request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
-    form, weights = _form(app, format), app.settings.weights
 
-    async def answer() -> Audit:
-        documents = await app.gathered(DocumentRef(file), request.selectors)
-        return audit(request, section, documents, form, weights=weights)
+    def answer() -> Audit:
+        request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
+        documents = app.gathered(DocumentRef(file), request.selectors, seconds=HURRY)
+        return audit(request, section, documents, _form(app, format), weights=app.settings.weights)
 
-    # Pages show partial results instead of waiting.
-    return await limit_wait(app.unchanging(answer))
+    return await app.read(answer)
 
 
 def _form(app: App, format: str | None) -> Form:
@@ -376,7 +371,6 @@ def npl_update_section(
     return edited
 
 
-@waits
 async def content_map(
     app: App, file: File = None, without: Annotated[str | None, "Absolute path of a file to leave out"] = None
 ) -> str:
@@ -387,8 +381,8 @@ async def content_map(
     :raises NotIndexedError: some files are not indexed, and the time to wait is over.
     """
 
-    async def drawn() -> str:
-        gathered = await app.gathered(DocumentRef(file))
+    def drawn() -> str:
+        gathered = app.gathered(DocumentRef(file))
         if gathered.missing:
             raise NotIndexedError(gathered.missing)
         step = -(-len(gathered.locations) // MAX_READ)
@@ -399,7 +393,7 @@ async def content_map(
             headings |= {} if document.absolute == without else {gathered.files[number]: texts}
         return overview(*zip(*sorted(headings.items()), strict=True)) if headings else ""
 
-    return await app.unchanging(drawn)
+    return await app.read(drawn)
 
 
 TOOLS = (

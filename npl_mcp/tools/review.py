@@ -15,7 +15,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review import reviews as store
-from npl_mcp.tools.contract.parameters import ActorIfOwn, Check, Name, RowId, Text, Unlisted, Whole
+from npl_mcp.tools.contract.parameters import Actor, ActorIfOwn, Check, Name, RowId, Text, Unlisted, Whole
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
 
 RevisionId = Annotated[RowId, "Not its number"]
@@ -25,7 +25,7 @@ Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, 
 
 
 def review_create(
-    app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Name
+    app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Actor
 ) -> store.NewReview:
     """Begin a review of a revision.
 
@@ -43,7 +43,7 @@ def review_add_comment(
     review_id: RowId,
     location: Annotated[str, "line:3, line:3-5 or a selector"],
     comment: Text,
-    persona: Name,
+    persona: Actor,
     reply_to: Annotated[RowId | None, Unlisted] = None,
 ) -> store.NewComment:
     """Comment on lines or a section.
@@ -65,7 +65,7 @@ def review_add_comment(
 
 
 def review_add_annotation(
-    app: App, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Name
+    app: App, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Actor
 ) -> store.NewComment:
     """Comment on a pixel of an image.
 
@@ -181,7 +181,7 @@ def review_comment_own(
     app: App,
     artifact_id: RowId,
     revision: Whole,
-    reviewer_persona: Name,
+    reviewer_persona: Actor,
     location: str,
     comment: Text,
     reply_to: RowId | None = None,
@@ -200,7 +200,7 @@ def review_complete_own(
     app: App,
     artifact_id: RowId,
     revision: Whole,
-    reviewer_persona: Name,
+    reviewer_persona: Actor,
     overall_comment: Text | None = None,
     verdict: Verdict = None,
 ) -> store.Completion:

@@ -21,7 +21,7 @@ from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
 from npl_mcp.app.reading import report_changes
 from npl_mcp.app.searching import KINDS, SearchHit, newest, snippet
 from npl_mcp.app.searching import search as find
-from npl_mcp.app.waiting import MAX_SECONDS, waits
+from npl_mcp.app.waiting import MAX_SECONDS
 from npl_mcp.browsing.places import Crumb, roots_of
 from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.base import checks
@@ -93,7 +93,6 @@ class Newest:
     places: tuple[Crumb, ...]
 
 
-@waits
 async def search(
     app: App,
     query: str,
@@ -136,20 +135,19 @@ async def search(
     page = Slice.parse(limit, offset, PAGE, MAX_HITS)
     named = (kind.strip() for kind in (kinds or "").split(","))
     wanted = [checks.choice(kind, "kinds", tuple(KINDS)) for kind in named if kind]
-    ref = DocumentRef(file, resource_type, item)
-    conditions = QueryConditions(
-        tuple(path or ()), tuple(without or ()), seconds, SectionFilter.parse(filter)
-    )
     wanted = wanted or ["document"] * bool(filter)
-
+    ref = DocumentRef(file, resource_type, item)
     is_all = ref == DocumentRef() and "document" in (wanted or visible_kinds(app))
 
-    async def hits_now() -> Hits:
+    def hits_now() -> Hits | Written[Hits]:
+        conditions = QueryConditions(
+            tuple(path or ()), tuple(without or ()), seconds, SectionFilter.parse(filter)
+        )
         only = None if ref == DocumentRef() else ref
-        every = await find(app, text, visible_kinds(app), wanted, only, conditions)
+        every = find(app, text, visible_kinds(app), wanted, only, conditions)
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
         items = list(islice(every.hits, page.offset, page.offset + page.limit))
-        return Hits(
+        hits = Hits(
             changed=report_changes(app),
             items=tuple(sorted(items, key=lambda hit: list(KINDS).index(hit.kind))),
             total=sum(every.counts.values()),
@@ -164,11 +162,11 @@ async def search(
             missing_files=every.missing or None,
             not_searched=tuple(every.not_searched) or None,
         )
+        if app.form(format) != "markdown":
+            return hits
+        return Written(hits, _hits_text(hits, words_of(text), app.counter))
 
-    hits = await app.unchanging(hits_now)
-    if app.form(format) != "markdown":
-        return hits
-    return Written(hits, _hits_text(hits, words_of(text), app.counter))
+    return await app.read(hits_now)
 
 
 def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:

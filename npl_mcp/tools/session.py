@@ -12,6 +12,7 @@ from typing import Annotated
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.app import App
+from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.artifacts import ArtifactEntry
 from npl_mcp.stores.artifact.artifacts import of_session as artifacts_of
@@ -67,10 +68,10 @@ class SessionView:
     """
 
     session: Session
-    chat_rooms: Sequence[Room]
-    artifacts: Sequence[ArtifactEntry]
-    reviews: Sequence[ReviewEntry]
-    worklog: WorklogSession | None
+    chat_rooms: Annotated[Sequence[Room], Of("chat")]
+    artifacts: Annotated[Sequence[ArtifactEntry], Of("artifact")]
+    reviews: Annotated[Sequence[ReviewEntry], Of("review")]
+    worklog: Annotated[WorklogSession | None, Of("worklog")]
     web_url: str | None
     documents: tuple[NamedDocument, ...] | None
 

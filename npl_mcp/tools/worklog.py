@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from npl_mcp.app.waiting import waits, when_new
+from npl_mcp.app.waiting import when_new
 from npl_mcp.app.worklog_context import WorklogUser
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.rows import WorklogSession
-from npl_mcp.tools.contract.parameters import Check, Line, Name, Text, Wait, Whole
+from npl_mcp.tools.contract.parameters import Actor, Check, Line, Name, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
 NewId = Annotated[str, Check(store.new_id)]
@@ -37,7 +37,7 @@ def worklog_init(
 
 def worklog_log(
     app: WorklogUser,
-    agent_id: Name,
+    agent_id: Actor,
     action: Annotated[Line, "what was done, one verb"],
     summary: Text,
     data: Annotated[Any, {"type": "object"}, Check(checks.json_text, store.DATA)] = None,
@@ -66,10 +66,9 @@ def worklog_log(
     return app.database.writing(store.log, app.project, session_id, values, app.agent)
 
 
-@waits
 async def worklog_read(
     app: WorklogUser,
-    agent_id: Name,
+    agent_id: Actor,
     peek: Annotated[bool, "Keep the cursor"] = False,
     since: Annotated[Whole | None, "After this seq"] = None,
     session_id: Name | None = None,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from unicodedata import normalize
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -21,7 +20,6 @@ from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
 from npl_mcp.app.lanes import lane
-from npl_mcp.app.waiting import Waiting, waited
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
@@ -29,7 +27,6 @@ from npl_mcp.stores.access import Identity
 from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
-from npl_mcp.tools.access import may_see_domain
 from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode, code_of
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookie_text, cookies, form_token
 
@@ -125,7 +122,7 @@ class Visit:
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
         is_served = domain in domains_named(self.settings.domains)
-        return is_served and may_see_domain(domain, self.caller.permissions)
+        return is_served and self.caller.permissions.has_domain(domain)
 
     def unknown(self) -> CallError:
         """Return the failure of a page that the visitor may not see: the same as of one that is not there."""
@@ -197,7 +194,7 @@ class Visit:
         digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    async def run(self, domain: str | None, work: Callable[[App], Waiting[T] | T]) -> T:
+    async def run(self, domain: str | None, work: Callable[[App], T]) -> T:
         """Return the result of a function of the visitor's application; the function runs in a thread.
 
         :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
@@ -205,15 +202,10 @@ class Visit:
         """
         if domain is not None and not self.sees(domain):
             raise self.unknown()
-
-        def done(app: App) -> T:
-            result = work(app)
-            return waited(result) if inspect.iscoroutine(result) else cast("T", result)
-
         token = CALLER.set(self.caller)
         try:
-            timed = limited(self.app.settings.time_limit)(done)
-            return await lane("heavy").run(timed, self.caller.view(self.app))
+            timed = limited(self.app.settings.time_limit)(work)
+            return await lane("heavy").run(timed, self.caller.view(self.app).in_call())
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None

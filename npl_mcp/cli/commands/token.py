@@ -13,11 +13,10 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of, with_settings
 from npl_mcp.cli.terminal.arguments import JSON, Commands, argument, option, repeated, switch
 from npl_mcp.cli.terminal.display import CommandResult, table
-from npl_mcp.config.domains import domains_named
+from npl_mcp.config.domains import NEEDS, domains_named
 from npl_mcp.config.kinds import path, words
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity, Permissions, add_token, revoke_token, tokens
-from npl_mcp.tools.access import NEEDS
 
 _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -22,6 +22,7 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import select_in
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.waiting import result_of
 from npl_mcp.server.primitives.components import MARKDOWN, CallingResource, CallingTemplate, Content, Given
 from npl_mcp.tools.contract.responses import within
 from npl_mcp.tools.npl import content_map
@@ -62,9 +63,9 @@ def _text(app: App, given: Given) -> Content:
     :raises NPLError: the document or section does not exist, or cannot be used.
     """
     path, selector = given.get("path"), given.get("selector")
-    app, ref = CALLER.get().view(app), DocumentRef(path)
+    app, ref = CALLER.get().view(app).in_call(), DocumentRef(path)
     if path is None:
-        return content_map(app), MARKDOWN
+        return result_of(content_map(app)), MARKDOWN
     if len(app.documents.find(ref)) > 1 or app.documents.is_set(ref):
         raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
     gathered = app.gather(ref)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.paging import Page, Slice, moment_of, stamp
@@ -35,7 +36,7 @@ class Event:
     event_type: str
     persona: str
     timestamp: str
-    data: Mapping[str, Any]
+    data: Annotated[Mapping[str, Any], Of("artifact", "artifact_id", "revision")]
     reply_to_id: int | None
     reactions: Mapping[str, Sequence[str]] | None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import RecordNotFoundError
@@ -43,7 +44,7 @@ class Notification:
     event_type: str
     event_persona: str
     timestamp: str
-    event_data: Mapping[str, Any]
+    event_data: Annotated[Mapping[str, Any], Of("artifact", "artifact_id", "revision")]
 
 
 @dataclass(frozen=True, slots=True)

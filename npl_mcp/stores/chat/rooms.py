@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from npl_index.library.references import near_names
+from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction
@@ -49,7 +50,7 @@ class Room:
     name: str
     created_at: str
     description: str | None
-    session_id: str | None
+    session_id: Annotated[str | None, Of("session")]
     event_count: int
     member_count: int
     members: tuple[str, ...] | None = None
@@ -70,7 +71,7 @@ class ChangedRoom:
     """
 
     room_id: int
-    session_id: str | None
+    session_id: Annotated[str | None, Of("session")]
     name: str
     description: str | None
     members: tuple[str, ...]
@@ -118,8 +119,8 @@ class NewEvent:
     mentions: Sequence[str] | None = None
     unknown_mentions: Sequence[str] | None = None
     emoji: str | None = None
-    artifact_id: int | None = None
-    revision: int | None = None
+    artifact_id: Annotated[int | None, Of("artifact")] = None
+    revision: Annotated[int | None, Of("artifact")] = None
     status: str | None = None
     assigned_to: str | None = None
     notifications: Sequence[NewNotification] | None = None

@@ -30,6 +30,10 @@ class Unlisted:
     """
 
 
+class Acting:
+    """Marker of a parameter with the persona that acts; a token implies it."""
+
+
 class Check:
     """Marker of a parameter with a check.
 
@@ -55,8 +59,9 @@ ShortName = Annotated[str, Check(checks.short_name)]
 Text = Annotated[str, Check(checks.text)]
 RowId = Annotated[int, Check(checks.row_id)]
 Whole = Annotated[int, Check(checks.whole)]
+Actor = Annotated[str, Check(checks.name), Acting]
 ActorIfOwn = Annotated[
-    str | None, "Only if it is this persona's; a token implies its own", Check(checks.name), Unlisted
+    str | None, "Only if it is this persona's; a token implies its own", Check(checks.name), Unlisted, Acting
 ]
 Wait = Annotated[float, "0 to 60 seconds"]
 """Seconds that a call waits for news."""
@@ -170,9 +175,7 @@ def checked(function: Callable[..., object], arguments: Mapping[str, Any]) -> di
 @cache
 def unlisted(function: Callable[..., object]) -> frozenset[str]:
     """Return the parameters of a tool's function that are not listed."""
-    return frozenset(
-        parameter.name for parameter in _parameters(function) if Unlisted in get_args(parameter.annotation)
-    )
+    return frozenset(name for name, part in markers(function) if part is Unlisted)
 
 
 @cache
@@ -181,7 +184,7 @@ def _declared(function: Callable[..., object]) -> Mapping[str, tuple[bool, bool]
     return {
         parameter.name: (
             parameter.default is not parameter.empty,
-            any(get_origin(part) is list for part in _parts(parameter.annotation)),
+            any(get_origin(part) is list for part in parts_of(parameter.annotation)),
         )
         for parameter in _parameters(function)
     }
@@ -189,12 +192,14 @@ def _declared(function: Callable[..., object]) -> Mapping[str, tuple[bool, bool]
 
 @cache
 def _checks(function: Callable[..., object]) -> Mapping[str, Check]:
-    return {
-        parameter.name: part
-        for parameter in _parameters(function)
-        for part in _parts(parameter.annotation)
-        if isinstance(part, Check)
-    }
+    return {name: part for name, part in markers(function) if isinstance(part, Check)}
+
+
+def markers(function: Callable[..., object]) -> Iterator[tuple[str, object]]:
+    """Yield the name of each parameter of a tool's function with each part of its annotation."""
+    for parameter in _parameters(function):
+        for part in parts_of(parameter.annotation):
+            yield parameter.name, part
 
 
 def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
@@ -202,9 +207,9 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     return list(inspect.signature(function, eval_str=True).parameters.values())[1:]
 
 
-def _parts(annotation: object) -> Iterator[object]:
+def parts_of(annotation: object) -> Iterator[object]:
     """Yield an annotation, its alternatives and its markers."""
     yield annotation
     if get_origin(annotation) in (Annotated, Union, UnionType):
         for part in get_args(annotation):
-            yield from _parts(part)
+            yield from parts_of(part)

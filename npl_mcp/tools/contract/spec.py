@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from npl_index.cached import cached_property
+from npl_index.library.roots import LocalPath
+from npl_mcp.app.waiting import result_of
 from npl_mcp.config.docstrings import parameters
-from npl_mcp.tools.contract.parameters import SharedParameters, checked, unlisted
+from npl_mcp.config.domains import MODULES, NEEDS, Of
+from npl_mcp.tools.contract.parameters import Acting, SharedParameters, checked, markers, parts_of, unlisted
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "examples.json"
 """Examples by tool: ``run`` has the arguments of a call in the documentation's small project, where the calls
 run in the order of the list of tools; ``values`` has a valid value for each parameter not in ``run``."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSpec:
     """The declaration of a tool.
 
     :param function: function with the :class:`~npl_mcp.app.app.App` as first parameter and the tool's
         parameters as keywords. Its name is the tool's name, the first paragraph of its docstring the
-        description for agents. A call checks the arguments, then runs the function once, in a worker thread.
-        A function that waits is made by :func:`~npl_mcp.app.waiting.waits`.
+        description for agents. A call checks the arguments, then runs the function once: a coroutine function
+        on the event loop, so that it can wait, any other one in a worker thread.
     :param read_only: whether the tool changes nothing.
     :param idempotent: whether a second equal call changes nothing more.
     :param destructive: whether the tool may remove or overwrite data.
@@ -55,10 +59,47 @@ class ToolSpec:
     reads: Callable[[Mapping[str, object]], bool] | None = None
     files: bool = False
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the tool."""
         return self.function.__name__
+
+    @cached_property
+    def domain(self) -> str | None:
+        """The domain of the function's module; ``None`` for a function outside the package of tools."""
+        package, _, module = self.function.__module__.rpartition(".")
+        return MODULES.get(module, module) if f"{package}.contract" == __package__ else None
+
+    @cached_property
+    def actors(self) -> tuple[str, ...]:
+        """The parameters with the persona that acts."""
+        return tuple(name for name, part in markers(self.function) if part is Acting)
+
+    @cached_property
+    def references(self) -> Mapping[str, str]:
+        """The parameters that name records of other domains, with these."""
+        own = (self.domain, *NEEDS.get(self.domain or "", ()))
+        named = ((name, part.domain) for name, part in markers(self.function) if isinstance(part, Of))
+        return {name: domain for name, domain in named if domain not in own}
+
+    @cached_property
+    def fields(self) -> Mapping[str, str]:
+        """The fields of answers with data of other domains, with these."""
+        marks = [(name, part) for _, name, parts in answer_fields(self.function) for part in parts]
+        of = (
+            (key, part.domain) for name, part in marks if isinstance(part, Of) for key in part.keys or (name,)
+        )
+        return {key: domain for key, domain in of if domain != self.domain}
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The fields of answers that may have absolute paths."""
+        return frozenset(name for _, name, parts in answer_fields(self.function) if LocalPath in parts)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the function runs on the event loop, where it can wait."""
+        return inspect.iscoroutinefunction(self.function)
 
     @property
     def description(self) -> str:
@@ -66,12 +107,13 @@ class ToolSpec:
         return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
 
     def __call__(self, app: Any, /, **arguments: Any) -> Any:
-        """Check the arguments of a call and run the function.
+        """Check the arguments of a call, and run the function in this thread, waits included.
 
         :param app: first argument of the function.
         :raises InvalidRequestError: an argument is invalid.
         """
-        return self.function(app, **checked(self.function, arguments))
+        outcome: Any = self.function(app, **checked(self.function, arguments))
+        return result_of(outcome) if inspect.iscoroutine(outcome) else outcome
 
     def may_read(self, arguments: Mapping[str, object]) -> bool:
         """Return whether a call with some arguments may be made by a caller who may only read."""
@@ -104,6 +146,20 @@ class ToolSpec:
         names = list(inspect.signature(self.function).parameters)[1:]
         hidden = unlisted(self.function) - values.keys()
         return {name: values[name] for name in names if name not in hidden}
+
+
+def answer_fields(function: Callable[..., object]) -> Iterator[tuple[type, str, list[object]]]:
+    """Yield the fields of the answers of a tool's function, at any depth.
+
+    :returns: the dataclass, the name of its field, and the parts of the field's annotation.
+    """
+    waiting: list[Any] = [inspect.signature(function, eval_str=True).return_annotation]
+    for kind in waiting:  # grows
+        origin = get_origin(kind) or kind
+        hints = get_type_hints(origin, include_extras=True) if is_dataclass(origin) else {}
+        for name, hint in hints.items():
+            yield origin, name, list(parts_of(hint))
+        waiting += (part for part in (*get_args(kind), *hints.values()) if part not in waiting)
 
 
 def not_listed(*functions: Callable[..., object], **flags: Any) -> tuple[ToolSpec, ...]:

@@ -17,7 +17,7 @@ from npl_index.answer.request import TailorRequest
 from npl_index.library.documents import DocumentRef
 from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import limit_wait
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.questions.outcomes import sections_of
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.naming import question_in
@@ -166,7 +166,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
     :param given: arguments of ``npl_load_tailored``.
     """
 
-    async def read(app: App) -> Data:
+    def read(app: App) -> Data:
         request = TailorRequest.parse(
             question_in(app, given.get("context")),
             given.get("topics"),
@@ -177,12 +177,13 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
             among=SectionFilter.parse(given.get("filter")),
         )
 
-        async def answer() -> Audit:
-            documents = await app.gathered(DocumentRef(given.get("file")), request.selectors, request.exclude)
+        def answer() -> Audit:
+            ref = DocumentRef(given.get("file"))
+            documents = app.gathered(ref, request.selectors, request.exclude, seconds=HURRY)
             wanted = replace(request, exclude=app.possible(request.exclude, documents))
             return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
 
-        audited: Data = as_dict(await limit_wait(app.unchanging(answer)))
+        audited: Data = as_dict(app.read_here(answer))
         return audited
 
     return await visit.run("npl", read)

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.app.waiting import limit_wait
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.places import roots_of
 from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.tools.contract.responses import as_dict
@@ -49,10 +49,10 @@ async def inbox(visit: Visit) -> Data:
     return waiting
 
 
-async def _examples(app: App) -> list[str]:
+def _examples(app: App) -> list[str]:
     """Return headings of several documents, in turn, titles last; none while the documents are indexed."""
     try:
-        gathered = await limit_wait(app.gathered(DocumentRef()))
+        gathered = app.gather(DocumentRef(), HURRY)
         documents = gathered.collection.documents
         spread = range(0, len(documents), -(-len(documents) // MAX_READ))
         headings = [[part.name for part in documents[at].tree.sections if part.level] for at in spread]

@@ -9,7 +9,7 @@ from pathlib import Path
 from npl_index.index.database import NAME
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored
+from tests.tools import npl_load_tailored
 
 WORDS = ("pump", "valve", "sieve", "ladle", "spoon")
 

@@ -14,10 +14,10 @@ import pytest
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from npl_mcp.tools.worklog import worklog_init, worklog_status
 from tests.conftest import THOROUGH
 from tests.folders import fill
+from tests.tools import npl_load_tailored, npl_section_index
 
 
 @pytest.fixture

@@ -26,11 +26,11 @@ from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import NO_TRAITS
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored
 from tests import engines
 from tests.conftest import cases
 from tests.npl_mcp.app.many import assert_indexed, fresh, index_file, parsed, put, said, told, write
 from tests.npl_mcp.opened_files import opened
+from tests.tools import npl_load_tailored
 
 FILES = 24
 

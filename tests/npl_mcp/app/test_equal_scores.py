@@ -11,8 +11,8 @@ import pytest
 from npl_index.index.collection import MAX_CANDIDATES
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored
 from tests.npl_mcp.app.many import WORDS, put, text, write
+from tests.tools import npl_load_tailored
 
 pytestmark = pytest.mark.thorough
 

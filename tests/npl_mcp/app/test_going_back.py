@@ -14,9 +14,9 @@ from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import calls, case_text, cases
 from tests.npl_mcp.documents.change_requests import make_project
+from tests.tools import npl_load_tailored, npl_section_index
 
 BUILD = case_text("texts/build.md")
 

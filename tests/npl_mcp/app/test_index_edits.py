@@ -11,9 +11,9 @@ from typing import Any
 from npl_index.index.driver import driver
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import THOROUGH, cases
 from tests.npl_mcp.app.many import index_file
+from tests.tools import npl_load_tailored, npl_section_index
 
 WORDS = cases("npl_mcp/app/index_edits")
 FILES = 60

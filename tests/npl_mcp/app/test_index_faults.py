@@ -20,7 +20,6 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.roots import Limits
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import THOROUGH, calls
 from tests.faults import largest_file, read_only, unprivileged
 from tests.npl_mcp.app import kills
@@ -35,6 +34,7 @@ from tests.npl_mcp.app.many import (
     told,
     write,
 )
+from tests.tools import npl_load_tailored
 
 pytestmark = pytest.mark.thorough
 

@@ -23,8 +23,8 @@ from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import envelope
+from tests.tools import npl_load_tailored, npl_section_index
 from tests.until import until
 
 FILES = 80

@@ -11,9 +11,9 @@ import pytest
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.npl_mcp.app.many import put, write
 from tests.npl_mcp.opened_files import opened
+from tests.tools import npl_load_tailored, npl_section_index
 
 pytestmark = pytest.mark.thorough
 

@@ -13,10 +13,10 @@ from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import case_text
 from tests.folders import fill
 from tests.npl_mcp.documents.change_requests import make_project
+from tests.tools import npl_load_tailored, npl_section_index
 
 NASTY = (
     case_text("texts/nasty.md").replace("<no-break space>", "\u00a0").replace("<zero-width space>", "\u200b")

@@ -13,9 +13,9 @@ import pytest
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
-from npl_mcp.tools.npl import npl_load_tailored
 from tests.npl_mcp.app.many import WORDS, put
 from tests.npl_mcp.documents.change_requests import CONFIG
+from tests.tools import npl_load_tailored
 
 MANY = 300
 FEW = 32

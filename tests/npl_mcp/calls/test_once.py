@@ -1,10 +1,9 @@
-"""The function of a tool runs once per call, in a worker thread, for any call that waits."""
+"""The function of a tool runs once per call, also if the call waits."""
 
 import fcntl
 import functools
 import inspect
 import os
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,7 @@ PARAMETERS = {name: inspect.signature(spec.function).parameters for name, spec i
 
 NEWS = [name for name, known in PARAMETERS.items() if "wait" in known]
 DOCUMENTS = [
-    name
-    for name, spec in SPECS.items()
-    if inspect.iscoroutinefunction(inspect.unwrap(spec.function)) and name not in NEWS
+    name for name, spec in SPECS.items() if inspect.iscoroutinefunction(spec.function) and name not in NEWS
 ]
 
 GIVEN: dict[str, Any] = cases("npl_mcp/server/once")
@@ -54,26 +51,29 @@ def large(settings: Settings, tmp_path: Path) -> Settings:
 
 
 class Counted:
-    """A server whose tools record each run of their functions, and the thread.
+    """A server whose tools record each run of their functions.
 
     :param settings: of the server.
     :param more: further tools.
     """
 
     def __init__(self, settings: Settings, *more: ToolSpec) -> None:
-        self.ran: list[tuple[str, int]] = []
+        self.ran: list[str] = []
         self.app = App(settings)
         calls = ToolCalls(self.app)
         calls.add(*map(self._counted, (*SPECS.values(), *more)))
         self.server = create_server(settings, calls)
 
     def _counted(self, spec: ToolSpec) -> ToolSpec:
-        @functools.wraps(spec.function)
         def function(*given: Any, **arguments: Any) -> Any:
-            self.ran.append((spec.name, threading.get_ident()))
+            self.ran.append(spec.name)
             return spec.function(*given, **arguments)
 
-        return replace(spec, function=function)
+        async def waiting(*given: Any, **arguments: Any) -> Any:
+            return await function(*given, **arguments)
+
+        counted = waiting if inspect.iscoroutinefunction(spec.function) else function
+        return replace(spec, function=functools.wraps(spec.function)(counted))
 
     @property
     def client(self) -> Client[Any]:
@@ -102,15 +102,14 @@ async def test_calls_about_a_folder_that_is_not_indexed_run_once(large: Settings
         async with anyio.create_task_group() as group:
             for tool in DOCUMENTS:
                 group.start_soon(ask, tool)
-            await soon(lambda: {tool for tool, _ in counted.ran} == set(DOCUMENTS))
+            await soon(lambda: set(counted.ran) == set(DOCUMENTS))
             assert counted.app.state.sets.built == 0
             os.close(handle)
         await soon(lambda: counted.app.state.sets.built == FILES)  # a search does not wait for all
     for tool, answer in answers.items():
         late = "being indexed; ask again" in answer.get("error", "")  # a page waits a second
         assert answer["success"] or answer["error_code"] == "INVALID_PARAMETER" or late, (tool, answer)
-    assert sorted(tool for tool, _ in counted.ran) == sorted(DOCUMENTS)
-    assert threading.get_ident() not in {thread for _, thread in counted.ran}
+    assert sorted(counted.ran) == sorted(DOCUMENTS)
 
 
 @pytest.mark.parametrize("tool", NEWS)
@@ -134,8 +133,7 @@ async def test_a_call_that_waits_for_news_runs_once(settings: Settings, tool: st
             await client.call_tool("worklog_log", {"agent_id": "a", "action": "did", "summary": "s"})
     assert answers[0]["success"]
     assert counted.app.news.waiting == 0
-    assert [name for name, _ in counted.ran].count(tool) == 1
-    assert threading.get_ident() not in {thread for _, thread in counted.ran}
+    assert counted.ran.count(tool) == 1
 
 
 async def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) -> None:
@@ -163,4 +161,4 @@ async def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Se
             await soon(lambda: counted.app.news.waiting)
             group.cancel_scope.cancel()
         await soon(lambda: not counted.app.news.waiting)
-    assert [name for name, _ in counted.ran] == [ROOM[0], "chat_get_feed"]
+    assert counted.ran == [ROOM[0], "chat_get_feed"]

@@ -12,8 +12,8 @@ from npl_index.errors import DocumentTooLargeError, InvalidRequestError
 from npl_index.library.roots import Limits
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings, corpus_folder
-from npl_mcp.tools.npl import npl_section_index
 from tests.conftest import cases
+from tests.tools import npl_section_index
 
 
 @pytest.fixture

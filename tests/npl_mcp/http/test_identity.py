@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.config.domains import LISTED
+from npl_mcp.config.domains import LISTED, NEEDS
 from npl_mcp.http.identities import SECONDS
 from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import Permissions, add_token, revoke_token, tokens
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import now
-from npl_mcp.tools.access import NEEDS
-from npl_mcp.tools.domains import domain_of, tool_named
+from npl_mcp.tools.domains import tool_named
 from tests import engines
 from tests.conftest import cases
 from tests.folders import fill
@@ -172,7 +171,7 @@ def gone(domain: str) -> set[str]:
 def tools_of(site: Site, who: str) -> dict[str, tuple[dict[str, Any], str]]:
     """Return the listed tools and the domain of each."""
     listed = site.ask(who, "tools/list")["result"]["tools"]
-    return {tool["name"]: (tool, domain_of(tool_named(tool["name"])) or "") for tool in listed}
+    return {tool["name"]: (tool, tool_named(tool["name"]).domain or "") for tool in listed}
 
 
 @pytest.mark.parametrize("domain", LISTED)

@@ -24,8 +24,8 @@ from npl_mcp.questions.files import (
 )
 from npl_mcp.questions.outcomes import ask_one
 from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
-from npl_mcp.tools.npl import npl_load_tailored
 from tests.conftest import Call, case_text
+from tests.tools import npl_load_tailored
 
 LIMITS = case_text("npl_mcp/questions/questions/limits.md")
 

@@ -56,10 +56,10 @@ async def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(rounds: in
     server = FastMCP("test", middleware=[TellProgress()])
 
     async def work() -> str:
-        report_progress((1, 2))
+        report_progress(1, 2)
         for _ in range(rounds):
             await anyio.lowlevel.checkpoint()
-        report_progress((2, 2))
+        report_progress(2, 2)
         return "done"
 
     server.tool(work)

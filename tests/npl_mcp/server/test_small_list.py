@@ -18,7 +18,7 @@ from npl_mcp.config.domains import LISTED, PRESETS, domains_named
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.tools.contract.aliases import ALIASES
-from npl_mcp.tools.domains import domain_of, listed_tools, unlisted_tools
+from npl_mcp.tools.domains import listed_tools, unlisted_tools
 from tests.conftest import calls, cases, listed, with_client
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
@@ -232,8 +232,8 @@ def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
 def test_tools_of_the_command_lines_come_with_their_domain() -> None:
     """Each comes with its domain, if it has one; all domains bring all."""
     assert unlisted_tools(domains_named(())) == unlisted_tools()
-    assert {domain_of(spec) for spec in unlisted_tools(("directive",))} <= {None, "directive"}
-    assert {domain_of(spec) for spec in unlisted_tools(("worklog",))} <= {None, "worklog"}
+    assert {spec.domain for spec in unlisted_tools(("directive",))} <= {None, "directive"}
+    assert {spec.domain for spec in unlisted_tools(("worklog",))} <= {None, "worklog"}
 
 
 def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> None:

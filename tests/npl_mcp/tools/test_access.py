@@ -1,17 +1,16 @@
-"""Every tool declares its actor and its references to other domains."""
+"""Every tool declares its actor and its references to other domains, beside its function and its answers."""
 
-import dataclasses
 import inspect
-from typing import Any, get_args, get_origin, get_type_hints
+from collections.abc import Iterator
 
 import pytest
 
-from npl_mcp.config.domains import LISTED, PRESETS
-from npl_mcp.tools.access import ACTORS, FIELDS, FILTERS, NEEDS, REFERENCES, actors
-from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import domain_of, listed_tools, tool_named, unlisted_tools
+from npl_mcp.config.domains import LISTED, NEEDS, PRESETS, Of
+from npl_mcp.tools.contract.spec import ToolSpec, answer_fields
+from npl_mcp.tools.domains import listed_tools, unlisted_tools
 
 EVERY = (*listed_tools(), *unlisted_tools())
+each_tool = pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.name)
 
 OTHERS = {
     "agent_name": "which definition is loaded",
@@ -23,6 +22,9 @@ OTHERS = {
 }
 """Parameters whose names only look like an actor's, with their meanings."""
 
+FILTERS = {("chat_list_rooms", "persona"), ("review_list", "reviewer_persona")}
+"""Parameters with an actor's name that only filter a list."""
+
 _SOUNDS = ("persona", "agent", "reviewer", "author", "user", "owner", "member", "name", "assign")
 
 
@@ -30,75 +32,74 @@ def parameters(spec: ToolSpec) -> list[str]:
     return list(inspect.signature(spec.function).parameters)[1:]
 
 
-@pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.name)
+@each_tool
 def test_every_parameter_that_says_who_acts_is_declared(spec: ToolSpec) -> None:
     """A new parameter of this kind has to be declared."""
     for name in parameters(spec):
         if name.endswith("_by") or any(part in name for part in _SOUNDS):
-            assert name in ACTORS or name in OTHERS, name
-    assert set(actors(spec.function)) <= set(ACTORS)
+            assert name in spec.actors or name in OTHERS or (spec.name, name) in FILTERS
 
 
-def test_what_is_declared_is_there() -> None:
+def test_the_exceptions_are_there() -> None:
     """No row names a removed parameter or tool."""
-    every = {name for spec in EVERY for name in parameters(spec)}
-    assert set(ACTORS) | set(OTHERS) <= every
-    for tool, name in FILTERS:
-        assert name in parameters(tool_named(tool))
-        assert name not in actors(tool_named(tool).function)
-    for domain, names in REFERENCES.items():
-        here = {name for spec in EVERY if domain_of(spec) == domain for name in parameters(spec)}
-        assert set(names) <= here
-        assert set(names.values()) <= set(LISTED) - {domain}
-    assert set(FIELDS) <= set(LISTED)
-    assert set(NEEDS) <= set(LISTED)
-    assert {name for names in NEEDS.values() for name in names} <= set(LISTED)
+    assert OTHERS.keys() <= {name for spec in EVERY for name in parameters(spec)}
+    assert {(spec.name, name) for spec in EVERY for name in parameters(spec)} >= FILTERS
+    assert {*NEEDS, *(name for names in NEEDS.values() for name in names)} <= set(LISTED)
 
 
-@pytest.mark.parametrize("domain", LISTED)
-def test_parameters_that_name_something_of_another_domain_are_declared(domain: str) -> None:
-    """They are ids of rows of other domains; a worklog's sessions are its own."""
-    ids = {"session_id": "session", "artifact_id": "artifact", "room_id": "chat", "review_id": "review"}
-    own = {name for name, other in ids.items() if other in NEEDS.get(domain, ())}
-    own |= {"session_id"} if domain == "worklog" else set()
-    for spec in EVERY:
-        if domain_of(spec) == domain:
-            for name in set(parameters(spec)) & set(ids) - own:
-                assert ids[name] == domain or REFERENCES[domain][name] == ids[name], spec.name
+IDS = {"session_id": "session", "artifact_id": "artifact", "room_id": "chat", "review_id": "review"}
+
+
+def others(spec: ToolSpec) -> set[str]:
+    """Return the domains that a caller of a tool may not see; a worklog's sessions are its own."""
+    own = {spec.domain, *NEEDS.get(spec.domain or "", ())}
+    return set(LISTED) - own - ({"session"} if spec.domain == "worklog" else set())
+
+
+@each_tool
+def test_parameters_that_name_a_record_of_another_domain_are_declared(spec: ToolSpec) -> None:
+    named = {name: IDS[name] for name in parameters(spec) if IDS.get(name) in others(spec)}
+    assert spec.references == named
 
 
 _TELL = {"room": "chat", "chat": "chat", "artifact": "artifact", "review": "review", "worklog": "worklog"}
+_STORES = {f"npl_mcp.stores.{domain}": domain for domain in LISTED}
 
 
-def fields(answer: Any) -> set[str]:
-    names: set[str] = set()
-    waiting, looked_at = [answer], list[Any]()
-    while waiting:
-        kind = waiting.pop()
-        if kind in looked_at:
-            continue
-        looked_at.append(kind)
-        waiting += get_args(kind)
-        if dataclasses.is_dataclass(kind := get_origin(kind) or kind):
-            hints = get_type_hints(kind)
-            names |= hints.keys()
-            waiting += hints.values()
-    return names
+def domains_in(name: str, parts: list[object]) -> Iterator[str]:
+    """Yield the domains that a field's name or the types of its values tell of."""
+    yield from (domain for word, domain in _TELL.items() if word in name)
+    for part in parts:
+        home = ".".join(getattr(part, "__module__", "").split(".")[:3])
+        yield from filter(None, [_STORES.get(home)])
 
 
-@pytest.mark.parametrize("domain", LISTED)
-def test_fields_that_tell_of_another_domain_are_declared(domain: str) -> None:
-    own = set(NEEDS.get(domain, ()))
-    for spec in EVERY:
-        if domain_of(spec) == domain:
-            answer = inspect.signature(spec.function, eval_str=True).return_annotation
-            for name in fields(answer):
-                told = {other for word, other in _TELL.items() if word in name} - own - {domain}
-                assert not told or FIELDS.get(domain, {}).get(name) in told, (spec.name, name)
+@each_tool
+def test_fields_with_data_of_another_domain_are_declared(spec: ToolSpec) -> None:
+    """Fields inside a declared one are left out with it."""
+    hidden = {part.domain for _, _, parts in answer_fields(spec.function) for part in parts if of(part)}
+    for owner, name, parts in answer_fields(spec.function):
+        inside = _STORES.get(".".join(owner.__module__.split(".")[:3])) in hidden - {spec.domain}
+        told = set(domains_in(name, parts)) & others(spec)
+        assert inside or not told or spec.fields.get(name) in told, (owner, name)
+
+
+def of(part: object) -> bool:
+    return isinstance(part, Of)
+
+
+PATHS = {"cr": {"path"}, "npl": {"location", "source_path"}}
+"""Names of paths that may lie outside the roots; a caller with a token gets their ends."""
+
+
+@each_tool
+def test_absolute_paths_are_declared(spec: ToolSpec) -> None:
+    names = {name for _, name, _ in answer_fields(spec.function)}
+    assert spec.paths == names & PATHS.get(spec.domain or "", set())
 
 
 def test_every_tool_has_a_domain() -> None:
     """Tools of command lines have the domain of their module."""
-    assert {domain_of(spec) for spec in listed_tools()} == set(LISTED)
-    assert not [spec.name for spec in EVERY if domain_of(spec) is None]
+    assert {spec.domain for spec in listed_tools()} == set(LISTED)
+    assert not [spec.name for spec in EVERY if spec.domain is None]
     assert set(PRESETS["all"]) == set(LISTED)

@@ -17,8 +17,8 @@ from npl_index.outline.text import OutlineText
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import Call
+from tests.tools import npl_load_tailored, npl_section_index
 
 SIZE = 400_000
 

@@ -19,8 +19,8 @@ from npl_index.markdown.sections import parse_sections
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.npl import npl_load_tailored, npl_section_index
 from tests.conftest import GUIDE, Call, Connect
+from tests.tools import npl_load_tailored, npl_section_index
 
 
 def nodes(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -15,16 +15,17 @@ from npl_mcp.app import sources
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import Caller
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
+from npl_mcp.http.app import unless_gone
 from npl_mcp.server.server import create_server
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.searching import KINDS, RowKind
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
-from npl_mcp.tools.search import search
-from npl_mcp.web import calling
 from tests import engines
 from tests.conftest import Call, envelope
+from tests.tools import search
 from tests.until import soon
 
 SECONDS = 60
@@ -136,7 +137,8 @@ async def test_a_search_ends_with_its_caller(
 
     left: list[bool] = []
 
-    server, both_are_held = create_server(stored), anyio.Event()
+    calls, both_are_held = ToolCalls(App(stored)), anyio.Event()
+    server = create_server(stored, calls)
 
     async def gone() -> Any:
         await both_are_held.wait()
@@ -148,7 +150,7 @@ async def test_a_search_ends_with_its_caller(
 
             async def ask() -> None:
                 if way == "http":
-                    await calling.call(server, "search", asked, Caller(), gone)
+                    await unless_gone(calls.invoke("search", Caller(), asked), gone)
                 else:
                     with anyio.CancelScope() as scope:
                         scopes.append(scope)

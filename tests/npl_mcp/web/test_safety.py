@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from npl_mcp.config.domains import LISTED
+from npl_mcp.config.domains import LISTED, NEEDS
 from npl_mcp.stores.access import Permissions
-from npl_mcp.tools.access import NEEDS
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
 from npl_mcp.web.routing import TEAM, Action, Download, Stream, WebPage
 from tests import engines

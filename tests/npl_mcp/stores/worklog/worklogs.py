@@ -4,7 +4,7 @@ import inspect
 from types import SimpleNamespace
 from typing import Any
 
-from npl_mcp.app.waiting import waited
+from npl_mcp.app.waiting import OwnThread
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.worklog import transfer as files
 from npl_mcp.tools.domains import tool_named
@@ -24,9 +24,7 @@ class Worklogs:
         names = list(inspect.signature(spec.function).parameters)[1:]
 
         def call(project: object, *given: object, **named: object) -> Any:
-            app = SimpleNamespace(
-                database=self.database, project=str(project), agent="", result_or_call=waited
-            )
+            app = SimpleNamespace(database=self.database, project=str(project), agent="", threads=OwnThread())
             return spec(app, **dict(zip(names, given, strict=False)), **named)
 
         return call
