@@ -25,6 +25,7 @@ from sys import intern
 from npl_index.ranking.spelling import (
     HIDDEN,
     INSIDE,
+    PART,
     folded,
     kind_of,
     parts_of_word,
@@ -110,8 +111,11 @@ def _may_hold(raw: str, starts: Collection[str]) -> bool:
     """Return whether a chunk may have a term with one of some starts, at less cost than that of its terms."""
     if not raw.isascii() or "--" in raw or "+" in raw or "#" in raw:
         return True
-    # "dying" has the term "die", and single letters are joined to the next part.
-    return any(part[1:2] in "yY" or part[:2].lower() in starts for part in parts_of_word(raw))
+    parts = [(part[0], part.start()) for part in PART.finditer(raw)]
+    begin = {raw[at : at + 2] for _, at in parts} | {part[:2] for part, _ in parts}
+    begin.add("".join(part for part, _ in parts)[:2])
+    # "dying" has the term "die".
+    return any(two[1:] in ("y", "Y") or two.lower() in starts for two in begin)
 
 
 def _places_of(chunk: str, spaced: str) -> Iterator[int]:

@@ -21,7 +21,6 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from npl_index.cached import cached_property
 from npl_index.tokens.counting import TokenCounter, base_vocabulary
 
 _DATA = Path(__file__).parents[1] / "data"
@@ -94,15 +93,6 @@ class PieceCosts(dict[str, int]):
         self._characters = characters
         self._sparse = sparse
 
-    @cached_property
-    def _longest(self) -> dict[str, int]:
-        """The length of the longest listed string, by first character; few texts need it."""
-        longest: dict[str, int] = {}
-        for text, cost in list(self.items()):  # another thread may add pieces, which cost more
-            if cost == 1 and len(text) > longest.get(text[0], 1):
-                longest[text[0]] = len(text)
-        return longest
-
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
         if cost > 2 and piece.isascii() and len(piece) <= _MAX_CACHED:
@@ -158,8 +148,6 @@ class PieceCosts(dict[str, int]):
             lengths: Iterable[int] = (1 << power for power in range(run.bit_length() - 1, 0, -1))
         else:
             longest = _MAX_LISTED if window[0] < "\u2e80" else _MAX_WIDE
-            if len(piece) > _MAX_CACHED:
-                longest = min(longest, self._longest.get(window[0], 1))
             lengths = range(min(len(window), longest), 1, -1)
         get = self.get
         for length in lengths:
