@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache, partial
 from itertools import chain, groupby, islice, pairwise
 from sys import intern
@@ -93,8 +93,12 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     chunks, starts = set(spaced.split()), _starts(wanted)
     known = _terms_stored.keys() & chunks
     known.update(raw for raw in chunks - known if _may_hold(raw, starts))
-    holding = [raw for raw in known if not wanted.isdisjoint(_terms_stored[raw])]
-    inside = {raw: [pair for pair in _places_in(raw) if pair[1] in wanted] for raw in holding}
+    terms_of = ((raw, wanted.intersection(_terms_stored[raw])) for raw in known)
+    inside = {
+        raw: [(0, term) for term in held] if raw.isascii() else [at for at in _terms_at(raw) if at[1] in held]
+        for raw, held in terms_of
+        if held
+    }
     found = ((begin, raw) for raw in inside for begin in islice(_places_of(f" {raw} ", spaced), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
@@ -278,11 +282,6 @@ def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
         elif kind == "symbol":
             result += enumerate(plain, begin)
     return result
-
-
-def _places_in(raw: str) -> Iterable[tuple[int, str]]:
-    """Return the terms of a chunk with their offsets."""
-    return ((0, term) for term in _terms_stored[raw]) if raw.isascii() else _terms_at(raw)
 
 
 _terms_at = lru_cache(_MAX_CACHED_WORDS >> 3)(partial(_unicode_terms, inner=True))
