@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Hashable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
@@ -15,7 +16,7 @@ import anyio.to_thread
 from anyio.from_thread import check_cancelled
 from anyio.lowlevel import RunVar
 
-from npl_index.deadline import limit
+from npl_index.deadline import CALL, Deadline
 from npl_index.priority import with_priority
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.waiting import OwnThread
@@ -59,7 +60,7 @@ class WorkerLane:
 
     def __init__(self, size: int, *, short: bool = False) -> None:
         self._short, self._most = short, max(2, size - 1)
-        self._turns, self._threads = anyio.CapacityLimiter(size), anyio.CapacityLimiter(size)
+        self._turns = anyio.CapacityLimiter(size)
         self._callers: WeakValueDictionary[Hashable, _Turns] = WeakValueDictionary()
         self._calls, self._moved = 0, 0.0
 
@@ -76,9 +77,8 @@ class WorkerLane:
                     await _take(self._turns, call)
                 self._moved = time.monotonic()
                 try:
-                    return await anyio.to_thread.run_sync(
-                        partial(timed, *given, **named), limiter=self._threads
-                    )
+                    free: Any = nullcontext()  # the turns limit the threads
+                    return await anyio.to_thread.run_sync(partial(timed, *given, **named), limiter=free)
                 finally:
                     self._turns.release_on_behalf_of(call)
             finally:
@@ -131,25 +131,25 @@ def end_if_abandoned() -> None:
         check_cancelled()
 
 
+@dataclass
 class LaneThreads(OwnThread):
     """Runs the parts of a call of the server in threads of its lane; a wait holds none.
 
-    :param name: one of :data:`LANES`.
     :param seconds: time limit of a part.
-
-    ``around`` is a function that runs each part.
+    :param lane: one of :data:`LANES`.
+    :param around: function that runs each part.
     """
 
-    def __init__(self, name: str, seconds: float) -> None:
-        self.lane, self._seconds = name, seconds
-        self.around: Callable[[Callable[[], Any]], Any] | None = None
+    seconds: float
+    lane: str = "light"
+    around: Callable[[Callable[[], Any]], Any] | None = None
 
     def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run a part of the call; see :class:`~npl_mcp.app.waiting.OwnThread`."""
         return lane(self.lane).run(self._limited, partial(part, *given, **named))
 
     def _limited(self, work: Callable[[], T]) -> T:
-        limit(self._seconds)  # the thread has a context of its own
+        CALL.set(Deadline("the documents", time.monotonic() + self.seconds))  # in the thread's own context
         result: T = work() if self.around is None else self.around(work)
         return result
 
