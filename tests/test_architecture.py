@@ -56,7 +56,7 @@ PACKAGES = {
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
 ROOMS = {
     "npl_mcp.stores": (
-        "base access calls requests commits session artifact chat review worklog"
+        "base access calls requests commits session artifact chat review worklog activity"
         " libraries searching checking data_folder copying"
     ),
     "npl_mcp.cli": "terminal transports commands",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from npl_index.answer.document_set import DocumentSet, SectionPart
-from npl_index.answer.finding import matching_line
+from npl_index.answer.finding import matching_line, nowhere
 from npl_index.answer.forms import Form
 from npl_index.answer.plan import Plan
 from npl_index.answer.request import TailorRequest
@@ -103,6 +103,8 @@ class Audit:
     :param opened: the requested section.
     :param verdict: ``held``, ``weak`` or ``absent``; see :class:`~npl_index.ranking.verdict.Verdict`.
     :param absent: words of the question that no section contains.
+    :param near: similar words of the documents by word of the question; the ranking reads a misspelt word as
+        the correct one, which is then not ``absent``.
     :param held: words of the question in the best section.
     :param not_found: reasons for selectors without a match.
     :param unreadable: reasons for omitted files.
@@ -117,6 +119,7 @@ class Audit:
     verdict: str
     matches: tuple[AuditedSection, ...]
     absent: tuple[str, ...] | None = None
+    near: Mapping[str, tuple[str, ...]] | None = None
     held: tuple[str, ...] | None = None
     opened: AuditedSection | None = None
     not_found: tuple[str, ...] | None = None
@@ -141,6 +144,7 @@ def audit(
         findings = find(request, documents, weights)
         answered = answer(request, findings, form)
         view = _View(findings, answered.plan)
+        near = nowhere(findings.documents, findings.ranking.coverage)
         return Audit(
             text=answered.text,
             tokens=documents.counter.count(answered.text),
@@ -150,6 +154,7 @@ def audit(
             verdict=findings.verdict.state,
             matches=view.matches(),
             absent=findings.verdict.absent or None,
+            near={word: others for word, others in near.items() if others} or None,
             held=findings.verdict.held or None,
             opened=None if section is None else view.opened(section),
             not_found=findings.failures or None,

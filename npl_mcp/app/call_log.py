@@ -5,10 +5,12 @@ No call waits for the log or fails because of it: calls that the database does n
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import threading
-from reprlib import Repr
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from npl_index.answer.values import Tailored
@@ -17,7 +19,7 @@ from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import PAGES, Call, Reports, Sink, write_line
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import now
-from npl_mcp.stores.calls import CONTEXT, CallOutcome, LoggedCall, add
+from npl_mcp.stores.calls import CONTEXT, MAX_TEXTS, CallOutcome, LoggedCall, add
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +33,9 @@ PAUSE_SECONDS = 0.5
 """Time between two transactions: each costs a write to disk, and wakes all waiting calls."""
 
 _MAX_TEXT = 1_000
+_MAX_ARGUMENTS = 8_000
+_MAX_DEPTH = 4
 _CLOSE_SECONDS = 2.0
-
-_short = Repr()
-_short.maxdict, _short.maxstring, _short.maxother = 20, 200, 60
 
 
 def reports(app: App, *sinks: Sink) -> Reports:
@@ -52,7 +53,7 @@ class CallLog:
     """Queue of finished calls, and the thread that stores them.
 
     :param database: database of the log.
-    :param with_contexts: whether to store questions, and arguments of failed calls.
+    :param with_contexts: whether to store questions with their arguments, and arguments of failed calls.
     """
 
     def __init__(self, database: Database, *, with_contexts: bool) -> None:
@@ -95,10 +96,11 @@ class CallLog:
 def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
     """Return a finished call as the log stores it.
 
-    :param with_contexts: whether to include its question, and its arguments if it failed.
+    :param with_contexts: whether to include its question, and the arguments of a question or a failure.
     """
     answer, identity = call.data, call.caller.identity
     private = with_contexts and (answer is not None or call.code is not None)
+    asks = with_contexts and isinstance(answer, Tailored)
     context, absent = _question(call), getattr(answer, "absent", None)
     return LoggedCall(
         created_at=now(),
@@ -109,7 +111,7 @@ def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
         micros=round(call.seconds * 1_000_000),
         error=call.code,
         message=call.message and _storable(call.message),
-        arguments=_storable(_short.repr(call.arguments)) if private and call.code else None,
+        arguments=_arguments(call.arguments) if asks or (private and call.code) else None,
         **(_sections_of(answer) if isinstance(answer, Tailored) else {}),
         context=_storable(context, CONTEXT) if private and context else None,
         outcome=_outcome(answer) if context else None,
@@ -143,6 +145,24 @@ def _question(call: Call) -> str | None:
     topics = given.get("topics")
     words = [given.get("context") or given.get("query"), *(topics if isinstance(topics, list) else [])]
     return " ".join(word for word in words if isinstance(word, str)).strip() or None
+
+
+def _arguments(given: Mapping[str, object]) -> str:
+    """Return arguments as JSON, with the beginnings of long texts and lists."""
+    return _storable(json.dumps(_beginning(given), ensure_ascii=False), _MAX_ARGUMENTS)
+
+
+def _beginning(value: object, depth: int = _MAX_DEPTH) -> object:
+    if isinstance(value, str):
+        return value[:CONTEXT]
+    if not isinstance(value, Mapping | list):
+        return value
+    if not depth:
+        return "…"
+    if isinstance(value, list):
+        return [_beginning(item, depth - 1) for item in value[:MAX_TEXTS]]
+    fields = islice(value.items(), MAX_TEXTS)
+    return {str(name)[:CONTEXT]: _beginning(item, depth - 1) for name, item in fields}
 
 
 def _storable(text: str, max_length: int = _MAX_TEXT) -> str:

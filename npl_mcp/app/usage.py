@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from npl_index.ranking.analysis import terms
-from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores import calls
 from npl_mcp.stores.calls import Chosen, LoggedCall
@@ -33,6 +33,7 @@ class OpenQuestion:
     :param lacking: words that no section has.
     :param wordings: other wordings.
     :param last: time of the last call.
+    :param who: names of the callers.
     """
 
     question: str
@@ -41,16 +42,20 @@ class OpenQuestion:
     lacking: Sequence[str]
     wordings: Sequence[str]
     last: str
+    who: Sequence[str]
 
 
-def latest(app: App, chosen: Chosen | None = None) -> Sequence[LoggedCall]:
-    """Return the latest calls of a kind that the caller may see, the newest first."""
+def latest(app: Context, chosen: Chosen | None = None, until: str | None = None) -> Sequence[LoggedCall]:
+    """Return the latest calls of a kind that the caller may see, the newest first.
+
+    :param until: a time; only earlier calls.
+    """
     if not app.database.is_made():
         return ()
     caller, permissions = CALLER.get().identity, app.permissions
     owner = caller.name if caller is not None and permissions.roots is not None else None
     hidden = [f"{name}:" for name, scheme in SCHEMES.items() if not permissions.has_domain(scheme.domain)]
-    rows = app.database.reading(calls.latest, LATEST, permissions.domains, owner, chosen)
+    rows = app.database.reading(calls.latest, LATEST, permissions.domains, owner, chosen, until)
     return [row for row in rows if not any(start in text for text in _texts(row) for start in hidden)]
 
 
@@ -59,7 +64,7 @@ def _texts(call: LoggedCall) -> Iterator[str]:
     yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
 
 
-def unanswered(app: App) -> list[OpenQuestion]:
+def unanswered(app: Context) -> list[OpenQuestion]:
     """Return the questions without a full answer, the most frequent first."""
     groups: dict[frozenset[str], list[LoggedCall]] = {}
     for call in latest(app, "unanswered"):
@@ -77,4 +82,5 @@ def _question_of(same: Sequence[LoggedCall]) -> OpenQuestion:
         lacking=tuple(dict.fromkeys(word for call in same for word in call.absent or ())),
         wordings=others[:MAX_WORDINGS],
         last=same[0].created_at,
+        who=sorted({call.who for call in same}),
     )

@@ -16,8 +16,9 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NotFoundError, NPLError
 from npl_index.library.references import near_names
 from npl_mcp.app import call_log
-from npl_mcp.app.app import FOR_PROGRAM, App
+from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports
+from npl_mcp.app.context import Context
 from npl_mcp.app.lanes import LaneThreads
 from npl_mcp.calls.arguments import validated
 from npl_mcp.calls.repeating import Once, once_with_files
@@ -96,7 +97,7 @@ class ToolCalls:
         :param arguments: unchecked values.
         """
         call = Call(name, caller, arguments)
-        tokens = CALLER.set(caller), FOR_PROGRAM.set(caller.reads != "text")
+        token = CALLER.set(caller)
         self.reports.in_flight += 1
         try:
             outcome = await self._run(call, self._tool_of(call))
@@ -110,8 +111,7 @@ class ToolCalls:
                 error.__traceback__ = error.__cause__ = error.__context__ = None
         finally:
             self.reports.in_flight -= 1
-            FOR_PROGRAM.reset(tokens[1])
-            CALLER.reset(tokens[0])
+            CALLER.reset(token)
         call.seconds = time.perf_counter() - call.started
         self.reports.add(call)
         return outcome
@@ -179,7 +179,7 @@ class ToolCalls:
 
 def prepare(
     call: Call, spec: ToolSpec, app: App, threads: LaneThreads
-) -> tuple[App, Callable[[], Any], Request | None]:
+) -> tuple[Context, Callable[[], Any], Request | None]:
     """Return the caller's view, the tool's function with its arguments, and the request of a stored answer.
 
     :raises InvalidRequestError: an argument is invalid.
@@ -190,14 +190,14 @@ def prepare(
     if who is not None:
         arguments = with_actor(spec, arguments, who)
     call.arguments = arguments
-    app = call.caller.view(app).in_call(call.caller.agent, threads)
-    work = partial(spec.function, app, **validated(spec, arguments))
+    context = call.caller.context(app, threads)
+    work = partial(spec.function, context, **validated(spec, arguments))
     if request_id is None or spec.may_read(arguments):
-        return app, work, None
-    return app, work, Request.parse(who.name if who else "", request_id, spec.name, arguments)
+        return context, work, None
+    return context, work, Request.parse(who.name if who else "", request_id, spec.name, arguments)
 
 
-def serialise(call: Call, spec: ToolSpec, app: App, data: object) -> Outcome:
+def serialise(call: Call, spec: ToolSpec, app: Context, data: object) -> Outcome:
     """Return the outcome with the result of a tool's function, in the form that the caller reads.
 
     :raises NPLError: the answer exceeds the maximum bytes.
@@ -222,7 +222,8 @@ def serialise(call: Call, spec: ToolSpec, app: App, data: object) -> Outcome:
     call.size = size(text)
     if call.size > settings.body_limit:
         raise too_long(settings.body_limit)
-    app.delivered()
+    for then in app.when_delivered:
+        then()
     return Outcome(body, text, media_type=JSON if is_json else MARKDOWN)
 
 

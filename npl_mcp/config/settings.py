@@ -115,8 +115,8 @@ class Settings:
     :param patience: seconds that a call waits while a folder is being indexed, by default 20; commands and
         plain HTTP calls then wait to the end. After this time the answer covers the indexed part, and its
         first line says so.
-    :param log_calls: log of calls: ``off``, ``on``, or ``contexts`` with their questions and the arguments of
-        failed ones. The log has the last 100,000 calls of 30 days.
+    :param log_calls: log of calls: ``off``, ``on``, or ``contexts`` with their questions, and the arguments
+        of questions and failed calls. The log has the last 100,000 calls of 30 days.
     :param project: folder of the worklogs, by default the working directory. Servers that share a database
         need the same path, which need not exist.
     :param log_level: level of the log on standard error. ``INFO`` shows each call, ``DEBUG`` keywords and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
@@ -19,7 +19,7 @@ from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.questions.files import Question
 from npl_mcp.tools.contract.responses import ENVELOPE
@@ -54,35 +54,43 @@ class Outcome:
     wrong: tuple[str, ...] = ()
 
 
-def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Outcome:
+def ask_one(app: Context, question: Question, ref: DocumentRef | None = None) -> Outcome:
     """Ask one question.
 
     :param ref: documents to ask; by default those of a call without ``file``.
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    return app.read_here(lambda: _asked(app, question, ref or DocumentRef()))
+    return app.read_here(lambda: _ask(app, question, ref or DocumentRef()))
 
 
-def known_outcomes(app: App, questions: Iterable[Question]) -> list[Outcome | None]:
-    """Return the outcomes of questions for the present documents, as far as they were asked before.
+def known_outcomes(app: Context, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
+    """Return the last outcomes of questions, each with whether the documents are still the same.
 
-    While the documents are being indexed, no outcome is known.
+    While the documents are being indexed, they are not.
     """
     try:
         state = app.gather(DocumentRef(), HURRY).collection.state
     except NPLError:
         state = None
     with app.state.lock:
-        known = [app.state.outcomes.get(_key(app, question, state)) for question in questions]
-    return [outcome if isinstance(outcome, Outcome) else None for outcome in known]
+        known = [
+            [app.state.outcomes.get(_key(app, question, of)) for of in (state, _view(app))]
+            for question in questions
+        ]
+    return [(cast("Outcome | None", now or last), now is not None) for now, last in known]
 
 
-def _key(app: App, question: Question, state: Hashable) -> Hashable:
+def _view(app: Context) -> Hashable:
+    """Return the key of what a caller sees, at any state of the documents."""
+    return app.settings.roots, app.permissions
+
+
+def _key(app: Context, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
 
 
-def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
+def rank_documents(app: Context, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     """Return the documents, and the positions of those of the ranked sections, best first."""
 
     def answer() -> tuple[Sequence[DocumentFile], list[int]]:
@@ -93,7 +101,7 @@ def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     return app.read_here(answer)
 
 
-def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
+def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
     """Return the sections that selectors of a question select, as selectors that an audit has.
 
     :raises NPLError: the documents cannot be read.
@@ -112,7 +120,7 @@ def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[st
     return app.read_here(read)
 
 
-def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
+def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
     documents = app.gathered(ref, request.selectors)
@@ -141,7 +149,8 @@ def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
         )
         if ref == DocumentRef():
             with app.state.lock:
-                app.state.outcomes[_key(app, question, documents.collection.state)] = outcome
+                for of in (documents.collection.state, _view(app)):
+                    app.state.outcomes[_key(app, question, of)] = outcome
         return outcome
 
 

@@ -70,7 +70,7 @@ class KnowCaller(Middleware):
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
             served = await anyio.to_thread.run_sync(
-                lambda: timed(CALLER.get().view(self._app)), abandon_on_cancel=True
+                lambda: timed(CALLER.get().documents(self._app)), abandon_on_cancel=True
             )
         return result.model_copy(update={"instructions": introduction(shown, served)})
 

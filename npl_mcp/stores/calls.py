@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.paging import later
-from npl_mcp.stores.base.values import conditions, filled, values_of
+from npl_mcp.stores.base.values import conditions, fill, values_of
 
 MAX_CALLS = 100_000
 """Maximum rows of the log: about 30 MB."""
@@ -55,7 +55,7 @@ class LoggedCall:
     :param micros: duration in microseconds.
     :param error: error code of a failed call.
     :param message: its error message.
-    :param arguments: its arguments, shortened, if contexts are logged.
+    :param arguments: arguments of a question or a failed call as JSON, shortened, if contexts are logged.
     :param file: document or set of the loaded sections.
     :param used: tokens of the sections.
     :param taken: selectors of the sections.
@@ -98,12 +98,14 @@ def latest(
     domains: frozenset[str] | None = None,
     owner: str | None = None,
     chosen: Chosen | None = None,
+    until: str | None = None,
 ) -> list[LoggedCall]:
     """Return the latest calls, the newest first.
 
     :param domains: visible domains of tools; ``None`` for all calls, including tools without a domain.
     :param owner: name of the token.
     :param chosen: a kind of calls.
+    :param until: a time; only earlier calls.
     """
     seen = None
     if domains is not None:
@@ -111,6 +113,7 @@ def latest(
         seen = [names for names in logged if names and domains >= {*names.split()}]
     where, values = conditions(
         since=("created_at >= :since", _oldest(tx)),
+        until=("created_at < :until", until),
         owner=("owner = :owner", owner),
         domains=("domains IN :domains", seen),
     )
@@ -134,4 +137,4 @@ def _oldest(tx: Transaction) -> str:
 def _entry(row: Row) -> LoggedCall:
     where = f"a row of tool_call ({row['id']}), column"
     lists = {name: row[name] and tuple(json_of(row[name], f"{where} {name}")) for name in _LISTS}
-    return filled(LoggedCall, row, **lists)
+    return fill(LoggedCall, row, **lists)

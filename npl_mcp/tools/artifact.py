@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Annotated
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import files
@@ -21,7 +21,7 @@ from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.parameters import (
     Actor,
@@ -80,7 +80,7 @@ class RevisionView(store.RevisionOrigin):
 
 
 def artifact_create(
-    app: App,
+    app: Context,
     name: Line,
     artifact_type: Annotated[Line, "kind of file"],
     filename: FileName,
@@ -101,14 +101,14 @@ def artifact_create(
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session is archived.
     """
-    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or store.FIRST_PURPOSE}
     row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
-    return filled(store.StoredRevision, row | _copied(app, row, data))
+    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
 
 
 def artifact_add_revision(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     filename: FileName,
     content: str | None = None,
@@ -131,14 +131,14 @@ def artifact_add_revision(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises ClosedError: the artifact is archived.
     """
-    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or "", "notes": notes}
     row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
-    return filled(store.StoredRevision, row | _copied(app, row, data))
+    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
 
 
 def artifact_get(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
     text: Annotated[bool, "false: base64"] = True,
@@ -154,19 +154,19 @@ def artifact_get(
     row, content = app.database.reading(store.content, artifact_id, revision)
     plain = files.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
-    row |= _copied(app, row, content)
+    row |= _copy_paths(app, row, content)
     metadata = files.description(row)
-    return filled(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
+    return fill(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
 
 
-def _copied(app: App, row: Row, content: bytes) -> dict[str, str | None]:
+def _copy_paths(app: Context, row: Row, content: bytes) -> dict[str, str | None]:
     """Write the files of a revision for a caller that may open them, and return their paths."""
     folder = app.stores.artifact_folder if CALLER.get().knows_paths(app.settings) else None
-    return files.written(folder, row, content)
+    return files.write_copies(folder, row, content)
 
 
 def artifact_list(
-    app: App, limit: int | None = None, offset: int | None = None, archived: bool = False
+    app: Context, limit: int | None = None, offset: int | None = None, archived: bool = False
 ) -> Page[store.ArtifactEntry]:
     """List artifacts, newest first.
 
@@ -174,11 +174,11 @@ def artifact_list(
     :returns: a page; each item is an artifact in a list.
     :raises InvalidRequestError: the page is out of range.
     """
-    return app.database.reading(store.listed, Slice.parse(limit, offset), archived)
+    return app.database.reading(store.load_page, Slice.parse(limit, offset), archived)
 
 
 def artifact_history(
-    app: App, artifact_id: RowId, limit: int | None = None, offset: int | None = None
+    app: Context, artifact_id: RowId, limit: int | None = None, offset: int | None = None
 ) -> Page[store.RevisionEntry]:
     """List an artifact's revisions, newest first.
 
@@ -188,7 +188,7 @@ def artifact_history(
     return app.database.reading(store.history, artifact_id, Slice.parse(limit, offset))
 
 
-def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
+def artifact_archive(app: Context, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
     """Archive or restore an artifact.
 
     :param archived: true archives the artifact, false restores it.
@@ -199,7 +199,7 @@ def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> sto
 
 
 def artifact_look(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number of the revision; default: the newest"] = None,
     offset: Annotated[int | None, "Number of lines to skip"] = None,
@@ -216,7 +216,7 @@ def artifact_look(
     row, content = app.database.reading(store.content, artifact_id, revision)
     plain = files.as_text(content)
     shown = None if plain is None else islice(split_lines(plain), page.offset, page.offset + page.limit)
-    return filled(
+    return fill(
         RevisionView,
         row,
         media_type=files.picture_type(content),
@@ -227,7 +227,7 @@ def artifact_look(
 
 
 def artifact_compare(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     old: Annotated[Whole, "Number of the first revision"],
     new: Annotated[Whole, "Number of the second revision"],

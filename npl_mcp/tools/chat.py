@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from npl_index.errors import MissingRequestError
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
@@ -56,7 +56,7 @@ Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
 
 
 @contextmanager
-def _joining(app: App, room_id: int, persona: str) -> Iterator[None]:
+def _joining(app: Context, room_id: int, persona: str) -> Iterator[None]:
     """Join a room, unless the persona is a member, and make a change there: both or neither."""
     with app.database.joined():
         app.database.writing(rooms.join, room_id, persona)
@@ -64,7 +64,7 @@ def _joining(app: App, room_id: int, persona: str) -> Iterator[None]:
 
 
 def chat_create_room(
-    app: App,
+    app: Context,
     name: Line,
     members: Annotated[list[str], Check(rooms.new_members)],
     description: Text | None = None,
@@ -88,7 +88,7 @@ def chat_create_room(
 
 
 def chat_update_room(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
@@ -106,7 +106,7 @@ def chat_update_room(
 
 
 def chat_send_message(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     message: Text,
@@ -126,7 +126,9 @@ def chat_send_message(
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
-def chat_react(app: App, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
+def chat_react(
+    app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None
+) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -138,7 +140,7 @@ def chat_react(app: App, event_id: RowId, persona: Actor, emoji: Emoji, join: Jo
 
 
 def chat_share_artifact(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     artifact_id: Annotated[RowId, Of("artifact")],
@@ -157,7 +159,7 @@ def chat_share_artifact(
 
 
 def chat_create_todo(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     description: Text,
@@ -176,7 +178,7 @@ def chat_create_todo(
 
 
 def chat_update_todo(
-    app: App,
+    app: Context,
     event_id: RowId,
     persona: Actor,
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
@@ -200,7 +202,7 @@ def chat_update_todo(
 
 
 async def chat_claim_todo(
-    app: App,
+    app: Context,
     persona: Actor,
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
@@ -245,7 +247,7 @@ async def chat_claim_todo(
 
 
 def chat_list_todos(
-    app: App,
+    app: Context,
     room_id: Annotated[RowId | None, "Default: all rooms of the persona"] = None,
     persona: Actor | None = None,
     filter: Annotated[
@@ -265,7 +267,7 @@ def chat_list_todos(
 
 
 async def chat_get_feed(
-    app: App,
+    app: Context,
     room_id: RowId,
     since: Annotated[
         int | str | None,
@@ -293,7 +295,7 @@ async def chat_get_feed(
 
 
 def chat_list_rooms(
-    app: App,
+    app: Context,
     persona: Name | None = None,
     limit: int | None = None,
     offset: int | None = None,
@@ -311,7 +313,7 @@ def chat_list_rooms(
 
 
 async def chat_get_notifications(
-    app: App,
+    app: Context,
     persona: Actor,
     unread_only: bool = True,
     limit: int | None = None,
@@ -337,7 +339,7 @@ async def chat_get_notifications(
     )
 
 
-def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
+def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
     """Mark a notification as read.
 
     :returns: a read notification.
@@ -346,7 +348,7 @@ def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None)
     return app.database.writing(inbox.mark_read, notification_id, persona)
 
 
-def chat_room(app: App, room_id: RowId) -> rooms.Room:
+def chat_room(app: Context, room_id: RowId) -> rooms.Room:
     """Show a room and its members.
 
     :returns: a room.
@@ -356,7 +358,7 @@ def chat_room(app: App, room_id: RowId) -> rooms.Room:
 
 
 def chat_events(
-    app: App,
+    app: Context,
     room_id: RowId,
     event_ids: Annotated[
         list[int], "Ids of events; unknown ones are left out", Check(checks.distinct, checks.row_id, MAX_PAGE)

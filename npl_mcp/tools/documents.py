@@ -23,12 +23,12 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import is_writable
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing import places
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.spec import not_listed
 
 MAX_OUTLINE = 1_000
@@ -149,7 +149,7 @@ class Look:
 
 
 async def documents_look(
-    app: App,
+    app: Context,
     file: Annotated[str | None, "A Markdown file or a folder; default: all roots"] = None,
     selector: Annotated[str | None, "First section of a file to show"] = None,
     offset: Annotated[int, Ge(0), "Sections of a file to skip"] = 0,
@@ -172,7 +172,7 @@ async def documents_look(
         unreadable: tuple[str, ...] = (),
     ) -> Look:
         more = {"crumbs": above, "items": items, "unreadable": unreadable or None}
-        return Look(folder=filled(FolderView, entry, **more, token_counter=app.counter.name))
+        return Look(folder=fill(FolderView, entry, **more, token_counter=app.counter.name))
 
     def look() -> Look:
         if file is None:
@@ -196,7 +196,9 @@ async def documents_look(
     return await app.read(look)
 
 
-def _file_view(app: App, gathered: DocumentSet, selector: str | None, offset: int, limit: int) -> FileView:
+def _file_view(
+    app: Context, gathered: DocumentSet, selector: str | None, offset: int, limit: int
+) -> FileView:
     name = gathered.files[0]
     parsed = gathered.collection.documents[0]
     tree = parsed.tree

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
@@ -25,7 +25,7 @@ Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, 
 
 
 def review_create(
-    app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Actor
+    app: Context, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Actor
 ) -> store.NewReview:
     """Begin a review of a revision.
 
@@ -39,7 +39,7 @@ def review_create(
 
 
 def review_add_comment(
-    app: App,
+    app: Context,
     review_id: RowId,
     location: Annotated[str, "line:3, line:3-5 or a selector"],
     comment: Text,
@@ -65,7 +65,7 @@ def review_add_comment(
 
 
 def review_add_annotation(
-    app: App, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Actor
+    app: Context, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Actor
 ) -> store.NewComment:
     """Comment on a pixel of an image.
 
@@ -79,7 +79,7 @@ def review_add_annotation(
 
 
 def review_list(
-    app: App,
+    app: Context,
     artifact_id: RowId | None = None,
     reviewer_persona: Name | None = None,
     status: Status = None,
@@ -98,7 +98,7 @@ def review_list(
 
 
 def review_get(
-    app: App,
+    app: Context,
     review_id: RowId,
     limit: int | None = None,
     offset: int | None = None,
@@ -115,7 +115,7 @@ def review_get(
 
 
 def review_generate_annotated(
-    app: App, artifact_id: RowId, revision_id: RevisionId
+    app: Context, artifact_id: RowId, revision_id: RevisionId
 ) -> store.AnnotatedRevision:
     """Copy a revision with all reviews' comments as footnotes.
 
@@ -129,7 +129,7 @@ def review_generate_annotated(
 
 
 def review_complete(
-    app: App,
+    app: Context,
     review_id: RowId,
     overall_comment: Text | None = None,
     reviewer_persona: ActorIfOwn = None,
@@ -162,7 +162,7 @@ def review_complete(
         return store.complete(tx, review_id, overall_comment, reviewer_persona, verdict)
 
 
-def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> tuple[annotation.Comment, ...]:
+def review_places(app: Context, artifact_id: RowId, revision_id: RowId) -> tuple[annotation.Comment, ...]:
     """Show the comments on a revision, and the open threads of earlier ones, with their places.
 
     :returns: comments with their places.
@@ -178,7 +178,7 @@ def review_places(app: App, artifact_id: RowId, revision_id: RowId) -> tuple[ann
 
 
 def review_comment_own(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Whole,
     reviewer_persona: Actor,
@@ -197,7 +197,7 @@ def review_comment_own(
 
 
 def review_complete_own(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Whole,
     reviewer_persona: Actor,

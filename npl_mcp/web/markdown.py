@@ -42,7 +42,12 @@ Link = Callable[[str], "str | None"]
 """A function from an address in a text to the displayed one; ``None`` keeps the words without a link."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_NAME = re.compile(r"(?<![\w.+\-@/])@([\w-]{1,64})")
+_NAMED = re.compile(
+    r"(?<![\w.+\-@/:])(?:@(?P<name>[\w-]{1,64})|artifact[ :](?P<artifact>\d{1,9})\b"
+    r"|(?P<key>[A-Z][A-Z0-9]{1,9}-\d{3})\b|(?P<file>\w[\w./-]{0,200}\.md)\b)(?![\w-])"
+)
+"""What a message names: a member, an artifact, a change request, a document."""
+_PLACES = {"artifact": "/artifacts/", "key": "/changes/", "file": "/documents/"}
 _LEADING = ("http:", "https:", "mailto:")
 
 
@@ -57,14 +62,21 @@ def as_written(url: str) -> str:
     return url
 
 
-def markdown(text: str, link: Link = as_written, level: int = 2, definitions: str = "") -> Markup:
+def markdown(
+    text: str,
+    link: Link = as_written,
+    level: int = 2,
+    definitions: str = "",
+    edits: Sequence[tuple[str, str]] = (),
+) -> Markup:
     """Return Markdown as HTML.
 
     :param link: the function that returns the target of a link.
     :param level: the highest heading level; deeper ones follow without gaps, as screen readers need it.
     :param definitions: a text with further definitions of link targets.
+    :param edits: headings in their order, each with the address where its section is edited.
     """
-    env: dict[str, Any] = {"link": link, "level": level}
+    env: dict[str, Any] = {"link": link, "level": level, "edits": list(edits)}
     if "]:" in definitions:
         env["references"] = dict(_references(definitions[:LIMIT]))
     shown = _cut(text)
@@ -150,12 +162,26 @@ def _guard(state: StateCore) -> None:
                 dropped.update((at, at + 1, at + 2))
             else:
                 token.tag = tokens[at + 2].tag = levels.tag(int(token.tag[1:]))
+                _offer_edit(tokens[at + 1], state.env.get("edits", []))
         elif token.type == "th_open" and _is_empty(tokens[at + 1]):
             token.tag = tokens[at + 2].tag = "td"
         if "style" in token.attrs:
             # The policy of pages forbids inline styles.
             token.attrs["class"] = str(token.attrs.pop("style")).rpartition(":")[2]
     state.tokens = [token for at, token in enumerate(tokens) if at not in dropped]
+
+
+def _offer_edit(heading: Token, edits: list[tuple[str, str]]) -> None:
+    """Add the link to the form of a heading's section."""
+    place = next((at for at, (name, _) in enumerate(edits) if name == heading.content), None)
+    if place is not None and heading.children is not None:
+        attrs: dict[str, str | int | float] = {
+            "href": edits[place][1],
+            "aria-label": f"Edit {heading.content}",
+        }
+        link = Token("link_open", "a", 1, attrs={**attrs, "class": "edit"})
+        heading.children += [link, _text(" Edit"), Token("link_close", "a", -1)]
+        del edits[: place + 1]
 
 
 def _is_empty(token: Token) -> bool:
@@ -214,22 +240,36 @@ def _inline(tokens: Sequence[Token], link: Link) -> Iterator[Token]:
 
 
 def _spoken(tokens: Iterator[Token], names: Collection[str]) -> Iterator[Token]:
-    """Yield the inline tokens of a message, with marked mentions."""
+    """Yield the inline tokens of a message, with marked mentions, and links to what it names."""
+    inside = False
     for token in tokens:
+        inside = token.type == "link_open" or (inside and token.type != "link_close")
         if token.type == "softbreak":
             yield Token("hardbreak", "br", 0)
+        elif token.type == "code_inline" and not inside and (match := _NAMED.fullmatch(token.content)):
+            yield from _around(match, token, names)
         elif token.type == "text":
             at = 0
-            for match in _NAME.finditer(token.content):
-                if match[1].lower() in names:
-                    yield _text(token.content[at : match.start()])
-                    yield Token("mark_open", "mark", 1)
-                    yield _text(match[0])
-                    yield Token("mark_close", "mark", -1)
-                    at = match.end()
+            for match in () if inside else _NAMED.finditer(token.content):
+                yield _text(token.content[at : match.start()])
+                yield from _around(match, _text(match[0]), names)
+                at = match.end()
             yield _text(token.content[at:])
         else:
             yield token
+
+
+def _around(match: re.Match[str], shown: Token, names: Collection[str]) -> Iterator[Token]:
+    """Yield a token within the mark of a member's name, or within the link to what a message names."""
+    kind = str(match.lastgroup)
+    tag = "a" if kind in _PLACES else "mark"
+    if kind == "name" and (shown.type != "text" or match["name"].lower() not in names):
+        yield shown
+        return
+    attrs: dict[str, str | int | float] = {"href": f"{_PLACES[kind]}{match[kind]}"} if tag == "a" else {}
+    yield Token(f"{tag}_open", tag, 1, attrs=attrs)
+    yield shown
+    yield Token(f"{tag}_close", tag, -1)
 
 
 def _lead(token: Token, link: Link) -> None:

@@ -56,10 +56,10 @@ def _time(timestamp: str) -> str:
     return element.format(moment, moment.replace("T", " "), age)
 
 
-def _day(timestamp: str) -> str:
-    """Return the day of a timestamp, in the same format as the script's."""
+def _day(timestamp: str, short: bool = False) -> str:
+    """Return the day of a timestamp, in the same format as the script's; a short one has no year."""
     day = datetime.fromisoformat(timestamp[:10])
-    return f"{day.day} {day:%B %Y}"
+    return f"{day.day} {day:%b}" if short else f"{day.day} {day:%B %Y}"
 
 
 def _form_fields(visit: Visit) -> Markup:

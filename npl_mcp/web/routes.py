@@ -15,6 +15,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.web import signing_in
 from npl_mcp.web.browsers import STATIC
 from npl_mcp.web.pages import (
+    activity,
     artifacts,
     ask,
     changes,
@@ -48,6 +49,7 @@ PAGES = (
     folders,
     search,
     usage,
+    activity,
     lists,
     rooms,
     artifacts,

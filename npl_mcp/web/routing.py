@@ -20,7 +20,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from npl_mcp.app.app import App
@@ -54,9 +54,6 @@ COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
 WAIT_SECONDS = 30
 """Maximum wait for news in one query."""
 
-ROWS = "<!-- rows -->"
-"""Place of the rows in the template of a page that sends them as they come."""
-
 TEAM = "Team"
 """Entry of the navigation for the work of agents: sessions, rooms, artifacts, worklogs, change requests."""
 
@@ -87,8 +84,6 @@ class WebPage:
     :param domain: the domain of the required tools; visitors without these tools do not find the page.
     :param title: the title in the navigation, which leaves out pages without one.
     :param entry: the entry of the navigation that has the page as a tab; by default its title.
-    :param row: the template and the macro of a row, for a page that sends its rows as they come. Its data
-        have them in ``items``, an asynchronous iterator; a failure ends them, and is then ``_problem``.
     """
 
     path: str
@@ -96,7 +91,6 @@ class WebPage:
     template: str
     domain: str | None = None
     title: str | None = None
-    row: tuple[str, str] | None = None
     entry: str | None = None
 
 
@@ -208,35 +202,28 @@ class Site:
             if isinstance(declared, WebPage):
                 for suffix in ("json", "csv"):
                     path = f"{declared.path.rstrip('/') or '/index'}.{suffix}"
-                    data = self._serving(
-                        partial(_data, declared, suffix), as_json=True, long=bool(declared.row)
-                    )
+                    data = self._serving(partial(_data, declared, suffix), as_json=True)
                     yield Route(path, data, middleware=[COMPRESSED])
-                page = self._serving(partial(self._page, declared), long=bool(declared.row))
+                page = self._serving(partial(self._page, declared))
                 yield Route(declared.path, page, middleware=[COMPRESSED])
             elif isinstance(declared, Action):
                 yield Route(declared.path, self._serving(partial(self._action, declared)), methods=["POST"])
             elif isinstance(declared, Stream):
-                yield Route(declared.path, self._serving(partial(_stream, declared), long=True))
+                yield Route(declared.path, self._serving(partial(_stream, declared)))
             else:
                 yield Route(declared.path, self._serving(declared.answer))
 
     def _visit(self, request: Request) -> Visit:
         return Visit(request, self.calls, self.settings, self.app)
 
-    def _serving(
-        self, answer: Respond, *, as_json: bool = False, long: bool = False
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _serving(self, answer: Respond, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that answers a visit, or with the reason of a failure.
 
         :param as_json: whether a failure is answered as JSON.
-        :param long: whether the answer is work of its own, sent in parts; ``HEAD`` starts none.
         """
 
         async def serve(request: Request) -> Response:
             visit = self._visit(request)
-            if long and request.method == "HEAD":
-                return Response()
             try:
                 if request.method == "POST":
                     visit = replace(visit, form=await read_form(request))
@@ -254,25 +241,7 @@ class Site:
             if error.form is None:
                 raise
             return await self.render_page(visit, page.template, error.form, error.status)
-        if page.row is not None:
-            parts = self._page_by_rows(visit, page.template, page.row, data)
-            return _in_session(visit, StreamingResponse(parts, media_type="text/html"))
         return await self.render_page(visit, page.template, data)
-
-    async def _page_by_rows(
-        self, visit: Visit, template: str, row: tuple[str, str], data: Data
-    ) -> AsyncIterator[str]:
-        """Yield a page up to its rows, each row as it comes, and the rest of the page."""
-        rows: list[Data] = []
-        shown = {**data, "items": rows, "_problem": None}
-        yield (await self._html(visit, template, shown)).partition(ROWS)[0]
-        try:
-            async for item in data["items"]:
-                rows.append(item)
-                yield (await in_thread(fragments, *row, [(item,)]))[0]
-        except CallError as error:
-            shown["_problem"] = error.message
-        yield (await self._html(visit, template, shown)).partition(ROWS)[2]
 
     async def _action(self, action: Action, visit: Visit) -> Response:
         done: str | FormPage | Response
@@ -323,11 +292,8 @@ class Site:
 
         :param template: the template for the data and the common parts of pages.
         """
-        html = await self._html(visit, template, data)
+        html = await in_thread(render, template, visit=visit, menu=self._menu(visit), **data)
         return _in_session(visit, Response(html, status, media_type="text/html"))
-
-    async def _html(self, visit: Visit, template: str, data: Data) -> str:
-        return await in_thread(render, template, visit=visit, menu=self._menu(visit), **data)
 
     def _menu(self, visit: Visit) -> list[MenuEntry]:
         """Return the navigation: pages with the same entry are its tabs."""
@@ -358,8 +324,6 @@ async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
     _check_domain(visit, page.domain)
     data = await page.data(replace(visit, all_rows=suffix == "csv"))
     if suffix == "json":
-        if page.row is not None:
-            data["items"] = [item async for item in data["items"]]
         return await _json(Reply(data={name: data[name] for name in data if not name.startswith("_")}))
     table: Table | None = data.get("_table")
     if table is None:
@@ -374,6 +338,8 @@ async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
 
 
 async def _stream(stream: Stream, visit: Visit) -> Response:
+    if visit.request.method == "HEAD":
+        return Response()
     return EventSourceResponse(_events(visit, stream), ping=20)
 
 
@@ -402,8 +368,7 @@ async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent
 
 def _check_domain(visit: Visit, domain: str | None) -> None:
     if domain is not None and not visit.sees(domain):
-        path = visit.request.url.path[:100]
-        raise CallError(f"there is no page {path!r}", ErrorCode.NOT_FOUND)
+        raise visit.unknown()
 
 
 def _is_ours(visit: Visit) -> bool:

@@ -77,11 +77,11 @@ class Table:
         pairs = self.visit.request.query_params.multi_items()
         return [(name, value) for name, value in pairs if name not in ("filter", "offset")]
 
-    def export(self, suffix: str) -> str:
-        """Return the address of the same rows as ``csv`` or ``json``."""
+    def export(self) -> str:
+        """Return the address of the same rows as CSV."""
         path, query = self.visit.place, self.visit.request.query_params
         named = {name: query.getlist(name) for name in query if name != "offset"}
-        return address(f"{path.rstrip('/') or '/index'}.{suffix}", **named)
+        return address(f"{path.rstrip('/') or '/index'}.csv", **named)
 
     def csv(self) -> str:
         """Return the CSV file: all rows, independent of the current page."""

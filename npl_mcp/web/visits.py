@@ -19,6 +19,7 @@ from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
+from npl_mcp.app.context import Context
 from npl_mcp.app.lanes import lane
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.domains import domains_named
@@ -124,6 +125,10 @@ class Visit:
         is_served = domain in domains_named(self.settings.domains)
         return is_served and self.caller.permissions.has_domain(domain)
 
+    def unknown(self) -> CallError:
+        """Return the failure of a page that the visitor may not see: the same as of one that is not there."""
+        return CallError(f"there is no page {self.request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
+
     @property
     def may_write(self) -> bool:
         """Whether pages show forms and accept them."""
@@ -190,15 +195,19 @@ class Visit:
         digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    async def run(self, work: Callable[[App], T]) -> T:
+    async def run(self, domain: str | None, work: Callable[[Context], T]) -> T:
         """Return the result of a function of the visitor's application; the function runs in a thread.
 
-        :raises CallError: the function failed.
+        :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
+        :raises CallError: the visitor does not see the domain, or the function failed.
         """
+        if domain is not None and not self.sees(domain):
+            raise self.unknown()
+
         token = CALLER.set(self.caller)
         try:
             timed = limited(self.app.settings.time_limit)(work)
-            return await lane("heavy").run(timed, self.caller.view(self.app).in_call())
+            return await lane("heavy").run(timed, self.caller.context(self.app))
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None

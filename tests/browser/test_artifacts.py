@@ -52,7 +52,7 @@ def test_a_person_comments_at_the_line_and_gives_a_verdict(tab: Tab) -> None:
     tab.check()
     page.get_by_label("About the whole").fill("Short.")
     tab.follow(page.get_by_role("button", name="Request changes"))
-    expect(page.get_by_text("changes needed")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text("Sent: changes requested.")
     tab.follow(page.get_by_role("complementary").get_by_role("link", name="Review "))
     expect(page.get_by_text("Short.")).to_be_visible()
     tab.check()
@@ -81,7 +81,7 @@ def test_a_thread_is_answered_resolved_and_reopened(tab: Tab) -> None:
 
 
 def revision(tab: Tab, number: int) -> int:
-    return int(tab.site.call("artifact_look", artifact_id=number)["revision_id"])
+    return int(tab.site.call("artifact_get", artifact_id=number)["revision_id"])
 
 
 def test_open_comments_come_along_to_the_next_revision(tab: Tab) -> None:

@@ -42,7 +42,7 @@ from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.migrating import HEAD as HEAD
 from npl_mcp.stores.base.migrating import RELEASED, migrate
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled, insertion
+from npl_mcp.stores.base.values import fill, insertion
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -167,7 +167,7 @@ class Transaction:
         :param total: the number of entries in the whole list.
         """
         rows = self.first_rows(sql, limit=part.limit, offset=part.offset, **values)
-        return part.page((filled(kind, row) for row in rows), total)
+        return part.page((fill(kind, row) for row in rows), total)
 
     def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]], /) -> None:
         """Insert rows with values of the same columns."""
@@ -302,7 +302,7 @@ class Database:
 
         :raises DatabaseError: the database cannot be used; the next call tries again.
         """
-        self._opened(CallDeadline())
+        self._open_pools(CallDeadline())
 
     def migrate(self) -> tuple[str | None, str]:
         """Open the database and migrate it to the newest schema.
@@ -358,15 +358,15 @@ class Database:
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Begin a separate transaction, even in a call that has begun one."""
         deadline = CallDeadline()
-        begin = partial(self._begun, deadline, read_only=not write)
-        pools = self._opened(deadline)
+        begin = partial(self._begin, deadline, read_only=not write)
+        pools = self._open_pools(deadline)
         try:
             with self.engine.translated(), ExitStack() as begun:
                 try:
                     transaction = begun.enter_context(begin(pools[write]))
                 except MigratedError:
                     self._close(pools)
-                    pools = self._opened(deadline)
+                    pools = self._open_pools(deadline)
                     transaction = begun.enter_context(begin(pools[write]))
                 yield transaction
         except (BusyError, RefusedError):
@@ -377,7 +377,7 @@ class Database:
             raise
 
     @contextmanager
-    def _begun(self, deadline: CallDeadline, pool: Pool, *, read_only: bool) -> Iterator[Transaction]:
+    def _begin(self, deadline: CallDeadline, pool: Pool, *, read_only: bool) -> Iterator[Transaction]:
         """Begin a transaction on a connection of a pool."""
         engine = self.engine
         raw = pool.take(deadline)
@@ -394,7 +394,7 @@ class Database:
         finally:
             pool.put_back(raw)
 
-    def _opened(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
+    def _open_pools(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
         pools = self._pools
         if pools is None or self._mark != self.engine.mark():
             # Opening may wait for other programs, and this wait counts towards the caller's deadline.

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def filled(kind: type[T], source: Any, /, **more: object) -> T:
+def fill(kind: type[T], source: Any, /, **more: object) -> T:
     """Create a dataclass from the equally named values of a source.
 
     :param source: a row, or another dataclass.

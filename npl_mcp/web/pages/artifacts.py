@@ -5,17 +5,24 @@ from __future__ import annotations
 import base64
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from npl_mcp.stores.artifact.files import picture_type
-from npl_mcp.web.markdown import LIMIT
-from npl_mcp.web.routing import TEAM, Action, Data, Download, WebPage
+from npl_mcp.app.context import Context
+from npl_mcp.stores.artifact import artifacts as store
+from npl_mcp.stores.artifact.comparing import compare, cut_line
+from npl_mcp.stores.artifact.files import as_text, picture_type
+from npl_mcp.stores.review import reviews
+from npl_mcp.stores.review.annotation import count_lines, split_lines
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.rendering import in_thread
+from npl_mcp.web.routing import Action, Data, Download, WebPage
 from npl_mcp.web.signing_in import local_path
-from npl_mcp.web.visits import Visit
+from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
 """Maximum revisions and reviews of an artifact on its page."""
@@ -28,74 +35,76 @@ _CONFINED = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 
 
 async def artifact(visit: Visit) -> Data:
-    """Return a revision of an artifact, by default the latest."""
-    return await _revision(visit, visit.path("artifact"), visit.request.path_params.get("revision"))
-
-
-async def review(visit: Visit) -> Data:
-    """Return a review with its revision."""
-    number = visit.path("review")
-    details = await visit.call("review_get", review_id=number, limit=1)
-    revision = await _revision(visit, details["artifact_id"], details["revision_num"], number)
-    # Each comment appears once, at its place.
-    del details["items"]
-    return {**revision, "review": details}
-
-
-async def _revision(visit: Visit, artifact_id: int, number: int | None, review_id: int | None = None) -> Data:
-    """Return a revision with the comments of all its reviews, or of one."""
-    revision = await visit.call(
-        "artifact_look",
-        artifact_id=artifact_id,
-        revision=number,
-        offset=visit.number("offset"),
-        limit=LINES,
-        text=LIMIT + 1,
-    )
-    lines, text, total = revision.pop("lines", None), revision.pop("text", ""), revision.pop("total")
-    comments = await _comments(visit, artifact_id, revision["revision_id"], review_id)
+    """Return a revision of an artifact, by default the latest, with the comments of all its reviews."""
+    artifact_id, offset = visit.path("artifact"), visit.number("offset") or 0
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
-    is_markdown = lines is not None and revision["filename"].lower().endswith((".md", ".markdown"))
-    offset = visit.number("offset") or 0
+    number, review = visit.request.path_params.get("revision"), visit.number("review")
+    about, lines, text = await visit.run("artifact", partial(_look, of=(artifact_id, number), offset=offset))
+    comments = await _comments(visit, artifact_id, about["revision_id"])
+    is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
     # Comments stand at the lines of the source.
-    first = "source" if review_id or visit.text("line") or comments or offset else "rendered"
+    first = "source" if visit.text("line") or comments or offset else "rendered"
     return {
-        "about": revision,
+        "about": about,
         "markdown": is_markdown,
         "view": "rendered" if is_markdown and visit.text("view", first) == "rendered" else "source",
         "is_text": lines is not None,
         "_text": text,
         "items": _lines(lines or (), offset, comments),
-        "total": total,
+        "total": count_lines(text),
         "limit": LINES,
         "offset": offset,
         "comments": comments,
         "reviews": await _reviews(visit, artifact_id),
         "history": history["items"],
         "revisions": history["total"],
-        "review": None,
+        "review": await visit.call("review_get", review_id=review, limit=1) if review else None,
         "place": _place(visit),
     }
 
 
-async def _comments(
-    visit: Visit, artifact_id: int, revision_id: int, review_id: int | None = None
-) -> list[Data]:
-    """Return the threads on a revision, with open threads of earlier revisions.
+def _look(app: Context, of: tuple[int, int | None], offset: int) -> tuple[Data, Sequence[str] | None, str]:
+    """Return a revision, the lines of a page, and its text; without lines and text if it is not text.
 
-    :param review_id: the review whose threads are returned; by default those of all reviews.
+    :param of: id of the artifact, and number of the revision; ``None`` for the newest.
     """
+    row, content = app.database.reading(store.content, *of)
+    about = {name: value for name, value in row.items() if value is not None}
+    if kind := picture_type(content):
+        about["media_type"] = kind
+    text = as_text(content)
+    if text is None:
+        return about, None, ""
+    shown = islice(split_lines(text), offset, offset + LINES)
+    return about, [cut_line(line.rstrip("\r\n")) for line in shown], text
+
+
+async def _comments(visit: Visit, artifact_id: int, revision_id: int) -> list[Data]:
+    """Return the threads on a revision, with open threads of earlier revisions."""
     if not visit.sees("review"):
         return []
-    comments = await visit.call("review_places", artifact_id=artifact_id, revision_id=revision_id)
+
+    def read(app: Context) -> list[Data]:
+        comments, content = app.database.reading(reviews.comments_on, artifact_id, revision_id)
+
+        def content_of(number: int) -> bytes:
+            return app.database.reading(store.content, artifact_id, number)[1]
+
+        return [*map(as_dict, reviews.follow(comments, content, content_of))]
+
+    comments = await visit.run("review", read)
     replies = defaultdict[int, list[Any]](list)
     for comment in comments:
         replies[comment.get("reply_to", 0)].append(comment)
-    return [
-        {**comment, "replies": replies[comment["id"]]}
-        for comment in replies[0]
-        if review_id in (None, comment["review_id"])
-    ]
+    return [{**comment, "replies": replies[comment["id"]]} for comment in replies[0]]
+
+
+async def review(visit: Visit) -> Response:
+    """Return the redirection from a review to its revision."""
+    number = visit.path("review")
+    about = await visit.call("review_get", review_id=number, limit=1)
+    place = f"/artifacts/{about['artifact_id']}/revisions/{about['revision_num']}"
+    return RedirectResponse(address(place, review=number), 307)
 
 
 def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, Any]]) -> list[Data]:
@@ -143,15 +152,17 @@ async def compared(visit: Visit) -> Data:
     last = history["total"] - 1
     new = visit.number("to", last) or 0
     old = visit.number("from", max(0, new - 1)) or 0
-    changes = await visit.call("artifact_compare", artifact_id=artifact_id, old=old, new=new)
-    about = await visit.call("artifact_look", artifact_id=artifact_id, revision=new, limit=1)
+    read = [partial(_look, of=(artifact_id, number), offset=0) for number in (old, new)]
+    (_, before, first), (about, after, second) = [await visit.run("artifact", look) for look in read]
+    if before is None or after is None:
+        raise CallError("only texts can be compared")
     comments = await _comments(visit, artifact_id, about["revision_id"])
     return {
         "artifact_id": artifact_id,
         "artifact_name": about["artifact_name"],
         "old": old,
         "new": new,
-        "changes": changes,
+        "changes": as_dict(await in_thread(compare, first, second)),
         "history": history["items"],
         "threads": _by_line(comments, "last"),
         "place": _place(visit),
@@ -201,13 +212,13 @@ async def comment(visit: Visit) -> str:
 
 async def finish(visit: Visit) -> str:
     """Complete the visitor's review of a revision, with or without a verdict."""
+    verdict = visit.form.get("verdict")
+    overall = visit.form.get("overall_comment") or None
     await visit.call(
-        "review_complete_own",
-        **_own_review(visit),
-        overall_comment=visit.form.get("overall_comment") or None,
-        verdict=visit.form.get("verdict") or None,
+        "review_complete_own", **_own_review(visit), overall_comment=overall, verdict=verdict or None
     )
-    return _next(visit)
+    page = _next(visit)
+    return f"{page}{'&' if '?' in page else '?'}sent={verdict or 'comment'}"
 
 
 async def settle(visit: Visit) -> str:
@@ -227,7 +238,7 @@ DECLARED = (
     WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
     WebPage(_REVISION, artifact, "artifact.html", "artifact"),
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
-    WebPage("/reviews/{review:id}", review, "artifact.html", "review", entry=TEAM),
+    Download("/reviews/{review:id}", review),
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment, "review"),
     Action(f"{_REVISION}/verdict", finish, "review"),

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN
+from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN, Audit, audit
+from npl_index.answer.forms import Markdown
+from npl_index.answer.request import TailorRequest
 from npl_index.library.documents import DocumentRef
+from npl_index.selectors.filters import SectionFilter
+from npl_mcp.app.context import Context
+from npl_mcp.app.waiting import HURRY
 from npl_mcp.questions.outcomes import sections_of
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.tools.naming import question_in
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, WebPage
-from npl_mcp.web.visits import CallError, Visit, whole_number
+from npl_mcp.web.visits import CallError, Visit, address, whole_number
 
 PATH = "/ask"
 
@@ -33,10 +40,10 @@ RIGHT = "right"
 """The parameter of each section marked as right, with its selector; links of the page preserve it."""
 
 MARKDOWN = "markdown"
-"""View with the whole text of the answer, and the form of the page's answers: clients ask for it."""
+"""The form of the page's answers: clients ask for it."""
 
-QUESTION = ("context", "topics", "selectors", "file")
-"""Fields that define the question."""
+FIELDS = ("context", "topics", "selectors", "file", "exclude", "filter")
+"""Fields of a request besides its budget; all are texts."""
 
 WANTED = (TAKEN, CUT, NO_ROOM)
 """States of sections that are worth their tokens."""
@@ -49,6 +56,8 @@ class AskForm:
     :param lead: the prefix of its parameters.
     :param topics: the topics, separated by commas.
     :param selectors: the selectors, one per line.
+    :param exclude: the selectors of excluded sections, one per line.
+    :param filter: the conditions of ranked sections, as JSON.
     :param budget: the maximum tokens; 0 for no limit.
     :param default: the budget of a call without one; 0 for selectors alone.
     """
@@ -58,19 +67,22 @@ class AskForm:
     topics: str
     selectors: str
     file: str
+    exclude: str
+    filter: str
     budget: int
     default: int
 
     @classmethod
     def of(cls, visit: Visit, lead: str = "") -> AskForm:
         """Return the request in an address; an invalid budget counts as the default."""
-        context, topics, selectors, file = (visit.text(f"{lead}{name}") for name in QUESTION)
-        default = budget = visit.settings.token_budget if context or topics or not selectors else 0
+        given = {name: visit.text(f"{lead}{name}") for name in FIELDS}
+        asks = given["context"] or given["topics"] or not given["selectors"]
+        default = budget = visit.settings.token_budget if asks else 0
         with suppress(CallError):
             budget = visit.number(f"{lead}budget", default) or 0
         if visit.flag(f"{lead}nolimit"):  # addresses of earlier versions
             budget = 0
-        return cls(lead, context, topics, selectors, file, budget, default)
+        return cls(lead, **given, budget=budget, default=default)
 
     @property
     def is_empty(self) -> bool:
@@ -78,12 +90,23 @@ class AskForm:
         return not (self.context or self.topics or self.selectors)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the tool call for this request."""
+        """Return the arguments of the tool call for this request.
+
+        :raises CallError: the filter is not a JSON object.
+        """
+        try:
+            conditions = json.loads(self.filter or "{}")
+        except (ValueError, RecursionError):
+            conditions = None
+        if not isinstance(conditions, dict):
+            raise CallError('Filter: JSON such as {"status": "!draft"}', parameter="filter")
         given = {
             "context": self.context,
             "topics": _parts(self.topics.split(",")),
             "selectors": _parts(self.selectors.splitlines()),
             "file": self.file,
+            "exclude": _parts(self.exclude.splitlines()),
+            "filter": conditions,
         }
         budget = {} if self.budget == self.default else {"token_budget": self.budget}
         return {name: value for name, value in given.items() if value} | budget
@@ -93,13 +116,23 @@ def _parts(texts: Iterable[str]) -> list[str]:
     return [text.strip() for text in texts if text.strip()]
 
 
+def to_ask(arguments: Mapping[str, Any]) -> str:
+    """Return the address of the page with the request of a call of ``npl_load_tailored``."""
+    fields = {name: arguments.get(name) for name in FIELDS}
+    fields["topics"] = ", ".join(arguments.get("topics") or ())
+    fields["selectors"] = "\n".join([*(arguments.get("selectors") or ()), *(arguments.get("sections") or ())])
+    fields["exclude"] = "\n".join(arguments.get("exclude") or ())
+    fields["filter"] = json.dumps(arguments["filter"]) if arguments.get("filter") else None
+    return address(PATH, **fields, budget=arguments.get("token_budget"))
+
+
 async def ask(visit: Visit) -> Data:
     """Return the result of a request; with a second request, the differences between both.
 
     :raises CallError: a request is invalid; the error has the form, with the problem at its field.
     """
     asked = AskForm.of(visit)
-    shown: Data = {"asked": asked.arguments(), "_asked": asked}
+    shown: Data = {"asked": {}, "_asked": asked}
     if not visit.flag("compare"):
         audit = await _audit(visit, asked, shown, section=visit.text("section") or None)
         if not audit:
@@ -107,7 +140,7 @@ async def ask(visit: Visit) -> Data:
         return {**shown, **audited(visit, asked, audit, await _right(visit, asked, audit))}
     given = any(name.startswith(SECOND) for name in visit.request.query_params)
     other = AskForm.of(visit, SECOND) if given else asked
-    shown |= {"other": other.arguments(), "_other": other}
+    shown |= {"_other": other}
     audits = [await _audit(visit, request, shown) for request in (asked, other)]
     return {**shown, **_compared(*audits)} if all(audits) else shown
 
@@ -119,13 +152,41 @@ async def _audit(visit: Visit, asked: AskForm, shown: Data, section: str | None 
     """
     try:
         whole_number("budget", visit.text(f"{asked.lead}budget"))
-        if asked.is_empty:
-            return {}
-        audit: Data = await visit.call("npl_audit", **asked.arguments(), format=MARKDOWN, section=section)
+        given = shown["asked" if asked.lead == "" else "other"] = asked.arguments()
+        return {} if asked.is_empty else await audit_of(visit, section, **given)
     except CallError as error:
         error.form = {**shown, "_problem": _problem(error, asked)}
         raise
-    return audit
+
+
+async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Data:
+    """Return the audit of an answer in the form for models, as far as the documents are indexed.
+
+    :param section: selector of a section to show whole.
+    :param given: arguments of ``npl_load_tailored``.
+    """
+
+    def read(app: Context) -> Data:
+        request = TailorRequest.parse(
+            question_in(app, given.get("context")),
+            given.get("topics"),
+            given.get("selectors"),
+            given.get("token_budget"),
+            app.settings.token_budget,
+            exclude=given.get("exclude"),
+            among=SectionFilter.parse(given.get("filter")),
+        )
+
+        def answer() -> Audit:
+            ref = DocumentRef(given.get("file"))
+            documents = app.gathered(ref, request.selectors, request.exclude, seconds=HURRY)
+            wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
+            return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
+
+        audited: Data = as_dict(app.read_here(answer))
+        return audited
+
+    return await visit.run("npl", read)
 
 
 async def _right(visit: Visit, asked: AskForm, audit: Any) -> list[str]:
@@ -133,7 +194,8 @@ async def _right(visit: Visit, asked: AskForm, audit: Any) -> list[str]:
     right, known = visit.texts(RIGHT), {row["selector"] for row in audit["matches"]}
     other = [selector for selector in right if selector not in known]
     try:
-        sections = await visit.run(partial(sections_of, selectors=other, ref=DocumentRef(asked.file or None)))
+        ref = DocumentRef(asked.file or None)
+        sections = await visit.run("npl", partial(sections_of, selectors=other, ref=ref))
     except CallError:
         sections = {}
     names = (sections.get(selector) or [selector] for selector in right)
@@ -158,19 +220,19 @@ def _problem(error: CallError, asked: AskForm) -> Data:
 def audited(visit: Visit, asked: AskForm, audit: Any, right: Sequence[str]) -> Data:
     """Return the taken and the left sections of an answer, in the data of the page.
 
-    :param audit: the data of an answer of ``npl_audit``.
+    :param audit: the data of :func:`audit_of`.
     :param right: selectors of the sections that are marked as right.
     """
     matches = audit["matches"]
     wanted = sum(row["state"] in WANTED for row in matches)
     cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
-    whole = visit.text("view") == MARKDOWN
-    shown = set() if whole else {row["selector"] for row in cards}
+    shown = {row["selector"] for row in cards}
+    absent = {*audit.get("absent", ())}
     return {
         "audit": audit,
-        "copies": copies(asked),
+        "copies": {"answer": audit["text"], **copies(asked)},
         "right": right,
-        "_whole": whole,
+        "_read": {word: near[0] for word, near in audit.get("near", {}).items() if word not in absent},
         "_cards": cards,
         "_ruler": ruler(audit, asked.budget),
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),

@@ -76,15 +76,26 @@ async def change(visit: Visit) -> Data:
         "attributes": attributes,
         "path": whole["path"],
         "content": whole["content"],
-        "sections": sections["sections"],
         "suggestions": lacks["suggestions"],
         "_text": without_title(whole["content"]),
+        "_edits": [
+            (_heading(row["section"]), _edit_page(key, row["section"])) for row in sections["sections"]
+        ],
         "_back": address("/changes", **dict(parse_qsl(visit.text("back")))),
         "_names": ATTRIBUTES,
         "_keys": KEY_LISTS,
         "_statuses": STATUSES,
         "_priorities": PRIORITIES,
     }
+
+
+def _heading(path: str) -> str:
+    """Return the words of the last heading of a section's path."""
+    return path.rpartition(" / ")[2].lstrip("# ")
+
+
+def _edit_page(key: str, section: str) -> str:
+    return address(f"/changes/{key}/edit", section=section)
 
 
 async def edit(visit: Visit) -> Data:

@@ -134,7 +134,7 @@ async def edit(visit: Visit) -> Data:
 
 
 async def _section(visit: Visit, file: str, selector: str) -> Data:
-    section = await visit.run(partial(own_section, file=file, selector=selector))
+    section = await visit.run("npl", partial(own_section, file=file, selector=selector))
     above = (("Documents", "/documents"), (file, f"/documents/{file}"))
     return {**as_dict(section), "section": selector, "_action": ACTION, "_above": above}
 
@@ -161,7 +161,7 @@ FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens
 async def health(visit: Visit) -> Data:
     """Return the problems of a folder, by default of the first check with problems."""
     folder = visit.text("file")
-    result = await visit.run(lambda app: find_defects(app, DocumentRef(folder or None)))
+    result = await visit.run("npl", lambda app: find_defects(app, DocumentRef(folder or None)))
     counts = Counter(defect.check for defect in result.defects)
     check = visit.text("check", next((name for name in CHECKS if counts[name]), next(iter(CHECKS))))
     rows = [as_dict(defect) for defect in result.defects if defect.check == check]

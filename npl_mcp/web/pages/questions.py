@@ -1,15 +1,15 @@
-"""Questions for the documents to answer: their list, their outcomes as they come, and changes of one."""
+"""Questions for the documents to answer: their list with their outcomes, and changes of one."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from zlib import crc32
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.section_edits import edited_text, own_section
 from npl_mcp.questions.files import (
     DEFAULT_NAME,
@@ -23,11 +23,12 @@ from npl_mcp.questions.outcomes import Outcome, ask_one, known_outcomes, section
 from npl_mcp.questions.trial import changed_documents
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.pages.ask import audit_of
 from npl_mcp.web.pages.folders import ACTION
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, FormPage, WebPage
 from npl_mcp.web.tables import paged
-from npl_mcp.web.visits import CallError, Visit, whole_number
+from npl_mcp.web.visits import CallError, Visit, address, whole_number
 
 PATH = "/questions"
 
@@ -38,29 +39,58 @@ COLUMNS = {"question": "Question", "result": "Result", "rank": "Rank", "file": "
 
 RESULTS = {True: "pass", False: "fail", None: "not asked"}
 
+RUN_SECONDS = 2.0
+"""Time for asking questions in one request; the page then goes on."""
+
 MAX_ABOVE = 5
 """Sections above the right one on the page of a question."""
 
 
 async def questions(visit: Visit) -> Data:
-    """Return all questions with their last results; those that fail come first."""
-    files = await visit.run(question_files)
+    """Return all questions with their last results; those that fail come first.
+
+    With ``run`` in the address, questions without a result for the present documents are asked for a while.
+    """
+    files = await visit.run("npl", question_files)
     every = [(question, file.name) for file in files for question in file.questions]
-    outcomes = await visit.run(partial(known_outcomes, questions=[question for question, _ in every]))
+    known = await visit.run("npl", partial(known_outcomes, questions=[question for question, _ in every]))
+    problems, runs = list(problems_of(files)), visit.flag("run") and visit.request.method == "GET"
+    until = time.monotonic() + RUN_SECONDS
+    try:
+        for number, (question, _) in enumerate(every):
+            if runs and not known[number][1] and time.monotonic() < until:
+                known[number] = (await visit.run("npl", partial(ask_one, question=question)), True)
+    except CallError as error:
+        problems, runs = [error.message, *problems], False
     rows = [
         {
             **_row(question, name),
-            "result": RESULTS[known.passed if known else None],
-            "rank": known.rank if known else None,
+            "result": RESULTS[outcome.passed if outcome else None],
+            "rank": outcome.rank if outcome else None,
+            "why": _reasons(outcome) if outcome else None,
+            "old": bool(outcome) and not current,
         }
-        for (question, name), known in zip(every, outcomes, strict=True)
+        for (question, name), (outcome, current) in zip(every, known, strict=True)
     ]
-    counts = Counter(row["result"] for row in rows)
-    wanted = visit.text("result")
+    left, wanted = sum(not current for _, current in known), visit.text("result")
     shown = [row for row in rows if wanted in ("", row["result"])]
     shown.sort(key=lambda row: row["result"] == "pass")
-    data = {"problems": problems_of(files), "counts": counts, "result": wanted, "questions": len(rows)}
+    data = {
+        "problems": problems,
+        "counts": Counter(row["result"] for row in rows),
+        "result": wanted,
+        "questions": len(rows),
+        "left": left,
+        "runs": bool(runs and left),
+    }
     return {**paged(visit, shown, COLUMNS, SHOWN), **data, "_results": tuple(RESULTS.values())}
+
+
+def _reasons(outcome: Outcome) -> list[str]:
+    """Return why a question failed; empty if it passed."""
+    absent = [f"no section has {', '.join(outcome.absent)}"] if outcome.absent else []
+    above = [f"ranked above: {' · '.join(outcome.above)}"] if outcome.above else []
+    return [] if outcome.passed else list(outcome.wrong) or absent + above
 
 
 async def one_question(visit: Visit) -> Data:
@@ -70,7 +100,7 @@ async def one_question(visit: Visit) -> Data:
 
 
 async def _question(visit: Visit, name: str, line: int | None) -> Question:
-    for file in await visit.run(question_files):
+    for file in await visit.run("npl", question_files):
         for question in file.questions:
             if (file.name, question.line) == (name, line):
                 return question
@@ -78,9 +108,9 @@ async def _question(visit: Visit, name: str, line: int | None) -> Question:
 
 
 async def _explained(visit: Visit, question: Question, file: str) -> Data:
-    outcome = await visit.run(partial(ask_one, question=question))
+    outcome = await visit.run("npl", partial(ask_one, question=question))
     first = question.answers[0] if question.answers and outcome.rank is None and not outcome.wrong else None
-    audit = await visit.call("npl_audit", context=question.text, format="markdown", section=first)
+    audit = await audit_of(visit, first, context=question.text)
     ranked = [row for row in audit["matches"] if "rank" in row]
     right = next((row for row in ranked if row["rank"] == outcome.rank), audit.get("opened"))
     above = [row for row in ranked if outcome.rank is None or row["rank"] < outcome.rank][:MAX_ABOVE]
@@ -100,7 +130,7 @@ async def _text(visit: Visit, right: Data) -> Data | None:
     """Return the own text of a section for its form; ``None`` if it cannot be changed."""
     try:
         selector = right["selector"].removesuffix(" [depth=0]")
-        section = await visit.run(partial(own_section, file=right["file"], selector=selector))
+        section = await visit.run("npl", partial(own_section, file=right["file"], selector=selector))
     except CallError:
         return None
     return {**as_dict(section), "selector": selector}
@@ -112,14 +142,14 @@ async def try_text(visit: Visit) -> FormPage:
     file, text = form.get("questions", ""), form.get("text", "")
     question = await _question(visit, file, whole_number("line", form.get("line", "")))
 
-    def ask(app: App) -> Outcome:
+    def ask(app: Context) -> Outcome:
         edited = edited_text(app, form.get("file", ""), form.get("section", ""), text)
         with changed_documents(app, question.text, *edited) as copy:
             return ask_one(copy, question)
 
     data = await _explained(visit, question, file)
     try:
-        outcome = await visit.run(ask)
+        outcome = await visit.run("npl", ask)
     except CallError as error:
         return FormPage("one_question.html", {**data, "_text": text, "_problem": error.message}, error.status)
     return FormPage("one_question.html", {**data, "tried": as_dict(outcome), "_text": text}, 200)
@@ -127,7 +157,6 @@ async def try_text(visit: Visit) -> FormPage:
 
 def _row(question: Question, file: str) -> Data:
     return {
-        "anchor": anchor(question.text),
         "question": question.text,
         "answers": list(question.answers),
         "line": question.line,
@@ -135,28 +164,9 @@ def _row(question: Question, file: str) -> Data:
     }
 
 
-def anchor(text: str) -> str:
-    """Return the id of a question's row."""
-    return f"q-{crc32(text.encode()):x}"
-
-
-async def run(visit: Visit) -> Data:
-    """Return the outcomes of all questions."""
-    files = await visit.run(question_files)
-    questions = [(question, file.name) for file in files for question in file.questions]
-    return {"total": len(questions), "items": _outcomes(visit, questions)}
-
-
-async def _outcomes(visit: Visit, questions: Sequence[tuple[Question, str]]) -> AsyncIterator[Data]:
-    """Ask questions, and yield the rows of their outcomes."""
-    for question, file in questions:
-        outcome = await visit.run(partial(ask_one, question=question))
-        yield {**as_dict(outcome), "rank": outcome.rank, **_row(question, file)}
-
-
 async def edit_page(visit: Visit) -> Data:
     """Return one question for a form, or a new one."""
-    files = await visit.run(question_files)
+    files = await visit.run("npl", question_files)
     name, line = visit.text("file") or _targets(files)[0], visit.number("line")
     question = Question("") if line is None else await _question(visit, name, line)
     return _form(files, name, question, nowhere=line is not None and not question.answers)
@@ -185,29 +195,33 @@ async def save(visit: Visit) -> str | FormPage:
     text = " ".join(form.get("text", "").split())
     lines = [*form.getlist("right"), *form.get("others", "").splitlines()]
     answers = tuple(dict.fromkeys(line.strip() for line in lines if line.strip()))
-    files = await visit.run(question_files)
+    files = await visit.run("npl", question_files)
     name, line = form.get("file") or _targets(files)[0], whole_number("line", form.get("line", ""))
     typed, nowhere = Question(text, answers, line), bool(form.get("nowhere"))
     question = None if form.get("delete") else typed
 
-    def change(app: App) -> None:
+    def change(app: Context) -> int | None:
+        """Return the line of the saved question."""
         if question is not None:
             _check(app, answers, nowhere)
-        number = line
-        if number is None:
-            known = next((file.questions for file in question_files(app) if file.name == name), ())
-            number = next((question.line for question in known if question.text == text), None)
-        save_question(app, name, question, number, form.get("digest") or None)
+        known = next((file for file in question_files(app) if file.name == name), None)
+        number = line or _line_of(known, text) if known else line
+        return _line_of(save_question(app, name, question, number, form.get("digest") or None), text)
 
     try:
-        await visit.run(change)
+        number = await visit.run("npl", change)
     except CallError as error:
         shown = {**_form(files, name, typed, nowhere=nowhere), "_problem": error.message}
         return FormPage("question.html", shown, error.status)
-    return PATH if question is None else f"{PATH}#{anchor(text)}"
+    return PATH if question is None else address(f"{PATH}/one", file=name, line=number)
 
 
-def _check(app: App, answers: Sequence[str], nowhere: bool) -> None:
+def _line_of(file: QuestionFile, text: str) -> int | None:
+    """Return the line of a question in a file; ``None`` without it."""
+    return next((question.line for question in file.questions if question.text == text), None)
+
+
+def _check(app: Context, answers: Sequence[str], nowhere: bool) -> None:
     """Check the answers of a question before it is saved.
 
     :raises InvalidRequestError: no selector is given, or one selects nothing.
@@ -221,7 +235,6 @@ def _check(app: App, answers: Sequence[str], nowhere: bool) -> None:
 
 DECLARED = (
     WebPage(PATH, questions, "questions.html", "npl", "Questions"),
-    WebPage(f"{PATH}/run", run, "question_run.html", "npl", row=("asking.html", "outcome")),
     WebPage(f"{PATH}/one", one_question, "one_question.html", "npl"),
     Action(f"{PATH}/try", try_text, "npl", writes=False),
     WebPage(f"{PATH}/edit", edit_page, "question.html", "npl"),

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from functools import partial
 from itertools import chain, zip_longest
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import HURRY
+from npl_mcp.browsing.places import roots_of
 from npl_mcp.config.clients import CLIENTS, NAME
-from npl_mcp.stores.base.paging import later, now
-from npl_mcp.web.pages.search import leads
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.pages.activity import at_work
 from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.visits import Visit
-
-_RECENT = 50
-"""Entries of each kind that are read to find the agents at work."""
-
-_AT_WORK = timedelta(hours=1)
-"""Maximum time since the last act of an agent at work."""
-
 
 EXAMPLES = 3
 MAX_READ = 12
@@ -29,19 +23,16 @@ MAX_READ = 12
 
 
 async def start(visit: Visit) -> Data:
-    """Return the visitor's inbox, and the last acts of agents; for a new visitor, what npl is for as well."""
+    """Return the visitor's inbox, and the last acts of agents; for a new visitor, examples of questions."""
     waiting: Data = {"inbox": await inbox(visit)}
     if not visit.who and visit.sees("npl"):
-        waiting["first"] = {"examples": await visit.run(_examples), "connect": _connecting(visit)}
-    if not visit.sees("search"):
-        return {**waiting, "places": [], "at_work": []}
-    newest = await visit.call("search_newest", limit=_RECENT)
-    recent = later(now(), -_AT_WORK)
-    acts: dict[str, Data] = {}
-    for hit in sorted(newest["items"], key=lambda hit: str(hit["at"]), reverse=True):
-        if hit["at"] > recent:
-            acts.setdefault(hit["by"], {**hit, "href": leads(hit)})
-    return {**waiting, "places": newest["places"], "at_work": list(acts.values())}
+        waiting["examples"] = await visit.run("npl", _examples)
+    return {
+        **waiting,
+        "connect": _connecting(visit),
+        "places": await visit.run("npl", lambda app: as_dict([*roots_of(app)])) if visit.sees("npl") else [],
+        "at_work": await visit.run(None, partial(at_work, visit=visit)),
+    }
 
 
 async def inbox(visit: Visit) -> Data:
@@ -58,7 +49,7 @@ async def inbox(visit: Visit) -> Data:
     return waiting
 
 
-def _examples(app: App) -> list[str]:
+def _examples(app: Context) -> list[str]:
     """Return headings of several documents, in turn, titles last; none while the documents are indexed."""
     try:
         gathered = app.gather(DocumentRef(), HURRY)

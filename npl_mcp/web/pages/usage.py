@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
+from npl_index.ranking.analysis import terms
 from npl_mcp.app.usage import latest, unanswered
 from npl_mcp.questions.files import question_files
-from npl_mcp.stores.calls import KEPT_DAYS
+from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.pages.ask import to_ask
 from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.tables import paged
-from npl_mcp.web.visits import Visit
+from npl_mcp.web.visits import Visit, address
 
 TABS = {"": "Not answered", "failed": "Failed", "all": "All calls"}
 """Titles of the tabs, by the parameter ``show``."""
@@ -18,9 +21,10 @@ TABS = {"": "Not answered", "failed": "Failed", "all": "All calls"}
 COLUMNS = {
     "": {
         "question": "Question",
-        "times": "Times",
         "answer": "Answer",
         "lacking": "No section has",
+        "times": "Times",
+        "who": "Asked by",
         "last": "Last",
     },
     "failed": {
@@ -30,7 +34,7 @@ COLUMNS = {
         "who": "Caller",
         "created_at": "When",
     },
-    "all": {"call": "Call", "used": "Tokens", "who": "Caller", "micros": "ms", "created_at": "When"},
+    "all": {"call": "Call", "who": "Caller", "used": "Tokens", "micros": "ms", "created_at": "When"},
 }
 """Columns of the table of each tab."""
 
@@ -42,13 +46,13 @@ async def usage(visit: Visit) -> Data:
     """Return the rows of a tab; each unanswered question with its place in the question files."""
     show = visit.text("show")
     if show:
-        calls = await visit.run(partial(latest, chosen="failed" if show == "failed" else None))
-        rows = [{**as_dict(call), "call": call.context or call.tool} for call in calls]
+        calls = await visit.run(None, partial(latest, chosen="failed" if show == "failed" else None))
+        rows = [{**as_dict(call), "call": call.context or call.tool, "href": _again(call)} for call in calls]
     else:
-        files = await visit.run(question_files) if visit.sees("npl") else ()
-        places = {known.text: (file.name, known.line) for file in files for known in file.questions}
-        groups = await visit.run(unanswered)
-        rows = [{**as_dict(group), "saved": places.get(group.question)} for group in groups]
+        files = await visit.run("npl", question_files) if visit.sees("npl") else ()
+        places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
+        groups = await visit.run(None, unanswered)
+        rows = [{**as_dict(group), "saved": places.get(_key(group.question))} for group in groups]
     return {
         **paged(visit, rows, COLUMNS.get(show, COLUMNS["all"]), SHOWN),
         "recording": visit.settings.log_calls,
@@ -56,6 +60,22 @@ async def usage(visit: Visit) -> Data:
         "_show": show if show in TABS else "all",
         "_tabs": TABS,
     }
+
+
+def _key(question: str) -> frozenset[str]:
+    """Return what questions with the same words have in common."""
+    return frozenset(terms(question))
+
+
+def _again(call: LoggedCall) -> str | None:
+    """Return the address that shows what a call got; ``None`` for a call without a question."""
+    try:
+        given = json.loads(call.arguments or "{}")
+    except ValueError:  # a log of earlier versions, or too long
+        given = {}
+    if call.tool == "npl_load_tailored" and (call.context or given):
+        return to_ask({"context": call.context, "file": call.file, **given})
+    return address("/search", q=call.context) if call.tool == "search" and call.context else None
 
 
 DECLARED = (WebPage("/usage", usage, "usage.html", None, "Usage"),)

@@ -9,7 +9,7 @@ import pytest
 from fastmcp import Client, FastMCP
 
 from npl_mcp.app.app import App
-from npl_mcp.app.progress import report_progress
+from npl_mcp.app.progress import PROGRESS
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.callers import KnowCaller
 from tests import engines
@@ -59,10 +59,10 @@ async def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(
     server = FastMCP("test", middleware=[KnowCaller((), App(settings))])
 
     async def work() -> str:
-        report_progress(1, 2)
+        PROGRESS.get()(1, 2)
         for _ in range(rounds):
             await anyio.lowlevel.checkpoint()
-        report_progress(2, 2)
+        PROGRESS.get()(2, 2)
         return "done"
 
     server.tool(work)

@@ -17,7 +17,6 @@ PARAMETERS = {
     "revision": "0",
     "key": "BAD-001",
     "file": "hostile.md",
-    "run": "r",
 }
 """Values by the names of parameters in paths."""
 
@@ -25,7 +24,6 @@ QUERIES = {
     "/documents/edit": "file=hostile.md&selector=hostile+%23+Hostile",
     "/questions/one": "file=questions.md&line=1",
     "/changes/{key}/edit": "section=%23%23+Plain",
-    "/worklog-news": "worklog=s&since=0",
     "/rooms/{room:id}/events": "since=0",
 }
 """Query parameters by path."""

@@ -20,7 +20,6 @@ from tests.until import until
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     with visited(tmp_path_factory.mktemp("news")) as site:
         site.call("ann", "chat_create_room", name="Pier", members=["ann", "ben"])
-        site.call("ann", "worklog_init", session_id="s")
         yield site
 
 
@@ -63,14 +62,14 @@ def test_an_answer_changes_no_row(pages: Pages) -> None:
         assert (kind, "aye" in part) == ("message", True)
 
 
-def test_a_worklog_goes_on_where_the_browser_left_off(pages: Pages) -> None:
-    address = stream_of(pages, "ann", "/worklogs/s")
+def test_a_room_goes_on_where_the_browser_left_off(pages: Pages) -> None:
+    address = stream_of(pages, "ann", "/rooms/1")
     assert address is not None
     with told(pages, "ann", address) as news:
-        pages.call("ann", "worklog_log", session_id="s", action="found", summary="a gull")
+        pages.call("ann", "chat_send_message", room_id=1, message="a gull")
         assert "a gull" in news.next()[1]
         cursor = news.cursor
-    pages.call("ann", "worklog_log", session_id="s", action="found", summary="a tern")
+    pages.call("ann", "chat_send_message", room_id=1, message="a tern")
     with told(pages, "ann", address, cursor) as news:
         assert "a tern" in news.next()[1]
 
@@ -78,12 +77,12 @@ def test_a_worklog_goes_on_where_the_browser_left_off(pages: Pages) -> None:
 def test_waiting_pages_keep_no_caller_out(pages: Pages) -> None:
     """They outnumber workers and connections, and calls are answered as before."""
     many = 3 * (WORKERS + HEAVY_WORKERS)
-    address = stream_of(pages, "ann", "/worklogs/s")
+    address = stream_of(pages, "ann", "/rooms/1")
     assert address is not None
     with ExitStack() as stack:
         streams = [stack.enter_context(told(pages, "ann", address)) for _ in range(many)]
-        assert pages.get("ben", "/rooms/1").status == 200
-        pages.call("ann", "worklog_log", session_id="s", action="found", summary="to all of them")
+        assert pages.get("ben", "/artifacts").status == 200
+        pages.call("ann", "chat_send_message", room_id=1, message="to all of them")
         with ThreadPoolExecutor(many) as readers:
             parts = list(readers.map(lambda news: news.next()[1], streams))
     assert all("to all of them" in part for part in parts)

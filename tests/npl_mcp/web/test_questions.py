@@ -9,7 +9,7 @@ import pytest
 from npl_mcp.stores.access import Permissions
 from tests import engines
 from tests.conftest import case_text
-from tests.npl_mcp.http.http_server import Running, connected, message, serving
+from tests.npl_mcp.http.http_server import Running, serving
 from tests.npl_mcp.web.browsing import Visitor
 
 PLUMS = "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n\n## Picking\n\nPlums are picked in August.\n"
@@ -34,27 +34,36 @@ def rows(visitor: Visitor, path: str = "/questions") -> dict[str, Any]:
     return {row["question"]: row for row in visitor.json(path)["items"]}
 
 
+RUN = "/questions?run=1"
+
+
 def test_questions_are_asked_in_the_request(server: Running) -> None:
     """All are asked; the page has their sum and the sections above a miss."""
     visitor = Visitor(server)
-    asked = rows(visitor, "/questions/run")
-    assert [row["passed"] for row in asked.values()] == [True, False, True]
-    assert asked["When is fruit picked?"]["above"] == ["plums.md > ## Picking"]
+    asked = rows(visitor, RUN)
+    assert {name: row["result"] for name, row in asked.items()} == {
+        "When are plums pruned?": "pass",
+        "When is fruit picked?": "fail",
+        "How do I brew coffee?": "pass",
+    }
+    assert asked["When is fruit picked?"]["why"] == [
+        "no section has fruit",
+        "ranked above: plums.md > ## Picking",
+    ]
     assert asked["When are plums pruned?"]["rank"] == 1
-    shown = visitor.open("/questions/run")
-    assert "2 of 3 pass" in shown.text
-    assert "Ranked above it: plums.md > ## Picking" in shown.text
+    shown = visitor.open(RUN)
+    assert "2 of 3 pass." in shown.text
+    assert "data-poll" not in shown.html
 
 
 def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) -> None:
     """Its page names the right section and those above; a text is tried, saved, and asked again."""
     visitor = Visitor(server)
-    for path in ("/questions/run", "/questions/run.json"):
+    for path in (RUN, RUN.replace("?", ".json?")):
         assert visitor.send("HEAD", path).status == 200
     assert {row["result"] for row in rows(visitor).values()} == {"not asked"}
-    rows(visitor, "/questions/run")
-    listed = visitor.open("/questions")
-    assert "1 of 3 fail" in listed.text
+    rows(visitor, RUN)
+    assert "2 of 3 pass." in visitor.open("/questions").text
     assert list(rows(visitor, "/questions?result=fail")) == ["When is fruit picked?"]
     line = rows(visitor)["When is fruit picked?"]["line"]
     path = f"/questions/one?file=questions.md&line={line}"
@@ -74,40 +83,21 @@ def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) 
     assert saved.status == 303, saved.text
     assert saved.answer.headers["location"] == path
     assert visitor.json(path)["outcome"]["passed"]
-    assert rows(visitor)["When is fruit picked?"]["result"] == "pass"
-    assert rows(visitor)["How do I brew coffee?"]["result"] == "not asked"
+    results = {name: (row["result"], row["old"]) for name, row in rows(visitor).items()}
+    assert results["When is fruit picked?"] == ("pass", False)
+    # The result before the save stays until the question is asked again.
+    assert results["How do I brew coffee?"] == ("pass", True)
+    assert "2 not asked since the documents changed" in visitor.open("/questions").text
     assert visitor.open("/questions/one?file=questions.md&line=999").status == 404
 
 
-def test_each_outcome_is_sent_as_it_comes(server: Running) -> None:
-    """The page comes in parts: its beginning, a part for each question, and its end with the sum."""
-    with connected(server) as line:
-        line.sendall(message(server, "GET", "/questions/run", None, {"Connection": "close"}))
-        data = b""
-        while part := line.recv(65536):
-            data += part
-    header, _, body = data.partition(b"\r\n\r\n")
-    assert b"transfer-encoding: chunked" in header.lower()
-    parts = []
-    while body != b"0\r\n\r\n":
-        size, _, body = body.partition(b"\r\n")
-        parts.append(body[: int(size, 16)].decode())
-        body = body[int(size, 16) + 2 :]
-    texts = ["3 questions asked", "When are plums", "When is fruit", "How do I brew", "<b>2</b> of 3"]
-    assert [text in part for text, part in zip(texts, parts, strict=True)] == [True] * 5
-    assert parts[0].startswith("<!doctype html>")
-    assert parts[-1].rstrip().endswith("</html>")
-
-
 def test_a_failure_ends_the_outcomes(server: Running, docs: Path) -> None:
-    """It is shown in place of the sum; programs get it alone."""
+    """It is shown above the results, and nothing is asked again."""
     (docs / "plums.md").unlink()
     (docs / "broken.md").write_bytes(b"# \xff\xfe\0")
-    visitor = Visitor(server)
-    shown = visitor.open("/questions/run")
+    shown = Visitor(server).open(RUN)
     assert [node.get("role") for node in shown.all("p") if node.get("role") == "alert"]
-    assert "0 of 0 pass, and the others were not asked" in shown.text
-    assert not visitor.send("GET", "/questions/run.json").data["success"]
+    assert "data-poll" not in shown.html
 
 
 def test_a_question_is_changed_and_removed(server: Running, docs: Path) -> None:
@@ -144,7 +134,8 @@ def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None
     wrong = visitor.post("/questions/save", {**empty, "right": "plums > ## Not there"})
     assert "'plums > ## Not there' selects no section" in wrong.text
     for answer in answers[:2]:
-        assert visitor.post("/questions/save", {**empty, "right": answer}).status == 303
+        done = visitor.post("/questions/save", {**empty, "right": answer})
+        assert "plums in July" in visitor.open(done.answer.headers["location"]).text
         saved = rows(visitor)["plums in July"]
         assert (saved["answers"], saved["file"]) == ([answer], "questions.md")
         assert answer.startswith("plums.md")
@@ -153,13 +144,13 @@ def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None
     assert rows(visitor)["What is a quokka?"]["answers"] == []
     assert (docs / "questions.md").read_text("utf-8").count("\n## ") == LIST.count("\n## ") + 2
     assert list(rows(visitor, "/questions?filter=quokka")) == ["What is a quokka?"]
-    assert rows(visitor, "/questions/run")["What is a quokka?"]["passed"]
+    assert rows(visitor, RUN)["What is a quokka?"]["result"] == "pass"
 
 
 def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path) -> None:
     (docs / "odd.questions.md").write_text("## Why?\n\n" + "Because.\n" * 90, encoding="utf-8")
     shown = Visitor(server).open("/questions")
-    assert "odd.questions.md:3:1: expected a list item" in shown.text
+    assert "odd.questions.md:3: expected a list item" in shown.text
     assert "40 more problems" in shown.text
     assert len(shown.html) < 20_000
 
@@ -170,9 +161,9 @@ def test_a_reader_of_some_folders_sees_their_questions(tmp_path: Path, docs: Pat
     tokens = engines.tokens(tmp_path / "data", sights, readers=["part"])
     files = {**FILES, "shut/questions.md": "## Secret?\n\n- nowhere\n"}
     with serving(tmp_path, files=files, **engines.environment(tmp_path / "data")) as running:
-        assert "Secret?" in rows(Visitor(running, tokens["all"]), "/questions/run")
+        assert "Secret?" in rows(Visitor(running, tokens["all"]), RUN)
         visitor = Visitor(running, tokens["part"])
-        assert rows(visitor).keys() == rows(visitor, "/questions/run").keys()
+        assert rows(visitor).keys() == rows(visitor, RUN).keys()
         assert len(rows(visitor)) == 3
         assert "New question" not in visitor.open("/questions").text
 

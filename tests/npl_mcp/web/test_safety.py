@@ -377,7 +377,7 @@ def shape(answer: Answer, address: str) -> str:
     )
 
 
-NEWS = {"/rooms/{room:id}/events": "chat", "/worklog-news": "worklog"}
+NEWS = {"/rooms/{room:id}/events": "chat"}
 """The domain of each page's news."""
 
 
@@ -415,7 +415,7 @@ def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
             continue
         seen.add(address)
         page = visitor.open(address)
-        if not page.answer.headers["content-type"].startswith("text/html"):
+        if not page.answer.headers.get("content-type", "").startswith("text/html"):
             continue
         yield address, page
         waiting += [link.get("href", "") for link in page.tree.iter("a")]

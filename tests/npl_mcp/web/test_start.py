@@ -7,16 +7,18 @@ from tests.npl_mcp.web.browsing import Visitor
 
 
 def test_a_new_visitor_is_told_what_to_do(tmp_path: Path) -> None:
-    """Once a name is chosen the page is an inbox."""
+    """Once a name is chosen the page is an inbox, and still says how to connect."""
     files = {"docs/plums.md": "# Plums\n\n## Size\n\n## Pruning plums in July\n\nCut.\n"}
     with serving(tmp_path, files=files) as running:
         visitor = Visitor(running)
         shown = visitor.open("/")
         assert "exactly these passages" in shown.text
         assert f"claude mcp add --transport http npl http://127.0.0.1:{running.port}/mcp" in shown.text
-        assert visitor.json("/index")["first"]["examples"] == ["Pruning plums in July", "Size", "Plums"]
+        assert visitor.json("/index")["examples"] == ["Pruning plums in July", "Size", "Plums"]
         assert visitor.open("/ask?context=Pruning+plums+in+July").status == 200
         fields = shown.fields("/name")
         assert visitor.post("/name", {**fields, "name": "ann"}).status == 303
-        assert "Inbox of ann" in visitor.open("/").text
-        assert "first" not in visitor.json("/index")
+        text = visitor.open("/").text
+        assert "Inbox of ann" in text
+        assert "claude mcp add" in text
+        assert "examples" not in visitor.json("/index")

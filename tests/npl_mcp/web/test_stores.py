@@ -125,26 +125,30 @@ def test_a_worklog_is_read_by_pages(pages: Pages) -> None:
     assert pages.call("ann", "worklog_read", session_id="long", peek=True)["cursor"] == 0
 
 
-def test_a_list_has_the_archived_items_apart(pages: Pages) -> None:
-    """Archived sessions are not among the current ones; a completed one is."""
-    for status in ("archived", "completed"):
-        pages.call("ann", "session_create", session_id=status)
-        pages.call("ann", "session_update", session_id=status, status=status)
-    shown = [
-        {row["id"] for row in pages.data("ann", path)["items"]}
-        for path in ("/sessions", "/sessions?archived=1")
-    ]
-    assert [ids & {"archived", "completed"} for ids in shown] == [{"completed"}, {"archived"}]
-
-
 def test_an_archived_worklog_has_a_page(pages: Pages) -> None:
     pages.call("ann", "worklog_init", session_id="old")
     pages.call("ann", "worklog_log", action="done", summary="moored", session_id="old")
     pages.call("ann", "worklog_close", archive=True, session_id="old")
-    listed = pages.data("ann", "/worklogs?archived=1")["items"]
-    assert [row["archived_as"] for row in listed] == ["old"]
     assert pages.data("ann", "/worklogs/archive/old")["items"][0]["summary"] == "moored"
-    assert "old" not in [row["session_id"] for row in pages.data("ann", "/worklogs")["items"]]
+    entry = pages.data("ann", "/activity")["items"][0]
+    assert (entry["text"], entry["href"]) == ("done: moored", "/worklogs/archive/old?entry=1#entry-1")
+
+
+def test_activity_is_one_list_by_day_and_agent(pages: Pages) -> None:
+    """Agents have their numbers, kinds that a visitor does not see are left out, other days are empty."""
+    today = pages.data("ann", "/activity")["items"][0]["at"][:10]
+    shown = pages.data("ann", f"/activity?by=ben&day={today}")
+    assert {(entry["kind"], entry["by"]) for entry in shown["items"]} == {("review", "ben")}
+    assert shown["items"][0]["title"] == "plan"
+    assert shown["total"] == shown["days"][today] == len(shown["items"])
+    numbers = {agent["by"]: agent["entries"] for agent in shown["agents"]}
+    assert (numbers["ben"], numbers["ann"] > 130) == (1, True)
+    for domain in ("chat", "worklog", "artifact", "review"):
+        kinds = {entry["kind"] for entry in pages.data(f"no-{domain}", "/activity")["items"]}
+        kinds |= {entry["kind"] for entry in pages.data(f"no-{domain}", "/sessions/s")["items"]}
+        assert domain not in kinds
+    assert pages.data("ann", "/activity?day=2000-01-01")["items"] == []
+    assert pages.get("ann", "/activity?day=never").status == 400
 
 
 def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
@@ -160,10 +164,17 @@ def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
     assert last[-1]["text"] == "x" * 2000 + "…"
 
 
-def test_the_fields_of_a_review_have_the_order_of_its_tool(pages: Pages) -> None:
-    review = pages.call("ann", "review_get", review_id=1, limit=1)
-    del review["items"]
-    assert list(pages.data("ann", "/reviews/1")["review"].items()) == list(review.items())
+def test_a_review_leads_to_its_revision(pages: Pages) -> None:
+    """A verdict is about the newest revision, and confirmed after it was sent."""
+    place = "/artifacts/1/revisions/0?review=1"
+    assert pages.get("ann", "/reviews/1").headers["location"] == place
+    assert pages.get("no-review", "/reviews/1").status == 404
+    assert pages.data("ann", place)["review"]["reviewer_persona"] == "ben"
+    assert b"Finish your review" in pages.get("ann", place).body
+    done = pages.send("ann", "/artifacts/1/revisions/0/verdict", next=place)
+    assert done.headers["location"] == f"{place}&sent=comment"
+    pages.call("ann", "artifact_add_revision", artifact_id=1, filename="plan.md", content="# Plan\n\nTwo.\n")
+    assert b"Finish your review" not in pages.get("ann", place).body
 
 
 def test_comments_are_hidden_with_reviews(pages: Pages) -> None:

@@ -69,6 +69,10 @@ def test_calls_are_logged_and_shown_to_those_that_may_see_them(
     loaded = seen("all")[-1]
     assert loaded["used"] == first["total_tokens"]
     assert loaded["context"] == "siphon edge 3 \ufffd <b>"
+    # The link shows what the agent got, with its file and its budget.
+    got = visitors["all"].json(loaded["href"])
+    assert (got["asked"]["file"], got["asked"]["token_budget"]) == ("siphons.md", 300)
+    assert got["audit"]["content_tokens"] == first["total_tokens"]
     assert {name: {row["who"] for row in seen(name)} for name in visitors} == {
         "all": {"prompts", "docs", "rooms"},
         "prompts": {"prompts", "docs"},
@@ -99,7 +103,7 @@ def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
         assert {"bilge", "valve"} <= set(missing["lacking"])
         page = visitor.open("/usage")
         assert "/ask?context=the+valve+of+the+bilge+pumps" in [link.get("href") for link in page.all("a")]
-        fill(tmp_path, {"docs/questions.md": "## the valve of the bilge pumps\n\n- nowhere\n"})
+        fill(tmp_path, {"docs/questions.md": "## valve of the bilge pumps\n\n- nowhere\n"})
         assert "In the questions" in visitor.open("/usage").text
 
 
