@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache, partial
 from itertools import chain, groupby, islice, pairwise
+from operator import itemgetter
 from sys import intern
 
 from npl_index.ranking.spelling import (
@@ -69,17 +70,23 @@ def all_terms(text: str) -> tuple[list[str], list[str]]:
     """Return the terms of a text, and the further ones by which it is found, each once, sorted."""
     chunks = _chunks(text)
     counted = list(chain.from_iterable(map(_terms_asked.__getitem__, chunks)))
+    return counted, _further_terms(text, chunks, counted)
+
+
+def _further_terms(text: str, chunks: list[str], counted: list[str]) -> list[str]:
     # A plain word has no further terms.
     marked = [raw for raw in set(chunks) if not (raw.isalnum() and raw.isascii())]
     further = set[str]().union(
-        *map(_terms_stored.__getitem__, marked), *(shown for _, shown in _shown_words(text))
+        *map(_terms_stored.__getitem__, marked), *map(itemgetter(1), _shown_words(text))
     )
-    return counted, sorted(further.difference(counted))
+    return sorted(further.difference(counted))
 
 
 def searched_terms(text: str) -> list[str]:
     """Return all terms by which a text is found, stop words included."""
-    return terms(text, keep_stop_words=True) + all_terms(text)[1]
+    chunks = _chunks(text)
+    own = [term for raw in chunks for term in _terms_asked[raw] or _stopped(raw)]
+    return own + _further_terms(text, chunks, own)
 
 
 def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str]]:
