@@ -7,11 +7,13 @@ computing thread pauses at each check of its deadline while a thread with priori
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from selectors import DefaultSelector
 from threading import get_ident
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _PAUSE_SECONDS = 0.002
 _MAX_PAUSE_SECONDS = 0.05
@@ -31,12 +33,11 @@ def give_way() -> None:
     _turn_ends = time.monotonic() + _TURN_SECONDS
 
 
-@contextmanager
-def priority() -> Iterator[None]:
-    """Run with priority."""
+def with_priority(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Return the result of a function, which runs with priority."""
     _answering.add(me := get_ident())
     try:
-        yield
+        return work(*given, **named)
     finally:
         _answering.discard(me)
 

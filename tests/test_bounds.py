@@ -10,8 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -19,6 +17,7 @@ from npl_index.markdown.state import find_lines
 from npl_mcp.config.toml import read_toml
 from npl_mcp.stores.review.annotation import Comment, annotate
 from tests.bounded import INPUT, READERS
+from tests.npl_index.conftest import lines_run
 
 ROOT = Path(__file__).resolve().parent.parent
 DOTS = ".a" * 30_000
@@ -175,23 +174,6 @@ def test_toml_that_people_write_is_not_refused(text: str) -> None:
     assert read_toml(text)
 
 
-def turns(work: Callable[[], object]) -> int:
-    """Return how many steps of Python some work takes; other threads get their turns between them."""
-    count, before = 0, sys.gettrace()
-
-    def step(_frame: FrameType, _event: str, _value: object) -> Any:
-        nonlocal count
-        count += 1
-        return step
-
-    sys.settrace(step)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 COMMENT = Comment(1, "line:1", "Why?", "alice", "", first=1, last=1)
 
 
@@ -207,5 +189,5 @@ COMMENT = Comment(1, "line:1", "Why?", "alice", "", first=1, last=1)
 )
 def test_a_long_text_is_read_in_turns_with_other_threads(unit: str, work: Callable[[str], object]) -> None:
     """No call of a library makes a list of all its lines or marks, which would stop every other thread."""
-    few, many = (turns(lambda count=count: work(unit * count)) for count in (100, 400_000))
+    few, many = (lines_run(lambda count=count: work(unit * count)) for count in (100, 400_000))
     assert many - few >= 400_000 // 20_000

@@ -106,11 +106,14 @@ def rest_of(part: SectionPart, piece: SectionPart) -> Iterator[SectionPart]:
             yield part.narrowed(span, Size(tokens, tokens))
 
 
-def windows(documents: DocumentSet, part: SectionPart, most: int) -> Iterator[SectionPart]:
-    """Yield the windows of a part with at most a number of tokens, largest first."""
+def windows(documents: DocumentSet, part: SectionPart, most: int, least: int = 0) -> Iterator[SectionPart]:
+    """Yield the windows of a part with at most a number of tokens, largest first.
+
+    :param least: minimum tokens of a window.
+    """
     largest = int(_STEPS * log2(max(1, most) / PIECE))
     for level in range(largest, _SMALLEST - 1, -1):
-        if _size(level) <= most and (piece := _window(documents, part, level)) is not None:
+        if least <= _size(level) <= most and (piece := _window(documents, part, level)) is not None:
             yield piece
 
 

@@ -122,7 +122,8 @@ class SectionPart:
         tree = self.tree
         if "[" not in text or "]:" not in tree.source:
             return ""
-        used = definitions_for(text, tree.source, nested=tree.dialect == "npl")
+        parts = (tree.text(section.own) for section in tree.sections)
+        used = definitions_for(text, parts, nested=tree.dialect == "npl")
         lines = [line for line in used if line not in text][:MAX_DEFINITIONS]
         return "\n" + "".join(f"{line[:MAX_DEFINITION]}\n" for line in lines) if lines else ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from heapq import nsmallest
@@ -106,10 +106,12 @@ def occurrences(documents: DocumentSet, place: Place) -> list[Occurrence]:
     of the section, a little.
     """
     tree, blocks, terms = documents.tree(place[0]), documents.blocks(place), len(documents.wanted)
-    heading = find_all(documents, place[0], blocks.starts[0], blocks.body)
-    above = {match.term for match in heading}
-    below = find_all(documents, place[0], blocks.body, tree.line_starts[documents.section(place).own.stop])
-    found = [match for match in below if match.term not in above and not _is_aside(tree, match.at)]
+    every = find_all(
+        documents, place[0], blocks.starts[0], tree.line_starts[documents.section(place).own.stop]
+    )
+    below = bisect_left(every, (blocks.body,))
+    above = {match.term for match in every[:below]}
+    found = [match for match in every[below:] if match.term not in above and not _is_aside(tree, match.at)]
     defining = [match for match in found if _begins_block(tree.source, blocks, match.at)]
     number = Counter(match.term for match in defining)
     found += (

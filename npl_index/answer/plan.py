@@ -183,22 +183,25 @@ class Plan:
             return
         room = min(most, self._ledger.left + self._price(before))
         piece, short = None, SHORT_REST if LEAD < most < unit.tokens else 0
-        for piece, *rests in self._windows(unit, room, short):
+        for piece, *rests in self._windows(unit, room, short, step.least):
             yield Shown(piece, tuple(pointer(self.documents, rest) for rest in rests))
         if piece and not before.text:  # the names of two rests may cost more than the text
             yield Shown(piece, (pointer(self.documents, unit._replace(cut=True)),))
 
-    def _windows(self, unit: AnswerUnit, most: int, short: int = 0) -> Iterator[list[AnswerUnit]]:
+    def _windows(
+        self, unit: AnswerUnit, most: int, short: int = 0, least: int = 0
+    ) -> Iterator[list[AnswerUnit]]:
         """Yield the windows of a text, largest first, each with the rests before and after it, longest first.
 
-        If all windows are larger, yield the smallest.
+        If all windows are larger and there is no minimum, yield the smallest.
 
         :param short: maximum tokens of a rest that joins its window.
+        :param least: minimum tokens of a window.
         """
         part = unit.parts[0]
         sizes = partial(windows, self.documents, part)
-        pieces = sizes(min(most, max(part.size)))
-        first = list(islice(pieces, 1)) or deque(sizes(PIECE), 1)
+        pieces = sizes(min(most, max(part.size)), least)
+        first = list(islice(pieces, 1)) or deque(() if least else sizes(PIECE), 1)
         for piece in chain(first, pieces):
             rests = [rest.lines for rest in rest_of(part, piece) if rest.size.last <= short]
             if rests and type(piece.lines) is Span:

@@ -35,6 +35,9 @@ text if the answers cover the question."""
 LEAD = 60
 """Tokens of the best text before the names of other texts."""
 
+LEAST = 100
+"""Minimum tokens of a part of a further text: its mark and the names of its rests cost half as much."""
+
 MAX_READ = 1_500
 """Maximum tokens of selected texts for a question without a budget; of one text ``WHOLE``."""
 
@@ -97,11 +100,13 @@ class Step(NamedTuple):
     :param unit: the text.
     :param most: maximum tokens of it; 0 for its name.
     :param in_part: whether a part of these comes if there is no room for all.
+    :param least: minimum tokens of a part.
     """
 
     unit: AnswerUnit
     most: int
     in_part: bool = True
+    least: int = 0
 
 
 def related(ranking: Ranking) -> Iterator[tuple[Hit, bool]]:
@@ -155,7 +160,7 @@ def further_steps(findings: Findings) -> Iterator[Step]:
     """Yield the steps beyond the default size."""
     answers, further = findings.answers, findings.further
     for unit in (*answers[1:], *further):
-        yield Step(unit, unit.tokens if unit.tokens <= WHOLE else PIECE)
+        yield Step(unit, unit.tokens if unit.tokens <= WHOLE else PIECE, least=LEAST)
     yield from (Step(unit, MAX_TOKENS) for unit in (*answers, *further))
 
 

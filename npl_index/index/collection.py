@@ -23,7 +23,7 @@ from npl_index.index.names import IndexNames
 from npl_index.index.reading import DocumentChangedError, IndexReader
 from npl_index.index.vocabulary import IndexVocabulary
 from npl_index.index.writing import AMONG, put_tokens
-from npl_index.library.documents import Document, Read
+from npl_index.library.documents import Document, DocumentFile, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.copies import SIMILAR
 from npl_index.markdown.sections import digest_of
@@ -38,7 +38,7 @@ from npl_index.selectors.names import Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
-MAX_CANDIDATES = 100
+MAX_CANDIDATES = 64
 """Maximum documents whose sections are ranked."""
 
 MAX_HOLDERS = 1_000
@@ -164,26 +164,38 @@ class IndexedCollection(Collection):
             problem = f"none of the {len(members.states)} files can be read"
             raise DocumentNotFoundError(problem, hint=next(iter(members.unreadable), None))
         self.members, self.partial = members, members.missing > 0
-        self.files = tuple(map(itemgetter(0), members.indexed))
-        self.paths = list(map(attrgetter("path"), map(itemgetter(1), members.indexed)))
         self._read, self._kept, self._database = read, kept, database
         self._reader = IndexReader(database, members, changed)
-        self.names = IndexNames(self._reader)
+        self.names = self._names = IndexNames(self._reader)
+
+    @cached_property
+    def files(self) -> tuple[DocumentFile, ...]:
+        """The files of the documents."""
+        return tuple(map(itemgetter(0), self.members.indexed))
+
+    @cached_property
+    def paths(self) -> Sequence[str]:  # type: ignore[override]
+        """Their absolute paths."""
+        return list(map(attrgetter("path"), map(itemgetter(1), self.members.indexed)))
 
     @property
     def state(self) -> Hashable:
         """The roots with their versions, and the numbers of the documents."""
-        return self.members.version, digest_of(self.members.as_json.encode())  # kept for each outcome
+        return self.members.version, digest_of(self.members.documents.tobytes())  # kept for each outcome
 
     def resume(self, former: IndexedCollection) -> None:
         """Keep the counts of terms of an earlier state that a few changed documents do not affect."""
+        before, now = former.members.documents, self.members.documents
+        if self.members.follow(former.members):
+            self.files, self.paths, self.versions = former.files, former.paths, former.versions
+            changed = (before != now).nonzero()[0]
+            self._names.resume(former._names, changed.tolist())
+            gone, new = before[changed].tolist(), now[changed].tolist()
+        else:
+            gone = np.setdiff1d(before, now, assume_unique=True).tolist()
+            new = np.setdiff1d(now, before, assume_unique=True).tolist()
         if "vocabulary" not in vars(former):
             return
-        if self.files == former.files:
-            self.versions = former.versions
-        before, now = former.members.documents, self.members.documents
-        gone = np.setdiff1d(before, now, assume_unique=True).tolist()
-        new = np.setdiff1d(now, before, assume_unique=True).tolist()
         if not gone and not new:  # a file was only read again
             self.vocabulary.known = former.vocabulary.known
             self.vocabulary.frequencies = former.vocabulary.frequencies
@@ -197,8 +209,12 @@ class IndexedCollection(Collection):
             signs = [1 if number in new else -1 for number in rows_of]
             parts = zip(signs, counted, strict=True)
             rows, sums = summed([(rows, sign * np.array(counts)) for sign, (rows, counts) in parts])
-            changed = sums.any(axis=0)
-            self.vocabulary.resume(former.vocabulary, rows[changed], Counts(*sums[:, changed]).any)
+            there = sums.any(axis=0)
+            sizes = [
+                (row.sections.size, row.sections.page_count, row.sections.words) for row in rows_of.values()
+            ]
+            self.vocabulary = IndexVocabulary(self._reader, former.vocabulary.sums + np.dot(signs, sizes))
+            self.vocabulary.resume(former.vocabulary, rows[there], Counts(*sums[:, there]).any)
 
     @cached_property
     def vocabulary(self) -> IndexVocabulary:  # type: ignore[override]

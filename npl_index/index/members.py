@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from operator import attrgetter, is_not, itemgetter
+from operator import attrgetter, is_, is_not, itemgetter
 from typing import Any
 
 from npl_index.cached import cached_property
@@ -75,6 +75,11 @@ class Members:
         """Return whether the files are certainly unchanged."""
         return not self.unsettled and (states is self.states or list(states) == list(self.states))
 
+    def follow(self, former: Members) -> bool:
+        """Return whether these are the files of former members, at the same positions."""
+        same_files = _same_files(self.states, former.states)
+        return same_files and np.array_equal(self.numbers > 0, former.numbers > 0)
+
     @cached_property
     def documents(self) -> NDArray[Any]:
         """Numbers of the documents, in order."""
@@ -83,6 +88,8 @@ class Members:
     @cached_property
     def indexed(self) -> States:
         """The files with documents, and their states."""
+        if self.numbers.all():
+            return self.states
         return [self.states[position] for position in self.numbers.nonzero()[0].tolist()]
 
     @cached_property
@@ -130,6 +137,10 @@ class Update:
         self._failures: dict[str, tuple[Fingerprint, str]] = {}
         self._asked: dict[int, IndexEntry] = {}
         self._terms: tuple[object, dict[str, int]] = None, {}
+        # Versions in which the roots have no other documents than these.
+        self._complete: dict[int, int] = {}
+        if former is not None and former.complete and _same_files(states, former.states):
+            self._complete.update(former.version)
         self.numbers = _unchanged_numbers(states, former)
         self._look_up({} if former is None else former.failures)
 
@@ -188,11 +199,15 @@ class Update:
                 terms = self._terms[1] if state == self._terms[0] else {}
                 self._terms = None, {}
                 number = writing.root_of(connection, root)
+                select = "SELECT version, sections FROM root WHERE id = ?"
+                before, _ = connection.execute(select, (number,)).fetchone()
                 numbers = writing.put(connection, number, group, terms)
-                select = "SELECT sections FROM root WHERE id = ?"
-                if connection.execute(select, (number,)).fetchone()[0] > MAX_SECTIONS:
+                version, sections = connection.execute(select, (number,)).fetchone()
+                if sections > MAX_SECTIONS:
                     raise _too_many(f"{MAX_SECTIONS:,} sections")
             self._terms = state, terms
+            if self._complete.get(number) == before:
+                self._complete[number] = version
             for entry in group:
                 position, asked = entry.position, self._asked.pop(entry.position)
                 if entry.failure is not None:
@@ -206,9 +221,12 @@ class Update:
 
     def _versions(self) -> tuple[tuple[int, int], ...]:
         """Return the numbers and versions of the roots."""
+        rows = writing.verified(self._database.rows(f"SELECT {ROOT_ROW} FROM root ORDER BY id"))
+        known = tuple((number, version) for number, version, *_ in rows if number in self._complete)
+        if known == (complete := tuple(self._complete.items())) and complete:
+            return known
         roots = list(map(_ROOT, map(_FILE, self.states)))
         keys = {(root.path, root.npl) for root in dict(zip(map(id, roots), roots, strict=True)).values()}
-        rows = writing.verified(self._database.rows(f"SELECT {ROOT_ROW} FROM root ORDER BY id"))
         return tuple((number, version) for number, version, *key, _ in rows if tuple(key) in keys)
 
     def result(self) -> Members:
@@ -220,10 +238,14 @@ class Update:
         # Another thread may be writing entries.
         numbers[list(self._asked.copy())] = 0
         documents = numbers[numbers > 0]
+        if not self._asked:
+            self._terms = None, {}  # tens of megabytes for thousands of files
         # One text takes half the time of many rows.
         select = f"SELECT json_group_array(document) FROM file WHERE root {AMONG}"
         with self._database.reading():
             version = self._versions()
+            if version and version == tuple(self._complete.items()) and not self._asked:
+                return self._members(numbers, version, complete=True)
             roots = json.dumps([root for root, _ in version])
             ((text,),) = self._database.rows(select, roots)
         others, wanted = set(json.loads(text)), set(documents.tolist())
@@ -232,8 +254,13 @@ class Update:
         others -= wanted
         if others and not self._asked and self._purged():
             return self.result()
+        return self._members(numbers, version, complete=not others)
+
+    def _members(
+        self, numbers: NDArray[Any], version: tuple[tuple[int, int], ...], *, complete: bool
+    ) -> Members:
         unsettled, failures = frozenset(self._unsettled), dict(self._failures)
-        return Members(self.states, numbers, unsettled, failures, version, not others)
+        return Members(self.states, numbers, unsettled, failures, version, complete)
 
     def _purged(self) -> bool:
         """Remove deleted files from the index; return whether there were any."""
@@ -253,6 +280,10 @@ class Update:
                     writing.remove(connection, writing.root_of(connection, root), extra)
                 purged = True
         return purged
+
+
+def _same_files(states: States, former: States) -> bool:
+    return len(states) == len(former) and all(map(is_, map(_FILE, states), map(_FILE, former)))
 
 
 def _unchanged_numbers(states: States, former: Members | None) -> NDArray[Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 
 from npl_index.cached import cached_property
 from npl_index.index.reading import IndexReader
+from npl_index.index.writing import AMONG
 from npl_index.markdown.traits import LEVEL, bits_of
 from npl_index.ranking.vocabulary import LAST
 from npl_index.selectors.labels import fold as folded
@@ -21,11 +23,26 @@ class IndexNames:
     @cached_property
     def _titles(self) -> list[tuple[str, str, int]]:
         """Names of each document and of its first section, and its number of sections."""
-        rows = self._rows(
-            f"SELECT document, title, heading, sections FROM file WHERE root {self._members.in_roots}"
-        )
-        title_of = {document: (title, heading, sections) for document, title, heading, sections in rows}
+        title_of = {document: tuple(titles) for document, *titles in self._rows(self._select)}
         return [title_of.get(number, ("", "", 1)) for number in self._members.documents.tolist()]
+
+    @property
+    def _select(self) -> str:
+        return f"SELECT document, title, heading, sections FROM file WHERE root {self._members.in_roots}"
+
+    def resume(self, former: IndexNames, changed: Sequence[int]) -> None:
+        """Keep the titles that names of the same files knew.
+
+        :param changed: positions of changed documents.
+        """
+        if "_titles" in vars(former):
+            titles, numbers = former._titles.copy(), self._members.documents
+            position_of = {int(numbers[position]): position for position in changed}
+            paths = json.dumps([self._members.indexed[position][0].path for position in changed])
+            for document, *row in self._rows(f"{self._select} AND path {AMONG}", paths):
+                if document in position_of:
+                    titles[position_of[document]] = tuple(row)
+            self._titles = titles
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""

@@ -32,19 +32,27 @@ class IndexVocabulary(Vocabulary):
 
     The index has the sums over all documents of a root. They are used while the requested documents are just
     these; otherwise their terms are counted. Both give the same numbers.
+
+    :param sums: numbers of sections, pages and words of the documents, if they are known.
     """
 
-    def __init__(self, reader: IndexReader) -> None:
+    def __init__(self, reader: IndexReader, sums: NDArray[Any] | None = None) -> None:
         super().__init__()
         self._reader, self._members = reader, reader.members
+        self.sums = self._read_sums() if sums is None else sums
+        self.sections, self.pages, self.words = self.sums.tolist()
+
+    def _read_sums(self) -> NDArray[Any]:
         select = f"SELECT total(sections), total(pages), total(words), {DAMAGED_FILES} FROM file"
         select += f" WHERE root {self._members.in_roots}"
-        with reader.reading():
+        with self._reader.reading():
             among = () if self._is_whole() else (self._members.as_json,)
-            (sums,) = reader.rows(f"{select} AND document {AMONG}" if among else select, *among)
-            self.sections, self.pages, self.words, damaged = map(int, sums)
-            if damaged:
-                raise DamagedIndexError("the checksum of a file is wrong")
+            ((*sums, damaged),) = self._reader.rows(
+                f"{select} AND document {AMONG}" if among else select, *among
+            )
+        if damaged:
+            raise DamagedIndexError("the checksum of a file is wrong")
+        return np.array(sums, np.int64)
 
     def resume(self, former: IndexVocabulary, rows: NDArray[Any], added: NDArray[Any]) -> None:
         """Keep what a vocabulary knew before documents changed.

@@ -51,7 +51,15 @@ class Listed(tuple[DocumentFile, ...]):
         states = list(self.states)
         for place, state in fresh.items():
             states[place] = state
-        return Listed.of(self, states)
+        listed = Listed.of(self, states)
+        if not unseen and all(fresh.values()):  # no file came or went, so the positions are the same
+            there, listed._times = list(self.there), self._times.copy()
+            for place, state in fresh.items():
+                if state:
+                    there[place], listed._times[place] = (self[place], state), _TIMES(state)
+            listed.there, listed._places, listed._paths = tuple(there), self._places, self._paths
+            listed.roots, listed.gone = self.roots, self.gone
+        return listed
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:

@@ -119,21 +119,28 @@ def references(source: str, *, nested: bool = False) -> Iterator[Reference]:
     yield from sorted(links, key=attrgetter("line"))
 
 
-def definitions_for(text: str, source: str, *, nested: bool = False) -> list[str]:
+def definitions_for(text: str, parts: Iterable[str], *, nested: bool = False) -> list[str]:
     """Return the lines of a document that define the links and footnotes of a text.
 
     :param text: a part of the document.
+    :param parts: the texts of its sections.
     """
     used = {normalizeReference(use[1]) for use in _USE.finditer(text)}
-    if not used or not any(normalizeReference(line[1]) in used for line in _DEFINED.finditer(source)):
+    defining = [part for part in parts if _defined(part) & used] if used else []
+    if not defining:
         return []
     shown = "\n".join(line for _, line in _without_comments(_blocks(text, nested)))
     used = {normalizeReference(use[1]) for use in _USE.finditer(shown)}
     definitions: dict[str, str] = {}
-    for line in read_blocks(source, npl=nested).lines_without_code():
-        if defined := _DEFINED.match(line):
-            definitions.setdefault(normalizeReference(defined[1]), line.strip())
+    for part in defining:
+        for line in read_blocks(part, npl=nested).lines_without_code():
+            if defined := _DEFINED.match(line):
+                definitions.setdefault(normalizeReference(defined[1]), line.strip())
     return [line for label, line in definitions.items() if label in used]
+
+
+def _defined(part: str) -> set[str]:
+    return {normalizeReference(line[1]) for line in _DEFINED.finditer(part)} if "]:" in part else set()
 
 
 def _blocks(source: str, nested: bool) -> BlockState:

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache, partial
-from itertools import chain, compress, groupby, islice, pairwise
-from operator import not_
+from itertools import chain, groupby, islice, pairwise
 from sys import intern
 
 from npl_index.ranking.spelling import (
@@ -36,7 +35,8 @@ from npl_index.ranking.wordlists import forms_of, stem, stop_words
 
 logger = logging.getLogger(__name__)
 
-CHUNK = re.compile(rf"""[^\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{{|}}~\x7f{HIDDEN}]+""")
+_SIGNS = rf"""\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{{|}}~\x7f{HIDDEN}"""
+CHUNK, _BETWEEN = re.compile(f"[^{_SIGNS}]+"), re.compile(f"[{_SIGNS}]")
 _SPACES = {code: " " for code in range(128) if CHUNK.match(chr(code)) is None}
 ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
@@ -47,8 +47,6 @@ _LANGUAGE_INSIDE = re.compile(r"(?<![^\W_])[^\W_]{1,2}(?:\+\+|#)(?![^\W_])")
 SEGMENT = re.compile(r"^[vV](?=[0-9]+\.)|[^-._#+']+")  # v2.4.1 has 2.4.1
 _MARKED = re.compile("[._#+]")
 _PLAIN = re.compile(r"[A-Za-z0-9]+\.*")
-_BEGUN = re.compile(r"(?:[A-Za-z][a-xz][a-z]*|[A-Z][A-XZ][A-Z]*)\.*")
-"""A word with one term, which begins with the same two letters: "dying" has the term "die"."""
 MAX_INNER = 5
 _MAX_CACHED_WORDS = 1 << 15
 _MAX_CACHED_LENGTH = 40
@@ -62,7 +60,7 @@ def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
     """
     chunks = _chunks(text)
     if keep_stop_words:
-        return list(chain.from_iterable(_terms_asked[raw] or _stopped(raw) for raw in chunks))
+        return [term for raw in chunks for term in _terms_asked[raw] or _stopped(raw)]
     return list(chain.from_iterable(map(_terms_asked.__getitem__, chunks)))
 
 
@@ -90,12 +88,13 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     """
     if "\\" in text:
         text = ESCAPE.sub("  ", text)
-    wanted = frozenset(wanted)
-    starts = _starts(wanted)
-    chunks = [raw for raw in set(_chunks(text)) if raw[:2].lower() in starts or not _BEGUN.fullmatch(raw)]
-    holding = compress(chunks, map(not_, map(wanted.isdisjoint, map(_terms_stored.__getitem__, chunks))))
-    inside = {raw: [pair for pair in _terms_at(raw) if pair[1] in wanted] for raw in holding}
-    found = ((begin, raw) for raw in inside for begin in islice(_places_of(raw, text), most))
+    wanted, spaced = frozenset(wanted), f" {_spaced(text)} "
+    chunks, starts = set(spaced.split()), _starts(wanted)
+    known = _terms_stored.keys() & chunks
+    known.update(raw for raw in chunks - known if _may_hold(raw, starts))
+    holding = [raw for raw in known if not wanted.isdisjoint(_terms_stored[raw])]
+    inside = {raw: [pair for pair in _places_in(raw) if pair[1] in wanted] for raw in holding}
+    found = ((begin, raw) for raw in inside for begin in islice(_places_of(f" {raw} ", spaced), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
     return result
@@ -107,20 +106,32 @@ def _starts(wanted: frozenset[str]) -> frozenset[str]:
     return frozenset(form[:2] for form in forms_of(wanted))
 
 
-def _places_of(chunk: str, text: str) -> Iterator[int]:
-    """Yield the offsets of a chunk in a text."""
+def _may_hold(raw: str, starts: Collection[str]) -> bool:
+    """Return whether a chunk may have a term with one of some starts, at less cost than that of its terms."""
+    if not raw.isascii() or "--" in raw or "+" in raw or "#" in raw:
+        return True
+    # "dying" has the term "die", and single letters are joined to the next part.
+    return any(part[1:2] in "yY" or part[:2].lower() in starts for part in parts_of_word(raw))
+
+
+def _places_of(chunk: str, spaced: str) -> Iterator[int]:
+    """Yield the offsets of a chunk between spaces."""
     at = -1
-    while (at := text.find(chunk, at + 1)) >= 0:
-        if not (CHUNK.match(text[max(0, at - 1) : at]) or CHUNK.match(text, at + len(chunk))):
-            yield at
+    while (at := spaced.find(chunk, at + 1)) >= 0:
+        yield at
+
+
+def _spaced(text: str) -> str:
+    """Return a text with a space for each sign between chunks."""
+    if "\\" in text:
+        text = ESCAPE.sub("  ", text)
+    # The same, but several times faster.
+    return text.translate(_SPACES) if text.isascii() else _BETWEEN.sub(" ", text)
 
 
 def _chunks(text: str) -> list[str]:
     """Return the parts of a text between spaces and signs."""
-    if "\\" in text:
-        text = ESCAPE.sub("  ", text)
-    # The same chunks, but several times faster.
-    return text.translate(_SPACES).split() if text.isascii() else CHUNK.findall(text)
+    return _spaced(text).split()
 
 
 def _shown_words(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -263,6 +274,11 @@ def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
         elif kind == "symbol":
             result += enumerate(plain, begin)
     return result
+
+
+def _places_in(raw: str) -> Iterable[tuple[int, str]]:
+    """Return the terms of a chunk with their offsets."""
+    return ((0, term) for term in _terms_stored[raw]) if raw.isascii() else _terms_at(raw)
 
 
 _terms_at = lru_cache(_MAX_CACHED_WORDS >> 3)(partial(_unicode_terms, inner=True))

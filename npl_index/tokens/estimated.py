@@ -19,9 +19,9 @@ import re
 import zlib
 from collections.abc import Iterable
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 
-from npl_index.cached import cached_property
 from npl_index.tokens.counting import TokenCounter, base_vocabulary
 
 _DATA = Path(__file__).parents[1] / "data"
@@ -90,18 +90,9 @@ class PieceCosts(dict[str, int]):
     """
 
     def __init__(self, listed: Iterable[str], characters: str, sparse: bool) -> None:
-        super().__init__(dict.fromkeys(listed, 1))
+        super().__init__(zip(listed, repeat(1)))
         self._characters = characters
         self._sparse = sparse
-
-    @cached_property
-    def _longest(self) -> dict[str, int]:
-        """The length of the longest listed string, by first character; few texts need it."""
-        longest: dict[str, int] = {}
-        for text, cost in list(self.items()):  # another thread may add pieces, which cost more
-            if cost == 1 and len(text) > longest.get(text[0], 1):
-                longest[text[0]] = len(text)
-        return longest
 
     def __missing__(self, piece: str) -> int:
         cost = self.cut(piece)
@@ -152,8 +143,6 @@ class PieceCosts(dict[str, int]):
             lengths: Iterable[int] = (1 << power for power in range(run.bit_length() - 1, 0, -1))
         else:
             longest = _MAX_LISTED if window[0] < "\u2e80" else _MAX_WIDE
-            if len(piece) > _MAX_CACHED:
-                longest = min(longest, self._longest.get(window[0], 1))
             lengths = range(min(len(window), longest), 1, -1)
         get = self.get
         for length in lengths:

@@ -19,7 +19,10 @@ from npl_index.answer.values import Tailored
 from npl_index.errors import DocumentNotFoundError, NPLError, OutsideRootError
 from npl_index.library.roots import real_path
 from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
+from npl_mcp.app.documents import Documents
 from npl_mcp.app.file_view import lies_in
+from npl_mcp.app.waiting import OwnThread
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import ALL, Identity, Permissions
 from npl_mcp.stores.base.errors import NotAllowedError
@@ -111,26 +114,33 @@ class Caller:
             return error
         return DocumentNotFoundError("there is no such document below the roots you see", hint=error.hint)
 
-    def view(self, app: App) -> App:
-        """Return the caller's view: with the permissions of its token and its working directory.
+    def context(self, app: App, threads: OwnThread | None = None) -> Context:
+        """Return the context of a call that begins now; see :meth:`documents`.
+
+        :param threads: threads of a call of a tool; by default the present thread.
+        """
+        documents, for_program = self.documents(app), self.reads != "text"
+        return Context(app.state, documents, self.agent, threads, for_program=for_program)
+
+    def documents(self, app: App) -> Documents:
+        """Return the documents that the permissions of the token and the working directory allow.
 
         :raises FolderRefusedError: the directory does not exist, or this caller may not use it.
         """
-        if self.identity is not None:
-            app = app.with_permissions(self.identity.permissions)
+        documents = app.documents_for(self.permissions)
         if self.folder is None:
-            return app
+            return documents
         # Not Path.resolve, which raises for circular links.
         is_path = Path(self.folder).is_absolute() and "\0" not in self.folder
         real = real_path(self.folder) if is_path else None
         anywhere = self.trusted and self.identity is None
-        roots = [str(root.resolve()) for root in app.settings.roots]
+        roots = [str(root.resolve()) for root in documents.settings.roots]
         if real is None or not os.path.isdir(real) or not (anywhere or lies_in(real, roots)):  # noqa: PTH112 - no name is too long for it
             raise FolderRefusedError(
                 "the working directory is not the absolute path of a folder that this server may show you",
                 hint="leave it out, or send the token of the server's state file",
             )
-        return app.in_folder(Path(real))
+        return app.documents_for(self.permissions, Path(real))
 
 
 @dataclass(slots=True)
@@ -182,13 +192,6 @@ class Call:
             given = self.arguments.get(name)
             yield from given if isinstance(given, list) else ()
 
-    @property
-    def offered(self) -> Iterator[tuple[str, str]]:
-        """The selectors that its answer offers, each after the field that has it."""
-        if isinstance(self.data, Tailored):
-            yield from (("suggestions", suggestion.selector) for suggestion in self.data.suggestions)
-            yield from (("request_more", selector) for selector in self.data.request_more)
-
 
 CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039 - frozen
 """The caller of this context."""
@@ -214,10 +217,16 @@ class Reports:
 
     def add(self, call: Call) -> None:
         """Report a call; the failure of a sink is logged and does not affect the call."""
-        keys = ((call.who, hash(selector)) for selector in call.requested if isinstance(selector, str))
-        call.followed = tuple(self._offered.pop(key) for key in keys if key in self._offered)
-        for name, selector in call.offered:
-            self._offered[call.who, hash(selector)] = name
+        if self._offered:
+            keys = ((call.who, hash(selector)) for selector in call.requested if isinstance(selector, str))
+            call.followed = tuple(self._offered.pop(key) for key in keys if key in self._offered)
+        if isinstance(call.data, Tailored):
+            offers = {
+                "suggestions": [suggestion.selector for suggestion in call.data.suggestions],
+                "request_more": call.data.request_more,
+            }
+            for name, selectors in offers.items():
+                self._offered.update({(call.who, hash(selector)): name for selector in selectors})
         for sink in self._sinks:
             try:
                 sink(call)

@@ -11,7 +11,7 @@ from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, read_document
 from npl_index.library.listing import Listed
 from npl_mcp.app.sources import DocumentSource
-from npl_mcp.documents.change_requests import ChangeRequests, doubled
+from npl_mcp.documents.change_requests import ChangeRequests, ambiguous_key
 from npl_mcp.documents.folders import MAX_BYTES
 from npl_mcp.documents.format import number_in
 from npl_mcp.documents.projects import Project
@@ -89,7 +89,7 @@ class CrDocuments(DocumentSource):
         pairs.sort(key=lambda pair: (pair[1].code, pair[1].number))
         for (_, ticket), (_, following) in pairwise(pairs):
             if (ticket.code, ticket.number) == (following.code, following.number):
-                raise doubled((ticket, following))
+                raise ambiguous_key((ticket, following))
         return Listed.of(
             [RequestFile.of(project, ticket) for project, ticket in pairs],
             [_with_own_path(ticket.state) for _, ticket in pairs],

@@ -30,7 +30,7 @@ from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import Read
 from npl_index.library.locks import locked
 from npl_index.priority import give_way
-from npl_mcp.app.progress import report_progress
+from npl_mcp.app.progress import PROGRESS
 from npl_mcp.config.memory import free_memory
 from npl_mcp.config.programs import python
 
@@ -129,7 +129,7 @@ class IndexingError(Exception):
 
     def left(self) -> float:
         """Report the progress; return the seconds until the next report, none once the wait is over."""
-        report_progress(self.build.done, self.build.total)
+        PROGRESS.get()(self.build.done, self.build.total)
         return min(REPORT_SECONDS, self._left(self.build))
 
 
@@ -139,11 +139,13 @@ class _CachedSet:
 
     :param documents: its documents at the last call.
     :param build: background update.
+    :param counting: whether a thread counts its tokens, now or soon.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     documents: IndexedCollection | None = None
     build: Build | None = None
+    counting: bool = False
 
 
 class DocumentSets:
@@ -248,11 +250,11 @@ class DocumentSets:
                     update = self._update(live, files)
                     if update.size >= BACKGROUND_BYTES or (update.asked and not wanted):
                         return self._begin(live, files, update)
-                    members = self._indexed(update, files.read)
+                    # The tokens of an edit are counted after the answer.
+                    members = self._indexed(update, files.read, counted=known is None)
                     # An answer that finds other contents forgets them at any time.
                     live.documents = current = self._set_of(members, live, files.read)
-                    if known is None:
-                        self._start(partial(self._count, live, files.process_reader))
+                    self._count_later(live, files)
                     return current
             raise AssertionError
 
@@ -295,20 +297,26 @@ class DocumentSets:
         return documents
 
     def _indexed(
-        self, update: Update, read: Read, process_reader: Read | None = None, build: Build | None = None
+        self,
+        update: Update,
+        read: Read,
+        process_reader: Read | None = None,
+        build: Build | None = None,
+        *,
+        counted: bool = False,
     ) -> Members:
         """Index the files of an update, record the use of their roots, and free space if they grew.
 
         :param process_reader: reader for other processes, which index first; this one indexes the rest.
+        :param counted: also estimate the tokens; otherwise :meth:`_count` does later.
         """
-        asked = update.asked
+        asked, entry = update.asked, partial(self._indexer.entry, counted=counted)
         if process_reader is not None and update.size >= BACKGROUND_BYTES:
             todo = list(batches(asked))
             todo.reverse()  # the batches are taken from the end
-            entry = partial(self._indexer.entry, counted=False)
             self._put(update, worked(todo, process_reader, entry, python(WORKER)), build)
         left = update.asked
-        made = ([self._indexer.entry(file, read) for file in batch] for batch in batches(left))
+        made = ([entry(file, read) for file in batch] for batch in batches(left))
         self._put(update, made, build)
         members = update.result()
         note_use(self.database, members.roots)
@@ -349,7 +357,7 @@ class DocumentSets:
                     live.build = None
                 build.ended.set_result(None)
                 self._learn(files)
-                self._count(live, files.process_reader)
+                self._count_later(live, files)
                 return
             except NPLError as error:
                 failure = error
@@ -377,18 +385,25 @@ class DocumentSets:
         self._threads.add(thread)
         thread.start()
 
-    def _count(self, live: _CachedSet, read: Read | None) -> None:
-        """Count the tokens of a set in a process of low priority, for later answers.
+    def _count_later(self, live: _CachedSet, files: SetFiles) -> None:
+        if not live.counting:
+            live.counting = True
+            self._start(partial(self._count, live, files))
 
-        :param read: reader for another process; without it, an answer counts what it needs.
-        """
-        if read is None or self._closed.wait(COUNT_DELAY) or (documents := live.documents) is None:
-            return
+    def _count(self, live: _CachedSet, files: SetFiles) -> None:
+        """Count the tokens of a set for later answers, many in a process of low priority."""
         with suppress(NPLError, *reading_errors()):  # answers count what is missing
-            if todo := documents.uncounted():
-                for counted in worked(list(batches(todo)), read, self._indexer.count, python(WORKER), 1):
+            if not self._closed.wait(COUNT_DELAY) and (documents := live.documents) is not None:
+                todo, count = documents.uncounted(), self._indexer.count
+                parts = list(batches(todo))
+                if files.process_reader and sum(entry.state.size for entry in todo) >= BACKGROUND_BYTES:
+                    made = worked(parts, files.process_reader, count, python(WORKER), 1)
+                else:
+                    made = ([count(entry, files.read) for entry in part] for part in parts)
+                for counted in made:
                     self._check_open()
                     documents.put_tokens(counted)
+        live.counting = False
 
     def _learn(self, files: SetFiles) -> None:
         """Analyse some files again after workers, so that the words of an edit are known in this process."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -15,8 +15,8 @@ import anyio.to_thread
 from anyio.from_thread import check_cancelled
 from anyio.lowlevel import RunVar
 
-from npl_index.deadline import limited
-from npl_index.priority import priority
+from npl_index.deadline import limit
+from npl_index.priority import with_priority
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.waiting import OwnThread
 
@@ -65,21 +65,24 @@ class WorkerLane:
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run a function in a thread at the caller's turn; return its result."""
-        if self._short:
-            work = priority()(work)
-        call, own = object(), self._callers.setdefault(CALLER.get().key, _Turns(self._most))
+        timed = partial(with_priority, work) if self._short else work
+        call, key = object(), CALLER.get().key
+        own = self._callers.get(key) or self._callers.setdefault(key, _Turns(self._most))
         self._calls += 1
         try:
-            async with own.running:
+            await _take(own.running, call)
+            try:
                 async with own.next:
-                    await self._turns.acquire_on_behalf_of(call)
+                    await _take(self._turns, call)
                 self._moved = time.monotonic()
                 try:
                     return await anyio.to_thread.run_sync(
-                        partial(work, *given, **named), limiter=self._threads
+                        partial(timed, *given, **named), limiter=self._threads
                     )
                 finally:
                     self._turns.release_on_behalf_of(call)
+            finally:
+                own.running.release_on_behalf_of(call)
         finally:
             self._calls -= 1
 
@@ -92,6 +95,14 @@ class WorkerLane:
     def blocked(self) -> float:
         """Seconds for which no waiting call has got a turn."""
         return time.monotonic() - self._moved if self.waiting else 0.0
+
+
+async def _take(limiter: anyio.CapacityLimiter, call: object) -> None:
+    """Take a place for a call; a free one is taken at once, without a round of the event loop."""
+    try:
+        limiter.acquire_on_behalf_of_nowait(call)
+    except anyio.WouldBlock:
+        await limiter.acquire_on_behalf_of(call)
 
 
 def blocked(seconds: float) -> list[str]:
@@ -133,11 +144,14 @@ class LaneThreads(OwnThread):
         self.lane, self._seconds = name, seconds
         self.around: Callable[[Callable[[], Any]], Any] | None = None
 
-    async def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run a part of the call; see :class:`~npl_mcp.app.waiting.OwnThread`."""
-        work = partial(part, *given, **named)
-        work = work if self.around is None else partial(self.around, work)
-        return await lane(self.lane).run(limited(self._seconds)(work))
+        return lane(self.lane).run(self._limited, partial(part, *given, **named))
+
+    def _limited(self, work: Callable[[], T]) -> T:
+        limit(self._seconds)  # the thread has a context of its own
+        result: T = work() if self.around is None else self.around(work)
+        return result
 
     async def wait(self, ended: Future[None], left: Callable[[], float]) -> bool:
         """Wait for an event; see :class:`~npl_mcp.app.waiting.OwnThread`."""

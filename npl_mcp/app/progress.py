@@ -8,11 +8,5 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
-PROGRESS: ContextVar[Callable[[int, int], None] | None] = ContextVar("progress", default=None)
+PROGRESS: ContextVar[Callable[[int, int], object]] = ContextVar("progress", default=lambda *_: None)
 """Called in this context with the number of finished files and their total; from any thread."""
-
-
-def report_progress(done: int, total: int) -> None:
-    """Report the numbers of finished files and of all files of this call."""
-    if (tell := PROGRESS.get()) is not None:
-        tell(done, total)

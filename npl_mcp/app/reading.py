@@ -117,7 +117,7 @@ class ReadSections:
             state = document.stat()
             if all(section.state == state for section in read):
                 return
-            tree = app.indexed_document(document, state).collection.documents[0].tree
+            tree = app.documents.indexed_document(document, state).collection.documents[0].tree
         except (DocumentError, NotFoundError):
             pass
         for section in read:
@@ -150,7 +150,7 @@ def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | Non
         marks = change_marks([*(section.selector for section in reported), change.selector])
         if app.counter.upper_bound(app.counter.count(marks)) <= most:
             reported.append(change)
-    app.when_delivered(partial(app.read_sections.remember, reported))
+    app.when_delivered.append(partial(app.read_sections.remember, reported))
     return tuple(section.selector for section in reported) or None
 
 

@@ -22,7 +22,7 @@ from npl_index.ranking.scoring import LIMIT, SCORE_CUTOFF, Hit, Query, Score, ra
 from npl_index.ranking.spelling import cut_word, holds
 from npl_index.ranking.verdict import Coverage, judge
 from npl_index.selectors.filters import ANY
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.lanes import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, texts_of, words_of
@@ -121,7 +121,7 @@ class SearchResult:
     :param hits: hits, best first: documents, with the best of each other kind among them.
     """
 
-    app: App
+    app: Context
     keywords: Keywords
     phrases: Sequence[str]
     words: Sequence[str]
@@ -142,7 +142,7 @@ class SearchResult:
 
 
 def search(
-    app: App,
+    app: Context,
     query: str,
     kinds: Sequence[str],
     wanted: Sequence[str],

@@ -20,10 +20,10 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import heads_in
 from npl_index.selectors.writing import narrowed, qualified, steps_of
 from npl_index.tokens.sections import trimmed_text
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.file_view import lies_in, may_write, npl_folders, real_paths
 from npl_mcp.app.schemes import SCHEMES, refuse_removed
-from npl_mcp.documents.editor import MAX_SECTION_TEXT, SectionEdit, bytes_of, given_digest, read_sections
+from npl_mcp.documents.editor import MAX_SECTION_TEXT, SectionEdit, bytes_of, parse_digest, read_sections
 from npl_mcp.documents.folders import SharedFolder, is_hidden
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.errors import NotAllowedError
@@ -60,7 +60,7 @@ class EditedSection:
 
 
 def update_section(
-    app: App, file: str, operation: str, selector: str, content: str, expect: str | None
+    app: Context, file: str, operation: str, selector: str, content: str, expect: str | None
 ) -> EditedSection:
     """Edit a section and write the file, or create a file.
 
@@ -109,7 +109,7 @@ def update_section(
     )
 
 
-def edited_text(app: App, file: str, selector: str, content: str) -> tuple[str, bytes]:
+def edited_text(app: Context, file: str, selector: str, content: str) -> tuple[str, bytes]:
     """Return the absolute path of a file, and its content with another own text of a section.
 
     :raises NPLError: as for :func:`update_section`.
@@ -122,7 +122,7 @@ def edited_text(app: App, file: str, selector: str, content: str) -> tuple[str, 
     return target.file.absolute, target.edit(wanted, "replace", content)(data) or b""
 
 
-def _create_file(app: App, file: str, content: str) -> EditedSection:
+def _create_file(app: Context, file: str, content: str) -> EditedSection:
     target = Target.new(app, file)
     data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()
     tree = target.read(data)
@@ -145,13 +145,13 @@ class Target:
     :param aliases: other names of the file in selectors.
     """
 
-    app: App
+    app: Context
     file: DocumentFile
     label: str
     aliases: tuple[str, ...]
 
     @classmethod
-    def of(cls, app: App, ref: DocumentRef) -> Target:
+    def of(cls, app: Context, ref: DocumentRef) -> Target:
         """Find the file of a reference."""
         locations = app.documents.find(ref)
         labels = app.documents.names(locations[:_MAX_LISTED])
@@ -165,7 +165,7 @@ class Target:
         return cls(app, locations[0], labels[0], app.documents.aliases(ref, locations)[0])
 
     @classmethod
-    def new(cls, app: App, file: str) -> Target:
+    def new(cls, app: Context, file: str) -> Target:
         """Return the target for a new file: below the first root that contains its folder.
 
         Links to folders are followed, as in reading, while they stay below the root.
@@ -207,7 +207,7 @@ class Target:
     def edit(self, wanted: Selector, operation: str, content: str, expect: str | None = None) -> SectionEdit:
         """Return the edit of the section that a selector selects."""
         find, whole = partial(self.section, wanted), wanted.depth is None
-        return SectionEdit(self.label, self.read, find, operation, content, given_digest(expect), whole=whole)
+        return SectionEdit(self.label, self.read, find, operation, content, parse_digest(expect), whole=whole)
 
     def selectors(self, tree: SectionTree, sections: Sequence[int]) -> tuple[str, ...]:
         """Return the shortest selectors of some sections of a content."""
@@ -236,7 +236,7 @@ class Target:
         return sections[0]
 
 
-def check_write(app: App) -> None:
+def check_write(app: Context) -> None:
     """Check that the settings allow edits.
 
     :raises NotAllowedError: they do not.
@@ -259,7 +259,7 @@ class EditableSection:
     digest: str
 
 
-def own_section(app: App, file: str, selector: str) -> EditableSection:
+def own_section(app: Context, file: str, selector: str) -> EditableSection:
     """Return the own text of a section of a file.
 
     :raises NotAllowedError: the settings do not allow edits, or not of this file.
@@ -296,7 +296,7 @@ def _check_scheme(scheme: str, label: str) -> None:
         raise NotAllowedError(f"{label!r} cannot be changed as a file", hint=SCHEMES[scheme].changed_by)
 
 
-def is_writable(app: App, file: DocumentFile, label: str) -> bool:
+def is_writable(app: Context, file: DocumentFile, label: str) -> bool:
     """Return whether the settings allow edits of a file; see :func:`check_writable`."""
     try:
         check_write(app)
@@ -306,7 +306,7 @@ def is_writable(app: App, file: DocumentFile, label: str) -> bool:
     return True
 
 
-def check_writable(app: App, file: DocumentFile, label: str) -> None:
+def check_writable(app: Context, file: DocumentFile, label: str) -> None:
     """Check that a file is below a root of the user, where the settings allow edits, and not in a folder with
     settings of programs.
 
@@ -333,7 +333,7 @@ def check_writable(app: App, file: DocumentFile, label: str) -> None:
         raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
 
 
-def _section_tokens(app: App, tree: SectionTree, index: int, *, own: bool = False) -> int:
+def _section_tokens(app: Context, tree: SectionTree, index: int, *, own: bool = False) -> int:
     section = tree.sections[index]
     return app.counter.count(trimmed_text(tree, section.own if own else section.whole))
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from npl_index.ranking.analysis import terms
-from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores import calls
 from npl_mcp.stores.calls import Chosen, LoggedCall
@@ -45,7 +45,7 @@ class OpenQuestion:
     who: Sequence[str]
 
 
-def latest(app: App, chosen: Chosen | None = None, until: str | None = None) -> Sequence[LoggedCall]:
+def latest(app: Context, chosen: Chosen | None = None, until: str | None = None) -> Sequence[LoggedCall]:
     """Return the latest calls of a kind that the caller may see, the newest first.
 
     :param until: a time; only earlier calls.
@@ -64,7 +64,7 @@ def _texts(call: LoggedCall) -> Iterator[str]:
     yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
 
 
-def unanswered(app: App) -> list[OpenQuestion]:
+def unanswered(app: Context) -> list[OpenQuestion]:
     """Return the questions without a full answer, the most frequent first."""
     groups: dict[frozenset[str], list[LoggedCall]] = {}
     for call in latest(app, "unanswered"):

@@ -14,7 +14,7 @@ from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.selectors.writing import qualified
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.links import Links, place_of, targets_of
@@ -69,7 +69,7 @@ class Health(NamedTuple):
     left: int
 
 
-def find_defects(app: App, ref: DocumentRef) -> Health:
+def find_defects(app: Context, ref: DocumentRef) -> Health:
     """Return the defects of a folder or a file that are known now; the next call continues.
 
     :raises DocumentNotFoundError: there is no such folder.
@@ -77,7 +77,7 @@ def find_defects(app: App, ref: DocumentRef) -> Health:
     return app.read_here(lambda: _find_defects(app, ref))
 
 
-def _find_defects(app: App, ref: DocumentRef) -> Health:
+def _find_defects(app: Context, ref: DocumentRef) -> Health:
     try:
         requested = gathered = app.gathered(ref, seconds=HURRY)
         if (targets := targets_of(app, requested.locations[0])) != ref:
@@ -113,7 +113,7 @@ class _Examination:
     :param gathered: documents in which links are resolved.
     """
 
-    def __init__(self, app: App, gathered: DocumentSet) -> None:
+    def __init__(self, app: Context, gathered: DocumentSet) -> None:
         self.links, self._gathered = Links(app, gathered), gathered
         self._counts = app.counting(gathered.collection, app.clock("the folder"))
         self._clock = app.clock("the folder")

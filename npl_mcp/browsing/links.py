@@ -11,11 +11,8 @@ from npl_index.cached import cached_property
 from npl_index.library.documents import DocumentFile, DocumentRef, Root
 from npl_index.library.references import MARKDOWN_SUFFIXES, document_name
 from npl_index.markdown.links import Reference, own_anchors, references, slugs
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
-
-MAX_LOOKED_UP = 200
-"""Targets outside of the listing that are looked up one by one."""
 
 INDEX_FILES = ("README.md", "readme.md", "index.md", "INDEX.md")
 
@@ -33,7 +30,7 @@ def folder_name(file: DocumentFile, path: str) -> str:
     return f"{file.root.label}:{path}"
 
 
-def targets_of(app: App, file: DocumentFile) -> DocumentRef:
+def targets_of(app: Context, file: DocumentFile) -> DocumentRef:
     """Return the documents in which the links of a document are resolved."""
     if file.root.path in {searched.path for searched in app.library.searched}:
         return DocumentRef()
@@ -52,10 +49,9 @@ class Links:
     :param gathered: documents.
     """
 
-    def __init__(self, app: App, gathered: DocumentSet) -> None:
+    def __init__(self, app: Context, gathered: DocumentSet) -> None:
         self._app, self._gathered = app, gathered
         self.numbers: Mapping[str, int] = {place_of(file): n for n, file in enumerate(gathered.locations)}
-        self._looked_up: dict[str, bool] = {}
         self._anchors: dict[int, frozenset[str]] = {}
 
     def broken(self, document: int) -> Iterator[tuple[Reference, str]]:
@@ -90,7 +86,7 @@ class Links:
         if target is None and reference.wiki and reference.path:
             target = self._document_at(self._place(0, replace(reference, path=f"/{reference.path}")))
             name = document_name(reference.path).lower()
-            target = self._named.get(name) if target is None else target
+            target = self._by_name.get(name) if target is None else target
         return target
 
     def _document_at(self, place: str | None) -> int | None:
@@ -100,28 +96,14 @@ class Links:
         return next((self.numbers[path] for path in (*files, *pages) if path in self.numbers), None)
 
     @cached_property
-    def _named(self) -> Mapping[str, int]:
+    def _by_name(self) -> Mapping[str, int]:
         """Documents by the name of their file in lower case; of equal names the shortest path counts."""
         places = sorted(self.numbers, key=lambda place: (-place.count("/"), -len(place), place))
         return {document_name(place.rpartition("/")[2]).lower(): self.numbers[place] for place in places}
 
-    @cached_property
-    def _folders(self) -> frozenset[str]:
-        folders: set[str] = set()
-        for place in self.numbers:
-            folder = place.rpartition("/")[0]
-            while folder and folder not in folders:
-                folders.add(folder)
-                folder = folder.rpartition("/")[0]
-        return frozenset(folders)
-
     def _is_missing(self, place: str) -> bool:
-        if not place.lower().endswith(MARKDOWN_SUFFIXES) or place in self._folders:
-            return False
-        if place not in self._looked_up and len(self._looked_up) < MAX_LOOKED_UP:
-            # A listing omits hidden folders.
-            self._looked_up[place] = self._app.library.holds(place)
-        return not self._looked_up.get(place, True)
+        # A listing omits hidden folders.
+        return place.lower().endswith(MARKDOWN_SUFFIXES) and not self._app.library.holds(place)
 
     def _has_anchor(self, document: int, anchor: str) -> bool:
         """Return whether a document has an anchor; its beginning has several names."""

@@ -19,7 +19,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.sections import TokenCounts
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import is_writable
 from npl_mcp.app.waiting import HURRY
@@ -74,7 +74,7 @@ class SectionText:
 
 
 def look(
-    app: App, file: str | None, selector: str | None, offset: int, limit: int, *, whole: bool
+    app: Context, file: str | None, selector: str | None, offset: int, limit: int, *, whole: bool
 ) -> dict[str, Any]:
     """Return a folder with its entries as ``folder``, or a file with its sections and texts as ``file``.
 
@@ -123,7 +123,9 @@ def look(
     }
 
 
-def _file(app: App, gathered: DocumentSet, selector: str | None, offset: int, limit: int) -> dict[str, Any]:
+def _file(
+    app: Context, gathered: DocumentSet, selector: str | None, offset: int, limit: int
+) -> dict[str, Any]:
     """Return a file: its places, its outline, and a part of its text.
 
     :returns: ``hidden`` is the number of sections too deep for the outline, ``next`` the number of the first

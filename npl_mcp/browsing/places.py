@@ -12,7 +12,7 @@ from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
 from npl_index.markdown.traits import TraitFilter
 from npl_index.tokens.estimated import estimator
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.links import folder_name
@@ -66,7 +66,7 @@ def title_of(tree: SectionTree) -> str | None:
     return tree.sections[0].heading or (None if first is None else tree.sections[first].name) or None
 
 
-def file_entries(app: App, gathered: DocumentSet) -> list[FolderEntry]:
+def file_entries(app: Context, gathered: DocumentSet) -> list[FolderEntry]:
     """Return an entry for each document."""
     collection = gathered.collection
     sizes: Iterable[tuple[int, int | None, str | None]]
@@ -102,7 +102,7 @@ def entry_of_many(kind: str, name: str, address: str, parts: Sequence[FolderEntr
     )
 
 
-def roots_of(app: App) -> Iterator[Crumb]:
+def roots_of(app: Context) -> Iterator[Crumb]:
     """Yield the roots that contain Markdown.
 
     A working directory that is not an explicit root may be a whole home; it is omitted.
@@ -113,7 +113,7 @@ def roots_of(app: App) -> Iterator[Crumb]:
             yield Crumb(root.label, f"{root.label}:")
 
 
-def root_entries(app: App, whole: bool) -> Iterator[FolderEntry]:
+def root_entries(app: Context, whole: bool) -> Iterator[FolderEntry]:
     """Yield the roots with Markdown.
 
     :param whole: whether to yield the files below a root instead.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,14 +16,15 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NotFoundError, NPLError
 from npl_index.library.references import near_names
 from npl_mcp.app import call_log
-from npl_mcp.app.app import FOR_PROGRAM, App
+from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports
+from npl_mcp.app.context import Context
 from npl_mcp.app.lanes import LaneThreads
 from npl_mcp.calls.arguments import validated
 from npl_mcp.calls.repeating import Once, once_with_files
 from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.requests import PARAMETER, Request
-from npl_mcp.tools.access import domains_of_call, is_listed, with_actor, without_hidden
+from npl_mcp.tools.access import is_listed, with_actor, without_hidden
 from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, usable_aliases
 from npl_mcp.tools.contract.error_codes import ErrorCode, translate
 from npl_mcp.tools.contract.markdown import as_markdown
@@ -96,7 +97,7 @@ class ToolCalls:
         :param arguments: unchecked values.
         """
         call = Call(name, caller, arguments)
-        tokens = CALLER.set(caller), FOR_PROGRAM.set(caller.reads != "text")
+        token = CALLER.set(caller)
         self.reports.in_flight += 1
         try:
             outcome = await self._run(call, self._tool_of(call))
@@ -104,14 +105,14 @@ class ToolCalls:
             shown = caller.visible_error(error) if isinstance(error, NPLError) else error
             outcome = failure(shown, name)
             call.code, call.message = outcome.body["error_code"], outcome.body["error"]
+            call.size = size(outcome.text)
             if shown is not error or isinstance(error, NPLError):
                 # Frames hold a parser's state, and cycles hold these until a late collection.
                 error.__traceback__ = error.__cause__ = error.__context__ = None
         finally:
             self.reports.in_flight -= 1
-            FOR_PROGRAM.reset(tokens[1])
-            CALLER.reset(tokens[0])
-        call.seconds, call.size = time.perf_counter() - call.started, size(outcome.text)
+            CALLER.reset(token)
+        call.seconds = time.perf_counter() - call.started
         self.reports.add(call)
         return outcome
 
@@ -122,14 +123,18 @@ class ToolCalls:
         """
         alias = self.aliases.get(call.tool)
         spec = self._by_name.get(call.tool if alias is None else alias.new)
-        if spec is None or not call.caller.permissions.has_domain(spec.domain):
+        who = call.caller.identity
+        if spec is None or not (who is None or who.permissions.has_domain(spec.domain)):
             raise self._unknown(call.tool[:64], call.caller)
         if alias is not None:
             if not (self.app.settings.exact_names and alias.listed) and call.tool not in self._told:
                 self._told.add(call.tool)
                 logger.warning("the tool name %r is deprecated; call %r", call.tool, alias.new)
             call.arguments = {**call.arguments, **alias.fixed}
-        call.tool, call.known, call.domains = spec.name, True, domains_of_call(spec, call.arguments)
+        call.tool, call.known, call.domains = spec.name, True, spec.domains
+        if spec.references:
+            named = spec.references.items()
+            call.domains += tuple(domain for name, domain in named if call.arguments.get(name) is not None)
         return spec
 
     def _unknown(self, name: str, caller: Caller) -> NotFoundError:
@@ -147,39 +152,42 @@ class ToolCalls:
         hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
         return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)
 
-    async def _run(self, call: Call, spec: ToolSpec) -> Outcome:
+    def _run(self, call: Call, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
         """Make a call. A change of thread takes 55 microseconds, so a call that does not wait has one."""
         threads = LaneThreads(spec.lane, self.app.settings.time_limit)
 
-        def begin() -> tuple[App, Callable[[], Any], Request | None]:
+        def begin() -> tuple[Context, Callable[[], Any], Request | None]:
             arguments, request = prepare(call, spec)
-            app = call.caller.view(self.app).in_call(call.caller.agent, threads)
+            app = call.caller.context(self.app, threads)
             return app, partial(spec.function, app, **arguments), request
 
-        def end(app: App, data: object) -> Outcome:
+        def end(app: Context, data: object) -> Outcome:
             # Reports use no other values, which may be large.
             value = data.value if isinstance(data, Written) else data
             call.data = value if isinstance(value, Tailored | Hits) else None
             outcome = serialise(call, spec, app, data)
-            app.delivered()
+            for then in app.when_delivered:
+                then()
             return outcome
 
         def whole() -> Outcome:
             app, work, request = begin()
             return end(app, work() if request is None else Once(app.database, request)(work))
 
-        if not spec.waits and not (spec.files and PARAMETER in call.arguments):
-            return await threads.run(whole)
-        app, work, request = await threads.run(begin)
-        if request is None:
-            data = await (work() if spec.waits else threads.run(work))
-        elif spec.waits:
-            threads.around = Once(app.database, request)
-            data = await work()
-            threads.around = None
-        else:
-            data = await once_with_files(app.database, request, threads, work)
-        return await threads.run(end, app, data)
+        async def parts() -> Outcome:
+            app, work, request = await threads.run(begin)
+            if request is None:
+                data = await (work() if spec.waits else threads.run(work))
+            elif spec.waits:
+                threads.around = Once(app.database, request)
+                data = await work()
+                threads.around = None
+            else:
+                data = await once_with_files(app.database, request, threads, work)
+            return await threads.run(end, app, data)
+
+        has_parts = spec.waits or (spec.files and PARAMETER in call.arguments)
+        return parts() if has_parts else threads.run(whole)
 
 
 def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]:
@@ -199,7 +207,7 @@ def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]
     return checked, Request.parse(who.name if who else "", request_id, spec.name, arguments)
 
 
-def serialise(call: Call, spec: ToolSpec, app: App, data: object) -> Outcome:
+def serialise(call: Call, spec: ToolSpec, app: Context, data: object) -> Outcome:
     """Return the outcome with the result of a tool's function, in the form that the caller reads.
 
     :raises NPLError: the answer exceeds the maximum bytes.
@@ -216,7 +224,8 @@ def serialise(call: Call, spec: ToolSpec, app: App, data: object) -> Outcome:
         text = to_text(body)
     else:
         text, is_json = as_markdown(body["data"]), False
-    check_size(settings.body_limit, size(text))
+    call.size = size(text)
+    check_size(settings.body_limit, call.size)
     return Outcome(body, text, media_type=JSON if is_json else MARKDOWN)
 
 

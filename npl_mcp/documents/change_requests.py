@@ -67,7 +67,7 @@ class ChangeRequests:
         _, ticket, data = self._load_request(code, key)
         outline = Outline(editor.read_sections(data, ticket.key))
         rows = tuple(
-            answers.SectionRow(outline.shown(at), len(outline.content(at))) for at in outline.addresses
+            answers.SectionRow(outline.short_path(at), len(outline.content(at))) for at in outline.addresses
         )
         return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
 
@@ -90,9 +90,9 @@ class ChangeRequests:
         """
         text = checks.text(content, "content", editor.MAX_SECTION_TEXT)
         checks.choice(how, "operation", get_args(UpdateMode))
-        digest = editor.given_digest(expect)
+        digest = editor.parse_digest(expect)
         project, ticket = self.find(code, key)
-        edit = editor.SectionEdit(
+        section = editor.SectionEdit(
             ticket.key,
             lambda data: editor.read_sections(data, ticket.key),
             lambda tree: Outline(tree).find(path, ticket.key, whole=how == "replace"),
@@ -101,21 +101,21 @@ class ChangeRequests:
             digest,
         )
 
-        def edited(_: Ticket, data: bytes) -> bytes:
-            new = edit(data)
+        def edit(_: Ticket, data: bytes) -> bytes:
+            new = section(data)
             if new == data:
                 return data
             (front, body), now = form.divide(new), {"lastModified": form.now()}
             return with_values(front, now, add=False, bare=form.DATES).encode() + body
 
-        self._change(project, ticket, edited)
+        self._change(project, ticket, edit)
         return answers.ChangeSections(
             ticket.key,
-            section=Outline(edit.after).addresses[edit.index],
+            section=Outline(section.after).addresses[section.index],
             operation=how,
             chars=len(text.strip()),
-            removed=edit.removed,
-            digest=digest_of(edit.written),
+            removed=section.removed,
+            digest=digest_of(section.written),
         )
 
     def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> answers.WrittenRequest:
@@ -180,9 +180,9 @@ class ChangeRequests:
     ) -> tuple[Ticket, str]:
         """Set fields of the front matter; return the former change request and its new digest."""
         project, ticket = self.find(code, key)
-        digest = editor.given_digest(expect)
+        digest = editor.parse_digest(expect)
 
-        def edited(before: Ticket, data: bytes) -> bytes:
+        def edit(before: Ticket, data: bytes) -> bytes:
             editor.check_state(ticket.key, digest, data)
             front, body = form.divide(data)
             wanted = {
@@ -192,7 +192,7 @@ class ChangeRequests:
             }
             return with_values(front, wanted, bare=form.DATES).encode() + body
 
-        before, new = self._change(project, ticket, edited)
+        before, new = self._change(project, ticket, edit)
         return before, digest_of(new)
 
     def delete(self, code: str | None, key: str, expect: str | None = None) -> answers.WrittenRequest:
@@ -201,13 +201,13 @@ class ChangeRequests:
         :param expect: digest of the file; only this state is removed.
         """
         project, ticket = self.find(code, key)
-        digest = editor.given_digest(expect)
+        digest = editor.parse_digest(expect)
 
-        def edited(_: Ticket, data: bytes) -> None:
+        def edit(_: Ticket, data: bytes) -> None:
             editor.check_state(ticket.key, digest, data)
             keep_number(project, max(known.number for known in (ticket, *self.tickets(project))))
 
-        before, _ = self._change(project, ticket, edited)
+        before, _ = self._change(project, ticket, edit)
         path = _answer_path(project, before.name)
         return answers.WrittenRequest(before.key, before.title, before.status, type=before.type, path=path)
 
@@ -269,7 +269,7 @@ class ChangeRequests:
         files = self._listing(project)
         matches = [ticket for ticket in files.tickets if (ticket.code, ticket.number) == (code, number)]
         if len(matches) > 1:
-            raise doubled(matches)
+            raise ambiguous_key(matches)
         if matches:
             return project, matches[0]
         for name, problem in files.unreadable.items():
@@ -282,7 +282,7 @@ class ChangeRequests:
         """Find and read a change request."""
         project, ticket = self.find(code, key)
         read = read_document(project.folder.file(ticket.name), project.folder.max_bytes)
-        return project, _same(ticket, read.data), read.data
+        return project, _current(ticket, read.data), read.data
 
     def _change(
         self, project: Project, ticket: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
@@ -295,19 +295,19 @@ class ChangeRequests:
         _check_visible(project.folder)
         before = ticket
 
-        def checked(data: bytes) -> bytes | None:
+        def check(data: bytes) -> bytes | None:
             nonlocal before
-            before = _same(ticket, data)
+            before = _current(ticket, data)
             new = edit(before, data)
             if new is not None and read_ticket(ticket.name, new, ticket.state) is None:
                 raise errors.TooLargeError(f"the front matter of {ticket.key} would be too long")
             return new
 
-        new = project.folder.change(ticket.name, ticket.key, checked)
+        new = project.folder.change(ticket.name, ticket.key, check)
         return before, new
 
 
-def doubled(tickets: Sequence[Ticket]) -> errors.ConflictError:
+def ambiguous_key(tickets: Sequence[Ticket]) -> errors.ConflictError:
     """Return the error for several files with the same code."""
     key = form.ChangeKey(None, tickets[0].number).of(tickets[0].code)
     names = checks.name_list([printable(ticket.name) for ticket in tickets])
@@ -337,7 +337,7 @@ def _list_row(project: Project, ticket: Ticket, same: int) -> answers.ChangeRow:
     return answers.ChangeRow(*known, phase, assignee, path, problem)
 
 
-def _same(ticket: Ticket, data: bytes) -> Ticket:
+def _current(ticket: Ticket, data: bytes) -> Ticket:
     """Return the present state of a change request.
 
     :raises ConflictError: the file is no longer this change request.

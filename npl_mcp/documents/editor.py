@@ -46,7 +46,7 @@ def read_sections(data: bytes, name: str, deadline: float | None = None) -> Sect
     return parse_sections(data, name, deadline=deadline)
 
 
-def given_digest(expect: str | None) -> str | None:
+def parse_digest(expect: str | None) -> str | None:
     """Return the digest of the state that a caller has read; ``None`` stands for any state.
 
     :raises InvalidRequestError: the text is not a digest.

@@ -98,16 +98,16 @@ class Outline:
             index: path if used[path] == 1 else selectors[index] for index, path in paths.items()
         }
         short = {index: address.removeprefix(lead) for index, address in self.addresses.items()}
-        self._shown = {
+        self._short = {
             index: self.addresses[index] if path in used else path for index, path in short.items()
         }
         self._known = {
-            path: index for known in (self._shown, self.addresses) for index, path in known.items()
+            path: index for known in (self._short, self.addresses) for index, path in known.items()
         }
 
-    def shown(self, index: int) -> str:
+    def short_path(self, index: int) -> str:
         """Return a section's path without the title, the common first heading."""
-        return self._shown.get(index, "")
+        return self._short.get(index, "")
 
     def content(self, index: int) -> str:
         """Return the text below a section's heading, with subsections, without blank lines around it."""

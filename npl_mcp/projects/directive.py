@@ -146,7 +146,7 @@ class Directive:
         real = real_path(path)
         return real is not None and self._roots.locate(real) is not None and os.path.isfile(real)
 
-    def _known(self) -> tuple[str, ...]:
+    def _paths(self) -> tuple[str, ...]:
         """Return the paths of all files for messages; none if they are too many."""
         with suppress(errors.DocumentTooLargeError):
             return self.files()
@@ -166,7 +166,7 @@ class Directive:
         below = path.lstrip("/").removeprefix(f"{NAME}/")
         text = self._file_text(below, path)
         if text is None:
-            near = near_names(f"{NAME}/{below}", self._known())
+            near = near_names(f"{NAME}/{below}", self._paths())
             hint = None if near else "directive_files_list names all files"
             raise errors.DocumentNotFoundError(f"File not found under {NAME}/: {path}", near=near, hint=hint)
         return text
@@ -214,7 +214,7 @@ class Directive:
         problem = f"Missing {NAME}/{_PLACES[0]}{name}"
         hint = "'npl-mcp directive init' adds the missing files"
         if name.startswith(f"{TEMPLATES}/"):
-            parts = [path.split("/") for path in self._known()]
+            parts = [path.split("/") for path in self._paths()]
             present = sorted({part[-1] for part in parts if part[-2] == TEMPLATES})
             hint += f"; existing templates: {', '.join(present) or 'none'}"
         raise errors.DocumentNotFoundError(problem, hint=hint)

@@ -33,7 +33,7 @@ from npl_index.library.walking import Walk
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
 from npl_index.selectors.grammar import compile_selector
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.section_edits import check_writable, check_write, is_writable
 from npl_mcp.documents.folders import SharedFolder
 from npl_mcp.stores.base.errors import ConflictError
@@ -48,7 +48,7 @@ MAX_BYTES = 256 * 1024
 """Bytes of a question file, which has room for two thousand questions."""
 
 MAX_PROBLEMS = 50
-"""Reported problems of a file, and of all files together."""
+"""Reported problems of a file."""
 
 MAX_ANSWERS = 100
 """Selectors of a question."""
@@ -58,8 +58,7 @@ READ_SECONDS = 10.0
 
 _DATA = "data folder"
 
-_ITEM = re.compile(r" {0,3}[-*+](?:[ \t]+(?P<text>.*))?$")
-_CODE = re.compile(r"`([^`]+)`$")
+_ITEM = re.compile(r" {0,3}[-*+][ \t]+(?:`(?P<code>[^`]+)`|(?P<plain>\S.*?))\s*$")
 _COMMENT = re.compile(r"\s*<!--.*-->\s*$")
 _LEVEL = 2
 _EXPECTED = f"expected a list item with a selector or {NOWHERE!r}: - limits > ## Upload size"
@@ -78,24 +77,10 @@ class Question:
     answers: tuple[str, ...] = ()
     line: int | None = None
 
-    def written(self) -> str:
+    def markdown(self) -> str:
         """Return its Markdown."""
         items = "\n".join(f"- {selector}" for selector in self.answers or (NOWHERE,))
         return f"## {self.text}\n\n{items}\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An invalid place in a question file.
-
-    :param line: number of the line, from 1.
-    :param column: number of the column, from 1.
-    :param message: description of the problem.
-    """
-
-    line: int
-    column: int
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +89,14 @@ class QuestionFile:
 
     :param name: path below a root, or ``data folder:NAME``.
     :param questions: valid questions, in order.
-    :param problems: problems of the others, in order.
+    :param problems: problems of the others, each with its place, ``NAME:LINE: …``; further ones are counted.
     :param digest: digest of the content, for :func:`save_question`.
     :param writable: whether :func:`save_question` may change it.
     """
 
     name: str
     questions: tuple[Question, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[str, ...]
     digest: str = ""
     writable: bool = False
 
@@ -128,19 +113,18 @@ def read_questions(
 
     :param clock: deadline of the reading, by default that of one file.
     """
-    digest = digest_of(data)
     try:
         questions, problems = _questions(data, clock or reading_time())
     except DocumentError as error:
-        return QuestionFile(name, (), (Problem(1, 1, str(error)),), digest, writable)
-    rest = len(problems) - MAX_PROBLEMS
-    if rest > 0:
-        problems[MAX_PROBLEMS:] = [Problem(problems[MAX_PROBLEMS].line, 1, f"{rest:,} more problems")]
-    return QuestionFile(name, questions, tuple(problems), digest, writable)
+        questions, problems = (), [(1, str(error))]
+    lines = [f"{name}:{line}: {problem}" for line, problem in problems[:MAX_PROBLEMS]]
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(f"{name}: {len(problems) - MAX_PROBLEMS:,} more problems")
+    return QuestionFile(name, questions, tuple(lines), digest_of(data), writable)
 
 
-def _questions(data: bytes, clock: Deadline) -> tuple[tuple[Question, ...], list[Problem]]:
-    """Return the questions of a file and its problems, both in order.
+def _questions(data: bytes, clock: Deadline) -> tuple[tuple[Question, ...], list[tuple[int, str]]]:
+    """Return the questions of a file, and its problems with their lines, both in order.
 
     :raises DocumentError: the file is too large, is not text, or takes too long.
     """
@@ -148,64 +132,56 @@ def _questions(data: bytes, clock: Deadline) -> tuple[tuple[Question, ...], list
         raise DocumentTooLargeError(f"the file has more than {MAX_BYTES:,} bytes", hint="split it")
     tree = parse_sections(data, "questions", deadline=clock.moment)
     questions: dict[str, Question] = {}
-    problems: list[Problem] = []
+    problems: list[tuple[int, str]] = []
     for section in tree.sections:
-        line = section.heading_lines.start + 1
+        line, text, before = section.heading_lines.start + 1, section.heading, len(problems)
         if section.level < _LEVEL:
             continue
         if section.level > _LEVEL:
-            problems.append(Problem(line, 1, "expected a question, which is a heading of level 2: ## …"))
+            problems.append((line, "expected a question, which is a heading of level 2: ## …"))
             continue
-        text, wrong = section.heading, list[Problem]()
-        answers = _answers(tree, section, wrong, clock)
         if not text or len(text) >= MAX_HEADING:
-            problem = f"expected a question of 1 to {MAX_HEADING - 1:,} characters"
-            wrong.append(Problem(line, 1, problem))
+            problems.append((line, f"expected a question of 1 to {MAX_HEADING - 1:,} characters"))
         elif text in questions:
-            wrong.append(Problem(line, 4, f"line {questions[text].line} has the same question"))
-        elif not wrong:
+            problems.append((line, f"line {questions[text].line} has the same question"))
+        answers = _answers(tree, section, problems, clock)
+        if len(problems) == before:
             questions[text] = Question(text, answers, line)
-        problems += wrong
-    return tuple(questions.values()), sorted(problems, key=lambda problem: problem.line)
+    return tuple(questions.values()), problems
 
 
 def _answers(
-    tree: SectionTree, section: Section, problems: list[Problem], clock: Deadline
+    tree: SectionTree, section: Section, problems: list[tuple[int, str]], clock: Deadline
 ) -> tuple[str, ...]:
     """Return the selectors in the list below a question; empty for ``nowhere``.
 
-    :param problems: list to which invalid lines are added.
+    :param problems: list to which the problems of lines are added.
     """
-    items: dict[int, str] = {}
+    answers: list[str] = []
+    heading = section.heading_lines.start + 1
     for number in range(section.heading_lines.stop, section.own.stop):
         clock.check()
         line = tree.line(number)
         if not line.strip() or _COMMENT.match(line):
             continue
         item = _ITEM.match(line)
-        text = (item["text"] or "").strip() if item else ""
-        code = _CODE.match(text)
-        items[number] = text = code[1] if code else text
+        answers.append("" if item is None else item["code"] or item["plain"])
         try:
-            if not text:
-                raise SelectorSyntaxError(_EXPECTED, "", 0)
-            if text != NOWHERE:
-                compile_selector(text)
+            if item is None:
+                problems.append((number + 1, _EXPECTED))
+            elif answers[-1] != NOWHERE:
+                compile_selector(answers[-1])
         except SelectorSyntaxError as error:
-            column = line.find(text) + 1 if item else 1
-            problems.append(Problem(number + 1, column + error.position, error.problem))
+            problems.append((number + 1, f"{error.problem} at character {error.position + 1}"))
         except InvalidRequestError as error:
-            problems.append(Problem(number + 1, line.find(text) + 1, error.message))
-    if not items:
-        problems.append(Problem(section.heading_lines.start + 1, 1, _EXPECTED))
-    if len(items) > MAX_ANSWERS:
-        number = list(items)[MAX_ANSWERS]
-        problems.append(Problem(number + 1, 1, f"expected at most {MAX_ANSWERS} selectors below a question"))
-    nowhere = [number for number, text in items.items() if text == NOWHERE]
-    if nowhere and len(items) > 1:
-        problem = f"{NOWHERE!r} has to be the only item below its question"
-        problems.append(Problem(nowhere[0] + 1, tree.line(nowhere[0]).find(NOWHERE) + 1, problem))
-    return () if nowhere else tuple(items.values())
+            problems.append((number + 1, error.message))
+    if not answers:
+        problems.append((heading, _EXPECTED))
+    if len(answers) > MAX_ANSWERS:
+        problems.append((heading, f"expected at most {MAX_ANSWERS} selectors below a question"))
+    if NOWHERE in answers and len(answers) > 1:
+        problems.append((heading, f"{NOWHERE!r} has to be the only item below its question"))
+    return () if NOWHERE in answers else tuple(answers)
 
 
 def with_question(data: bytes, question: Question | None, line: int | None = None) -> bytes:
@@ -225,7 +201,7 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
         if not here:
             raise InvalidRequestError(f"line {line} has no question", parameter="line")
         start, stop = here[0].own_bytes.start, here[0].own_bytes.stop
-    new = "" if question is None else question.written()
+    new = "" if question is None else question.markdown()
     if question is not None and stop < len(data):
         new += "\n"
     if line is None and start:
@@ -241,25 +217,19 @@ def with_question(data: bytes, question: Question | None, line: int | None = Non
     return changed
 
 
-def question_files(app: App) -> tuple[QuestionFile, ...]:
+def question_files(app: Context) -> tuple[QuestionFile, ...]:
     """Return the question files that a caller may see; the files of the data folder come last."""
     clock = reading_time()
     return tuple(_read_file(app, name, file, clock) for name, file in _files(app))
 
 
 def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
-    """Return the problems of files as lines, each with its place."""
-    lines = [
-        f"{file.name}:{problem.line}:{problem.column}: {problem.message}"
-        for file in files
-        for problem in file.problems
-    ]
-    rest = len(lines) - MAX_PROBLEMS
-    return tuple([*lines[:MAX_PROBLEMS], f"{rest:,} more lines with problems"] if rest > 1 else lines)
+    """Return the problems of files."""
+    return tuple(problem for file in files for problem in file.problems)
 
 
 def save_question(
-    app: App, name: str, question: Question | None, line: int | None = None, expect: str | None = None
+    app: Context, name: str, question: Question | None, line: int | None = None, expect: str | None = None
 ) -> QuestionFile:
     """Add, replace or remove a question.
 
@@ -298,15 +268,15 @@ def save_question(
     return _read_file(app, name, file, reading_time())
 
 
-def _in_data(app: App) -> SharedFolder:
+def _in_data(app: Context) -> SharedFolder:
     return SharedFolder(os.path.realpath(app.settings.data_folder), QUESTION_FOLDER)
 
 
-def _is_in_data(app: App, file: DocumentFile) -> bool:
+def _is_in_data(app: Context, file: DocumentFile) -> bool:
     return file == _in_data(app).file(file.path.rpartition("/")[2])
 
 
-def _files(app: App) -> Iterator[tuple[str, DocumentFile]]:
+def _files(app: Context) -> Iterator[tuple[str, DocumentFile]]:
     """Yield the files with their names; a caller with limited roots does not see the data folder."""
     roots = app.library.roots
     below = [
@@ -323,10 +293,10 @@ def _files(app: App) -> Iterator[tuple[str, DocumentFile]]:
                 yield f"{_DATA}:{name}", folder.file(name)
 
 
-def _read_file(app: App, name: str, file: DocumentFile, clock: Deadline) -> QuestionFile:
+def _read_file(app: Context, name: str, file: DocumentFile, clock: Deadline) -> QuestionFile:
     writable = _is_in_data(app, file) or is_writable(app, file, name)
     try:
         data = read_below(file.root.path, file.path, MAX_BYTES)[0]
     except OSError as error:
-        return QuestionFile(name, (), (Problem(1, 1, str(unusable(name, error))),), writable=writable)
+        return QuestionFile(name, (), (f"{name}:1: {unusable(name, error)}",), writable=writable)
     return read_questions(data, name, writable=writable, clock=clock)

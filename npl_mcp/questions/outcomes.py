@@ -19,7 +19,7 @@ from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.questions.files import Question
 from npl_mcp.tools.contract.responses import ENVELOPE
@@ -54,17 +54,17 @@ class Outcome:
     wrong: tuple[str, ...] = ()
 
 
-def ask_one(app: App, question: Question, ref: DocumentRef | None = None) -> Outcome:
+def ask_one(app: Context, question: Question, ref: DocumentRef | None = None) -> Outcome:
     """Ask one question.
 
     :param ref: documents to ask; by default those of a call without ``file``.
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    return app.read_here(lambda: _asked(app, question, ref or DocumentRef()))
+    return app.read_here(lambda: _ask(app, question, ref or DocumentRef()))
 
 
-def known_outcomes(app: App, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
+def known_outcomes(app: Context, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
     """Return the last outcomes of questions, each with whether the documents are still the same.
 
     While the documents are being indexed, they are not.
@@ -81,16 +81,16 @@ def known_outcomes(app: App, questions: Iterable[Question]) -> list[tuple[Outcom
     return [(cast("Outcome | None", now or last), now is not None) for now, last in known]
 
 
-def _view(app: App) -> Hashable:
+def _view(app: Context) -> Hashable:
     """Return the key of what a caller sees, at any state of the documents."""
     return app.settings.roots, app.permissions
 
 
-def _key(app: App, question: Question, state: Hashable) -> Hashable:
+def _key(app: Context, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
 
 
-def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
+def rank_documents(app: Context, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     """Return the documents, and the positions of those of the ranked sections, best first."""
 
     def answer() -> tuple[Sequence[DocumentFile], list[int]]:
@@ -101,7 +101,7 @@ def ranked(app: App, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
     return app.read_here(answer)
 
 
-def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
+def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
     """Return the sections that selectors of a question select, as selectors that an audit has.
 
     :raises NPLError: the documents cannot be read.
@@ -120,7 +120,7 @@ def sections_of(app: App, selectors: Iterable[str], ref: DocumentRef) -> dict[st
     return app.read_here(read)
 
 
-def _asked(app: App, question: Question, ref: DocumentRef) -> Outcome:
+def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
     documents = app.gathered(ref, request.selectors)

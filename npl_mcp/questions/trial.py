@@ -11,21 +11,22 @@ from tempfile import TemporaryDirectory
 
 from npl_index.errors import DocumentTooLargeError, UnreadableDocumentError
 from npl_mcp.app.app import App
-from npl_mcp.questions.outcomes import ranked
+from npl_mcp.app.context import Context
+from npl_mcp.questions.outcomes import rank_documents
 
 MAX_BYTES = 8 << 20
 """Maximum bytes of documents for one question, which are indexed for it."""
 
 
 @contextmanager
-def changed_documents(app: App, question: str, path: str, data: bytes) -> Iterator[App]:
+def changed_documents(app: Context, question: str, path: str, data: bytes) -> Iterator[Context]:
     """Copy the documents that a question ranks, with another content of one of them, for an own application.
 
     :param path: absolute path of the changed document.
     :raises DocumentTooLargeError: the documents are too large together.
     :raises UnreadableDocumentError: this system cannot have a file with one of the names.
     """
-    documents, places = ranked(app, question)
+    documents, places = rank_documents(app, question)
     ranked_files = [documents[place] for place in dict.fromkeys(places)]
     files = {file.absolute: app.documents.read(file).data for file in ranked_files} | {path: data}
     if sum(map(len, files.values())) > MAX_BYTES:

@@ -24,6 +24,7 @@ from npl_index.errors import NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller
 from npl_mcp.server.introduction import describe_documents, introduction
+from npl_mcp.server.progress import Teller
 from npl_mcp.server.registry import ListedTool
 from npl_mcp.tools.access import is_listed
 
@@ -32,7 +33,8 @@ INTRODUCED_SECONDS = 1.0
 
 
 class KnowCaller(Middleware):
-    """Sets the caller before any other middleware handles a message.
+    """Sets the caller before any other middleware handles a message, and tells clients of the progress of
+    requests with a progress token.
 
     :param domains: the domains of the server's tools.
     :param app: the provider of the documents.
@@ -43,12 +45,20 @@ class KnowCaller(Middleware):
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Set the caller while the message is handled."""
-        request = context.fastmcp_context and context.fastmcp_context.request_context
+        client = context.fastmcp_context
+        request = client and client.request_context
         token = CALLER.set(caller_of(request))
+        tells = request and "progressToken" in (request.meta or {})
+        teller = Teller(client) if client is not None and tells else None
         try:
-            return await call_next(context)
+            answer = await call_next(context)
+            if teller is not None and teller.parts is not None:
+                await teller.tell_parts()
+            return answer
         finally:
             CALLER.reset(token)
+            if teller is not None and (task := teller.end()) is not None:
+                await task
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer a handshake with the instructions for the domains and documents that the caller sees."""
@@ -60,7 +70,7 @@ class KnowCaller(Middleware):
         # A folder that does not respond, or that the caller may not name, delays no client.
         with anyio.move_on_after(INTRODUCED_SECONDS), suppress(NPLError, OSError):
             served = await anyio.to_thread.run_sync(
-                lambda: timed(CALLER.get().view(self._app)), abandon_on_cancel=True
+                lambda: timed(CALLER.get().documents(self._app)), abandon_on_cancel=True
             )
         return result.model_copy(update={"instructions": introduction(shown, served)})
 
@@ -81,16 +91,13 @@ def caller_of(request: Any) -> Caller:
         client = known.client_info.model_dump() if known else {}
     folder = meta.get(FOLDER_KEY)
     caller = request.request.scope.get(CALLER_KEY) if request.request else None
+    name, version = client.get("name"), client.get("version")
     return replace(
         caller or Caller(),
-        name=_text(client.get("name")),
-        version=_text(client.get("version")),
+        name=name if isinstance(name, str) else None,
+        version=version if isinstance(version, str) else None,
         folder=None if folder is None else str(folder),
     )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 class VisibleParts(Transform):

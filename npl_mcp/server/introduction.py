@@ -14,7 +14,8 @@ from npl_index.library.files import Folder
 from npl_index.library.roots import DocumentFile, skipped_text
 from npl_index.library.walking import Walk
 from npl_index.outline.overview import heading_words, headings_at, in_quotes
-from npl_mcp.app.app import VIEWS, App
+from npl_mcp.app.app import VIEWS
+from npl_mcp.app.documents import Documents
 
 FIRST = (
     "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "
@@ -60,16 +61,16 @@ def introduction(domains: Collection[str], served: str = "") -> str | None:
 
 
 @ttl_cache(VIEWS, _SECONDS)
-def describe_documents(app: App) -> str:
+def describe_documents(documents: Documents) -> str:
     """Return a sentence about the caller's visible documents, from names and the beginnings of some files.
 
     It does not depend on the index: the sentence is the same for the same files, and its cost is bounded for
     any number of files.
     """
-    roots, files, least = app.library.searched, set[DocumentFile](), ""
+    roots, files, least = documents.library.searched, set[DocumentFile](), ""
     if not roots:
         return ONLY_REFERENCE
-    walk = Walk(app.library.roots, most=MAX_ENTRIES // len(roots), counted=True)
+    walk = Walk(documents.library.roots, most=MAX_ENTRIES // len(roots), counted=True)
     for root in roots:
         try:
             files.update(file for _, file in walk.files(root.path))

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any
 
 import anyio
 from fastmcp import Context
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 
 from npl_mcp.app.progress import PROGRESS
 
@@ -26,54 +24,42 @@ and proxies time out after half a minute, and thousands of waiting calls must no
 """
 
 
-class TellProgress(Middleware):
-    """Sends progress notifications for each request that has a progress token."""
+class Teller:
+    """The notifications for one request; the protocol requires increasing numbers.
 
-    async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Pass the request on, and send notifications until its answer."""
-        client = context.fastmcp_context
-        request = client and client.request_context
-        if client is None or not request or "progressToken" not in (request.meta or {}):
-            return await call_next(context)
-        teller = _Teller(client)
-        token = PROGRESS.set(teller.reach)
-        # Most requests end before the timer, and need no task.
-        timer = asyncio.get_running_loop().call_later(FIRST, teller.start)
-        try:
-            answer = await call_next(context)
-            if teller.parts is not None:
-                await teller.tell_parts()
-            return answer
-        finally:
-            PROGRESS.reset(token)
-            timer.cancel()
-            if teller.task is not None:
-                teller.ends.cancel()
-                await teller.task
+    :param client: the request's context.
 
-
-class _Teller:
-    """The notifications for one request; the protocol requires increasing numbers."""
+    ``parts`` has the number of finished parts and their total, of work that reports them.
+    """
 
     def __init__(self, client: Context) -> None:
-        self.ends = anyio.CancelScope()
-        """Ends the task, whose own ``cancel`` can be lost if the awaited event arrives at the same time."""
-        self.task: asyncio.Task[None] | None = None
         self.parts: tuple[int, int] | None = None
+        # A task's own ``cancel`` can be lost if the awaited event arrives at the same time.
+        self._ends = anyio.CancelScope()
+        self._task: asyncio.Task[None] | None = None
         self._client = client
         self._began = time.monotonic()
         self._last = -1.0
+        self._token = PROGRESS.set(self.reach)
+        # Most requests end before the timer, and need no task.
+        self._timer = asyncio.get_running_loop().call_later(FIRST, self._start)
+
+    def end(self) -> asyncio.Task[None] | None:
+        """Send no more notifications; return the task to wait for, if any."""
+        PROGRESS.reset(self._token)
+        self._timer.cancel()
+        self._ends.cancel()
+        return self._task
 
     def reach(self, done: int, total: int) -> None:
         """Record the number of finished parts and their total; from any thread."""
         self.parts = (done, total)
 
-    def start(self) -> None:
-        """Send notifications from now on."""
-        self.task = asyncio.create_task(self._run())
+    def _start(self) -> None:
+        self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
-        with self.ends:
+        with self._ends:
             while True:
                 seconds = time.monotonic() - self._began
                 if self.parts:

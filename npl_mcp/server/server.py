@@ -32,7 +32,6 @@ from npl_mcp.server.fastmcp_private import adapt
 from npl_mcp.server.introduction import introduction
 from npl_mcp.server.primitives.document_resources import add_documents
 from npl_mcp.server.primitives.prompts import Prompts
-from npl_mcp.server.progress import TellProgress
 from npl_mcp.server.registry import ListedTool
 from npl_mcp.server.small_list import CallsByName, SmallList
 from npl_mcp.server.startup import new_loop, prepare_process
@@ -109,7 +108,7 @@ def create_server(settings: Settings, calls: ToolCalls | None = None) -> FastMCP
         icons=[_icon()],
         lifespan=partial(_running, app, calls.reports),
         mask_error_details=True,
-        middleware=[KnowCaller(domains, app), TellProgress(), AnswerCalls(calls)],
+        middleware=[KnowCaller(domains, app), AnswerCalls(calls)],
     )
     for spec in calls.specs:  # in a stable order, so that clients' prompt caches stay valid
         server.add_tool(ListedTool.of(spec, settings))

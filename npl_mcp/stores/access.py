@@ -109,9 +109,9 @@ def add_token(
     tx.run("DELETE FROM access_token WHERE lower(name) = lower(:name)", name=clean)
     values = {
         "digest": token_digest(token),
-        "domains": _written(None if permissions.domains is None else sorted(permissions.domains)),
+        "domains": _json_list(None if permissions.domains is None else sorted(permissions.domains)),
         "read_only": int(read_only),
-        "roots": _written(permissions.roots),
+        "roots": _json_list(permissions.roots),
         "expires_at": None if lifetime is None else later(tx.now, lifetime),
     }
     tx.insert("access_token", "name", name=clean, created_at=tx.now, **values)
@@ -152,7 +152,7 @@ FROM access_token
 """
 
 
-def _written(values: Sequence[str] | None) -> str | None:
+def _json_list(values: Sequence[str] | None) -> str | None:
     return None if values is None else json.dumps(list(values))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.values import conditions, filled
+from npl_mcp.stores.base.values import conditions, fill
 
 MAX_TEXT = 300
 """Characters of an entry's text."""
@@ -139,7 +139,7 @@ def entries(tx: Transaction, kinds: Sequence[str], period: Period, by: str | Non
             f" WHERE {where} ORDER BY {kind.order} LIMIT :most"
         )
         rows = tx.all(sql, **values, most=most)
-        found += (filled(Entry, row, kind=name, text=_text(name, row["text"])) for row in rows)
+        found += (fill(Entry, row, kind=name, text=_text(name, row["text"])) for row in rows)
     return sorted(found, key=lambda entry: entry.at, reverse=True)[:most]
 
 

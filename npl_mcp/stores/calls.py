@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.paging import later
-from npl_mcp.stores.base.values import conditions, filled, values_of
+from npl_mcp.stores.base.values import conditions, fill, values_of
 
 MAX_CALLS = 100_000
 """Maximum rows of the log: about 30 MB."""
@@ -137,4 +137,4 @@ def _oldest(tx: Transaction) -> str:
 def _entry(row: Row) -> LoggedCall:
     where = f"a row of tool_call ({row['id']}), column"
     lists = {name: row[name] and tuple(json_of(row[name], f"{where} {name}")) for name in _LISTS}
-    return filled(LoggedCall, row, **lists)
+    return fill(LoggedCall, row, **lists)

@@ -27,11 +27,11 @@ def check_rows(database: Database) -> Iterator[str]:
                 break
         else:
             if table in _HOLDERS:
-                yield from _changed(database, table, row)
+                yield from _damaged_content(database, table, row)
     yield from miscounted(database)
 
 
-def _changed(database: Database, table: str, row: Row) -> Iterator[str]:
+def _damaged_content(database: Database, table: str, row: Row) -> Iterator[str]:
     if content_digest(row["data"]) != row["digest"]:
         with database.read() as tx:
             for holder in tx.all(_HOLDERS[table], digest=row["digest"]):

@@ -14,7 +14,7 @@ from npl_mcp.config.domains import Of
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import AlreadyExistsError, ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import conditions, filled
+from npl_mcp.stores.base.values import conditions, fill
 
 STATUSES = ("active", "completed", "archived")
 PAGE = 20
@@ -105,15 +105,15 @@ def create(tx: Transaction, session_id: str | None, title: str | None) -> Sessio
 
     :param session_id: its id; ``None`` for a random one.
     """
-    return filled(Session, _insert(tx, session_id, title))
+    return fill(Session, _insert(tx, session_id, title))
 
 
 def get(tx: Transaction, session_id: str) -> Session:
     """Return a session."""
-    return filled(Session, find(tx, session_id))
+    return fill(Session, find(tx, session_id))
 
 
-def listed(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
+def load_page(tx: Transaction, part: Slice, status: str | None) -> Page[Session]:
     """Return sessions, newest first.
 
     :param status: status of the returned sessions; ``None`` for all.
@@ -137,7 +137,7 @@ def update(tx: Transaction, session_id: str, title: str | None, status: str | No
         f" updated_at = :now WHERE number = :number RETURNING {_COLUMNS}"
     )
     (after,) = tx.all(sql, title=title, status=status, now=tx.now, number=before["number"])
-    return filled(Session, after)
+    return fill(Session, after)
 
 
 def _insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:

@@ -6,26 +6,17 @@ Annotations of parameters and of the fields of answers declare them, so that no 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from npl_index.errors import NotFoundError
 from npl_mcp.app.call_reports import Caller
-from npl_mcp.config.domains import NEEDS
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity
 from npl_mcp.stores.base.errors import ArtifactNotFoundError, NotAllowedError, SessionNotFoundError
 from npl_mcp.tools.contract.spec import ToolSpec
 
 _ABSENT = {"session": SessionNotFoundError, "artifact": ArtifactNotFoundError}
-
-
-def domains_of_call(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the domains of a tool and of what the arguments of a call name."""
-    if spec.domain is None:
-        return ()
-    others = (domain for name, domain in spec.references.items() if arguments.get(name) is not None)
-    return (spec.domain, *NEEDS.get(spec.domain, ()), *others)
 
 
 def is_listed(spec: ToolSpec, identity: Identity | None) -> bool:
@@ -71,9 +62,9 @@ def without_hidden(body: Any, spec: ToolSpec, caller: Caller, settings: Settings
     """Return an answer without fields of hidden domains, the address of a single replica, and absolute paths
     that only the server's user may know.
     """
-    hidden = set[str]()
-    if caller.permissions.domains is not None:
-        hidden = {name for name, other in spec.fields.items() if not caller.permissions.has_domain(other)}
+    hidden, who = set[str](), caller.identity
+    if who is not None and who.permissions.domains is not None:
+        hidden = {name for name, other in spec.fields.items() if not who.permissions.has_domain(other)}
     if settings.database_url is not None and settings.own_url:
         hidden.add("web_url")
     paths = frozenset[str]() if caller.knows_paths(settings) else spec.paths

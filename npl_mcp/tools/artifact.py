@@ -10,15 +10,15 @@ import base64
 from dataclasses import dataclass
 from typing import Annotated
 
-from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import files
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.parameters import (
     Actor,
     Check,
@@ -54,7 +54,7 @@ class RevisionContent(store.RevisionOrigin):
 
 
 def artifact_create(
-    app: App,
+    app: Context,
     name: Line,
     artifact_type: Annotated[Line, "kind of file"],
     filename: FileName,
@@ -75,14 +75,14 @@ def artifact_create(
     :raises SessionNotFoundError: there is no such session.
     :raises ClosedError: the session is archived.
     """
-    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or store.FIRST_PURPOSE}
     row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
-    return filled(store.StoredRevision, row | _copied(app, row, data))
+    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
 
 
 def artifact_add_revision(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     filename: FileName,
     content: str | None = None,
@@ -105,14 +105,14 @@ def artifact_add_revision(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises ClosedError: the artifact is archived.
     """
-    data = files.given_content(content, file_content_base64, app.settings.max_artifact_bytes)
+    data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or "", "notes": notes}
     row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
-    return filled(store.StoredRevision, row | _copied(app, row, data))
+    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
 
 
 def artifact_get(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
     text: Annotated[bool, "false: base64"] = True,
@@ -128,19 +128,19 @@ def artifact_get(
     row, content = app.database.reading(store.content, artifact_id, revision)
     plain = files.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
-    row |= _copied(app, row, content)
+    row |= _copy_paths(app, row, content)
     metadata = files.description(row)
-    return filled(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
+    return fill(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
 
 
-def _copied(app: App, row: Row, content: bytes) -> dict[str, str | None]:
+def _copy_paths(app: Context, row: Row, content: bytes) -> dict[str, str | None]:
     """Write the files of a revision for a caller that may open them, and return their paths."""
     folder = app.stores.artifact_folder if CALLER.get().knows_paths(app.settings) else None
-    return files.written(folder, row, content)
+    return files.write_copies(folder, row, content)
 
 
 def artifact_list(
-    app: App, limit: int | None = None, offset: int | None = None, archived: bool = False
+    app: Context, limit: int | None = None, offset: int | None = None, archived: bool = False
 ) -> Page[store.ArtifactEntry]:
     """List artifacts, newest first.
 
@@ -148,11 +148,11 @@ def artifact_list(
     :returns: a page; each item is an artifact in a list.
     :raises InvalidRequestError: the page is out of range.
     """
-    return app.database.reading(store.listed, Slice.parse(limit, offset), archived)
+    return app.database.reading(store.load_page, Slice.parse(limit, offset), archived)
 
 
 def artifact_history(
-    app: App, artifact_id: RowId, limit: int | None = None, offset: int | None = None
+    app: Context, artifact_id: RowId, limit: int | None = None, offset: int | None = None
 ) -> Page[store.RevisionEntry]:
     """List an artifact's revisions, newest first.
 
@@ -162,7 +162,7 @@ def artifact_history(
     return app.database.reading(store.history, artifact_id, Slice.parse(limit, offset))
 
 
-def artifact_archive(app: App, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
+def artifact_archive(app: Context, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
     """Archive or restore an artifact.
 
     :param archived: true archives the artifact, false restores it.

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated
 
 from npl_index.errors import MissingRequestError
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
@@ -56,16 +56,15 @@ Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
 
 
 @contextmanager
-def _joining(app: App, room_id: int | None, persona: str) -> Iterator[None]:
+def _joining(app: Context, room_id: int, persona: str) -> Iterator[None]:
     """Join a room, unless the persona is a member, and make a change there: both or neither."""
     with app.database.joined():
-        if room_id is not None:
-            app.database.writing(rooms.join, room_id, persona)
+        app.database.writing(rooms.join, room_id, persona)
         yield
 
 
 def chat_create_room(
-    app: App,
+    app: Context,
     name: Line,
     members: Annotated[list[str], Check(rooms.new_members)],
     description: Text | None = None,
@@ -89,7 +88,7 @@ def chat_create_room(
 
 
 def chat_update_room(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     action: Annotated[str, "join, leave, archive or reopen", Check(checks.choice, tuple(rooms.ACTIONS))],
@@ -107,7 +106,7 @@ def chat_update_room(
 
 
 def chat_send_message(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     message: Text,
@@ -123,23 +122,25 @@ def chat_send_message(
     :raises RecordNotFoundError: the answered event is not in the room.
     :raises ClosedError: the room or its session is archived.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
 
 
-def chat_react(app: App, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None) -> rooms.NewEvent:
+def chat_react(
+    app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None
+) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(messages.react, event_id, persona, emoji)
 
 
 def chat_share_artifact(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     artifact_id: Annotated[RowId, Of("artifact")],
@@ -158,7 +159,7 @@ def chat_share_artifact(
 
 
 def chat_create_todo(
-    app: App,
+    app: Context,
     room_id: RowId,
     persona: Actor,
     description: Text,
@@ -172,12 +173,12 @@ def chat_create_todo(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(todos.create, room_id, persona, description, assigned_to)
 
 
 def chat_update_todo(
-    app: App,
+    app: Context,
     event_id: RowId,
     persona: Actor,
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
@@ -196,12 +197,12 @@ def chat_update_todo(
     :raises ConflictError: the todo has not the expected status.
     :raises InvalidRequestError: the event is not a todo.
     """
-    with _joining(app, join, persona):
+    with nullcontext() if join is None else _joining(app, join, persona):
         return app.database.writing(todos.update, event_id, persona, status, assigned_to, expect)
 
 
 async def chat_claim_todo(
-    app: App,
+    app: Context,
     persona: Actor,
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
@@ -246,7 +247,7 @@ async def chat_claim_todo(
 
 
 def chat_list_todos(
-    app: App,
+    app: Context,
     room_id: Annotated[RowId | None, "Default: all rooms of the persona"] = None,
     persona: Actor | None = None,
     filter: Annotated[
@@ -266,7 +267,7 @@ def chat_list_todos(
 
 
 async def chat_get_feed(
-    app: App,
+    app: Context,
     room_id: RowId,
     since: Annotated[
         int | str | None,
@@ -294,7 +295,7 @@ async def chat_get_feed(
 
 
 def chat_list_rooms(
-    app: App,
+    app: Context,
     persona: Name | None = None,
     limit: int | None = None,
     offset: int | None = None,
@@ -312,7 +313,7 @@ def chat_list_rooms(
 
 
 async def chat_get_notifications(
-    app: App,
+    app: Context,
     persona: Actor,
     unread_only: bool = True,
     limit: int | None = None,
@@ -338,7 +339,7 @@ async def chat_get_notifications(
     )
 
 
-def chat_mark_read(app: App, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
+def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
     """Mark a notification as read.
 
     :returns: a read notification.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.documents import answers
 from npl_mcp.documents.change_requests import Mode, Operation, UpdateMode
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, Status, Type
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.spec import ToolSpec
 
 _TEXT = {"type": "string"}
@@ -30,7 +30,7 @@ Expect = Annotated[str | None, "Digest you read"]
 
 
 def get_cr(
-    app: App, key: Annotated[str, "MDT-004, or 4"], project: Project = None, mode: Mode = "full"
+    app: Context, key: Annotated[str, "MDT-004, or 4"], project: Project = None, mode: Mode = "full"
 ) -> answers.ChangeRequest:
     """Read a change request (CR), its attributes or key metadata.
 
@@ -45,7 +45,7 @@ def get_cr(
 
 
 def manage_cr_sections(
-    app: App,
+    app: Context,
     key: str,
     operation: Operation,
     project: Project = None,
@@ -91,7 +91,7 @@ def _given(value: str | None, parameter: str, operation: str) -> str:
 
 
 def create_cr(
-    app: App,
+    app: Context,
     type: Type,
     data: Annotated[dict[str, Any], _NEW],
     project: Project = None,
@@ -112,7 +112,7 @@ def create_cr(
 
 
 def update_cr_status(
-    app: App, key: str, status: Status, project: Project = None, expect: Expect = None
+    app: Context, key: str, status: Status, project: Project = None, expect: Expect = None
 ) -> answers.WrittenRequest:
     """Set a CR's status.
 
@@ -129,7 +129,7 @@ def update_cr_status(
 
 
 def update_cr_attrs(
-    app: App,
+    app: Context,
     key: str,
     attributes: Annotated[
         dict[str, Any],
@@ -154,7 +154,9 @@ def update_cr_attrs(
     return app.change_requests.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None) -> answers.WrittenRequest:
+def delete_cr(
+    app: Context, key: str, project: Project = None, expect: Expect = None
+) -> answers.WrittenRequest:
     """Delete a CR's file.
 
     :param expect: digest from an answer; the call fails if the file has changed since.
@@ -169,7 +171,7 @@ def delete_cr(app: App, key: str, project: Project = None, expect: Expect = None
 
 
 def list_crs(
-    app: App,
+    app: Context,
     project: Project = None,
     filters: Annotated[
         dict[str, Any] | None,
@@ -188,7 +190,7 @@ def list_crs(
     return app.change_requests.list(project, filters, Slice.parse(limit, offset))
 
 
-def suggest_cr_improvements(app: App, key: str, project: Project = None) -> answers.Suggestions:
+def suggest_cr_improvements(app: Context, key: str, project: Project = None) -> answers.Suggestions:
     """Suggest what a CR lacks.
 
     :returns: suggested improvements of a change request.
@@ -198,7 +200,7 @@ def suggest_cr_improvements(app: App, key: str, project: Project = None) -> answ
     return app.change_requests.suggest(project, key)
 
 
-def list_projects(app: App, limit: int | None = None, offset: int | None = None) -> answers.ProjectList:
+def list_projects(app: Context, limit: int | None = None, offset: int | None = None) -> answers.ProjectList:
     """List projects with CRs.
 
     :returns: a page of projects with change requests.
@@ -206,10 +208,10 @@ def list_projects(app: App, limit: int | None = None, offset: int | None = None)
     """
     part = Slice.parse(limit, offset, MAX_PAGE)
     page = part.cut(app.change_requests.list_projects())
-    return filled(answers.ProjectList, page, problems=app.change_requests.projects.problems() or None)
+    return fill(answers.ProjectList, page, problems=app.change_requests.projects.problems() or None)
 
 
-def get_project_info(app: App, key: Annotated[str, "Project code"]) -> answers.ProjectInfo:
+def get_project_info(app: Context, key: Annotated[str, "Project code"]) -> answers.ProjectInfo:
     """Describe a project with CRs.
 
     :returns: a project with change requests.

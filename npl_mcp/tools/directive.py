@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.projects.directive import Bundle, Directive, TextFile
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
 from npl_mcp.tools.contract.spec import ToolSpec
 
 
-def directive_files_list(app: App, limit: int | None = None, offset: int | None = None) -> Page[str]:
+def directive_files_list(app: Context, limit: int | None = None, offset: int | None = None) -> Page[str]:
     """List files under directive/.
 
     :returns: a page of the sorted paths; each begins with ``directive/``.
@@ -21,7 +21,7 @@ def directive_files_list(app: App, limit: int | None = None, offset: int | None 
     return part.cut(Directive(app.library).files())
 
 
-def directive_file_get(app: App, path: str) -> TextFile:
+def directive_file_get(app: Context, path: str) -> TextFile:
     """Read a file under directive/ by `path`.
 
     :param path: path of the file; ``directive/`` before it does not count.
@@ -35,7 +35,7 @@ def directive_file_get(app: App, path: str) -> TextFile:
     return TextFile(path, Directive(app.library).read(path))
 
 
-def directive_spec_template(app: App) -> Bundle:
+def directive_spec_template(app: Context) -> Bundle:
     """Return AOP, Agent Context, Spec template, and a concise Primer.
 
     :returns: a template with the files that an agent needs to fill it in.
@@ -45,7 +45,7 @@ def directive_spec_template(app: App) -> Bundle:
     return Directive(app.library).bundle("spec")
 
 
-def directive_impact_template(app: App) -> Bundle:
+def directive_impact_template(app: Context) -> Bundle:
     """Return AOP, Agent Context, Impact template, and a concise Primer.
 
     :returns: a template with the files that an agent needs to fill it in.
@@ -55,7 +55,7 @@ def directive_impact_template(app: App) -> Bundle:
     return Directive(app.library).bundle("impact")
 
 
-def directive_tdr_template(app: App) -> Bundle:
+def directive_tdr_template(app: Context) -> Bundle:
     """Return AOP, Agent Context, TDR template, and a concise Primer.
 
     :returns: a template with the files that an agent needs to fill it in.

@@ -10,7 +10,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name, page_and_part
 from npl_index.selectors.writing import qualified
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores.chat import feed, rooms
 
@@ -40,7 +40,7 @@ class NamedDocument:
     tokens: int | None
 
 
-def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | None:
+def documents_named(app: Context, text: str | None) -> tuple[NamedDocument, ...] | None:
     """Return the documents that a text names, as far as the caller sees them; ``None`` if it names none."""
     documents: dict[str, NamedDocument] = {}
     room = MAX_COUNTED
@@ -59,14 +59,14 @@ def documents_named(app: App, text: str | None) -> tuple[NamedDocument, ...] | N
     return tuple({document.selector: document for document in documents.values()}.values()) or None
 
 
-def _counted(app: App, ref: DocumentRef) -> NamedDocument:
+def _counted(app: Context, ref: DocumentRef) -> NamedDocument:
     gathered = app.gather(ref)
     tree = gathered.collection.documents[0].tree
     tokens = gathered.counts(0).total(tree.subtree(0))
     return NamedDocument(document_name(gathered.files[0]), tokens)
 
 
-def question_in(app: App, context: str | None) -> str | None:
+def question_in(app: Context, context: str | None) -> str | None:
     """Return a question; the name of a todo or a change request is replaced by its text.
 
     :raises NotFoundError: there is no such todo or change request.

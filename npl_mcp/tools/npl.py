@@ -23,11 +23,11 @@ from npl_index.library.documents import DocumentRef
 from npl_index.markdown.traits import CONDITIONS
 from npl_index.outline.overview import overview
 from npl_index.selectors.filters import SectionFilter
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec, not_listed
@@ -102,7 +102,7 @@ def _items_text(loaded: Loaded) -> str:
 LoadAnswer = LoadReply | Written[LoadReply]
 
 
-def _load_items(app: App, kind: str, items: str, skip: str | None, format: str | None) -> LoadAnswer:
+def _load_items(app: Context, kind: str, items: str, skip: str | None, format: str | None) -> LoadAnswer:
     loaded = load(app.own, kind, items, skip)
     if loaded.missing and not loaded.items and not loaded.skipped:
         names = ", ".join(repr(missing.name) for missing in loaded.missing)
@@ -111,9 +111,9 @@ def _load_items(app: App, kind: str, items: str, skip: str | None, format: str |
     return _reply(app, loaded, format)
 
 
-def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
+def _reply(app: Context, loaded: Loaded, format: str | None) -> LoadAnswer:
     counter = app.counter
-    reply = filled(
+    reply = fill(
         LoadReply,
         loaded,
         flags_updated=loaded.flags,
@@ -125,7 +125,7 @@ def _reply(app: App, loaded: Loaded, format: str | None) -> LoadAnswer:
 
 
 def npl_load_components(
-    app: App, items: Items, skip: Skip = None, format: UnlistedFormat = None
+    app: Context, items: Items, skip: Skip = None, format: UnlistedFormat = None
 ) -> LoadAnswer:
     """Load whole NPL components (syntax, fences, directive, pumps.*, …).
 
@@ -136,7 +136,7 @@ def npl_load_components(
     return _load_items(app, "component", items, skip, format)
 
 
-def npl_load_meta(app: App, items: Items, skip: Skip = None, format: UnlistedFormat = None) -> LoadAnswer:
+def npl_load_meta(app: Context, items: Items, skip: Skip = None, format: UnlistedFormat = None) -> LoadAnswer:
     """Load whole metadata files.
 
     :param items: names of items, separated by commas; ``*`` matches any.
@@ -146,7 +146,9 @@ def npl_load_meta(app: App, items: Items, skip: Skip = None, format: UnlistedFor
     return _load_items(app, "meta", items, skip, format)
 
 
-def npl_load_style(app: App, items: Items, skip: Skip = None, format: UnlistedFormat = None) -> LoadAnswer:
+def npl_load_style(
+    app: Context, items: Items, skip: Skip = None, format: UnlistedFormat = None
+) -> LoadAnswer:
     """Load whole style guides.
 
     :param items: names of items, separated by commas; ``*`` matches any.
@@ -157,7 +159,7 @@ def npl_load_style(app: App, items: Items, skip: Skip = None, format: UnlistedFo
 
 
 def npl_load(
-    app: App,
+    app: Context,
     items: Items,
     resource_type: Literal["c", "m", "s"] | None = None,
     skip: Skip = None,
@@ -174,7 +176,7 @@ def npl_load(
 
 
 def npl_load_agent(
-    app: App,
+    app: Context,
     agent_name: str,
     with_definition: Annotated[bool, "Append the NPL it needs"] = False,
     format: UnlistedFormat = None,
@@ -188,7 +190,7 @@ def npl_load_agent(
 
 
 async def npl_section_index(
-    app: App,
+    app: Context,
     file: Annotated[str | None, "Files or globs", CommaList] = None,
     filter: Annotated[dict[str, Any] | None, CONDITIONS_TEXT] = None,
     resource_type: Kind = None,
@@ -230,7 +232,7 @@ async def npl_section_index(
 
 
 async def npl_load_tailored(
-    app: App,
+    app: Context,
     context: Annotated[
         str | None, "The question, plus the terms and identifiers its answer probably contains"
     ] = None,
@@ -289,18 +291,18 @@ async def npl_load_tailored(
         )
         documents = app.gathered(ref, request.selectors, request.exclude)
         documents = replace(documents, changed=report_changes(app, request.token_budget))
-        wanted = replace(request, exclude=app.possible(request.exclude, documents))
+        wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
         written = write(wanted, documents, form, weights=app.settings.weights)
         if app.read_sections is not None:
             read = read_sections_of(written.plan.documents, written.plan.kept)
-            app.when_delivered(partial(app.read_sections.remember, read))
+            app.when_delivered.append(partial(app.read_sections.remember, read))
         return written
 
     written = await app.read(answer, ref)
     return written.value if format == "text" else written
 
 
-def _form(app: App, format: str | None) -> Form:
+def _form(app: Context, format: str | None) -> Form:
     """Return the form of an answer.
 
     :param format: the requested form.
@@ -309,7 +311,7 @@ def _form(app: App, format: str | None) -> Form:
 
 
 def npl_update_section(
-    app: App,
+    app: Context,
     file: Annotated[str, "One Markdown file below a root"],
     operation: Annotated[Operation, "delete: expect, no content; create: makes the file, no selector"],
     selector: Annotated[str | None, "Of one section, subsections included; [depth=0] spares them"] = None,
@@ -346,7 +348,9 @@ def npl_update_section(
 
 
 async def content_map(
-    app: App, file: File = None, without: Annotated[str | None, "Absolute path of a file to leave out"] = None
+    app: Context,
+    file: File = None,
+    without: Annotated[str | None, "Absolute path of a file to leave out"] = None,
 ) -> str:
     """Show folders, names of documents and rare words of their headings.
 

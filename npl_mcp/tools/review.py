@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import annotation
@@ -24,7 +24,7 @@ Status = Annotated[str | None, "in_progress or completed", Check(checks.choice, 
 
 
 def review_create(
-    app: App, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Actor
+    app: Context, artifact_id: RowId, revision_id: RevisionId, reviewer_persona: Actor
 ) -> store.NewReview:
     """Begin a review of a revision.
 
@@ -38,7 +38,7 @@ def review_create(
 
 
 def review_add_comment(
-    app: App,
+    app: Context,
     review_id: RowId,
     location: Annotated[str, "line:3, line:3-5 or a selector"],
     comment: Text,
@@ -64,7 +64,7 @@ def review_add_comment(
 
 
 def review_add_annotation(
-    app: App, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Actor
+    app: Context, review_id: RowId, x: Pixels, y: Pixels, comment: Text, persona: Actor
 ) -> store.NewComment:
     """Comment on a pixel of an image.
 
@@ -78,7 +78,7 @@ def review_add_annotation(
 
 
 def review_list(
-    app: App,
+    app: Context,
     artifact_id: RowId | None = None,
     reviewer_persona: Name | None = None,
     status: Status = None,
@@ -97,7 +97,7 @@ def review_list(
 
 
 def review_get(
-    app: App,
+    app: Context,
     review_id: RowId,
     limit: int | None = None,
     offset: int | None = None,
@@ -114,7 +114,7 @@ def review_get(
 
 
 def review_generate_annotated(
-    app: App, artifact_id: RowId, revision_id: RevisionId
+    app: Context, artifact_id: RowId, revision_id: RevisionId
 ) -> store.AnnotatedRevision:
     """Copy a revision with all reviews' comments as footnotes.
 
@@ -128,7 +128,7 @@ def review_generate_annotated(
 
 
 def review_complete(
-    app: App,
+    app: Context,
     review_id: RowId,
     overall_comment: Text | None = None,
     reviewer_persona: ActorIfOwn = None,
@@ -162,7 +162,7 @@ def review_complete(
 
 
 def review_comment_own(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Whole,
     reviewer_persona: Actor,
@@ -181,7 +181,7 @@ def review_comment_own(
 
 
 def review_complete_own(
-    app: App,
+    app: Context,
     artifact_id: RowId,
     revision: Whole,
     reviewer_persona: Actor,

@@ -16,7 +16,7 @@ from npl_index.errors import MissingRequestError
 from npl_index.library.documents import DocumentRef
 from npl_index.selectors.filters import SectionFilter
 from npl_index.tokens.counting import TokenCounter
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
 from npl_mcp.app.reading import report_changes
 from npl_mcp.app.searching import KINDS, SearchHit, snippet
@@ -81,7 +81,7 @@ class Hits:
 
 
 async def search(
-    app: App,
+    app: Context,
     query: str,
     kinds: Annotated[str | None, "Some of document, message, worklog, artifact, cr", CommaList] = None,
     limit: int | None = None,
@@ -207,7 +207,7 @@ def _place_text(hit: SearchHit) -> str:
     return f"artifact:{hit.artifact_id}  {hit.title}"
 
 
-def visible_kinds(app: App) -> tuple[str, ...]:
+def visible_kinds(app: Context) -> tuple[str, ...]:
     """Return the kinds that the server has and the caller may see."""
     domains = domains_named(app.settings.domains)
     return tuple(

@@ -21,7 +21,7 @@ from npl_index.ranking.documents import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.tools.contract.responses import Reply, as_dict, encode
 
 DEFAULT_BUDGET = 1_000
@@ -105,7 +105,7 @@ class IndexRequest:
 
 
 def section_index(
-    app: App, ref: DocumentRef, gathered: DocumentSet, request: IndexRequest
+    app: Context, ref: DocumentRef, gathered: DocumentSet, request: IndexRequest
 ) -> IndexReply | Written[IndexReply]:
     """Return the section tree of documents."""
     outlined, is_editable = _Outlined(app, gathered, request), gathered.digests and not gathered.several
@@ -157,7 +157,7 @@ class _Outlined:
     ``document`` is the node of a single one.
     """
 
-    def __init__(self, app: App, gathered: DocumentSet, request: IndexRequest) -> None:
+    def __init__(self, app: Context, gathered: DocumentSet, request: IndexRequest) -> None:
         self._gathered, self._conditions, self._depth = gathered, request.conditions.traits, request.depth
         self._counts, self.counter = gathered.counts, gathered.counter
         every = request.conditions.traits == NO_TRAITS

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from npl_index.errors import MissingRequestError
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
 from npl_mcp.stores.artifact.artifacts import ArtifactEntry
 from npl_mcp.stores.artifact.artifacts import of_session as artifacts_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat.rooms import Room
 from npl_mcp.stores.chat.rooms import of_session as rooms_of
 from npl_mcp.stores.review.reviews import ReviewEntry
@@ -76,12 +76,12 @@ class SessionView:
     documents: tuple[NamedDocument, ...] | None
 
 
-def _web_url(app: App, session_id: str) -> str | None:
+def _web_url(app: Context, session_id: str) -> str | None:
     return app.settings.web_url and f"{app.settings.web_url}/sessions/{session_id}"
 
 
 def session_create(
-    app: App,
+    app: Context,
     title: Line | None = None,
     session_id: Annotated[ShortName | None, "own id"] = None,
 ) -> SessionCreated:
@@ -92,10 +92,10 @@ def session_create(
     :raises AlreadyExistsError: the id is taken.
     """
     created = app.database.writing(session.create, session_id, title)
-    return filled(SessionCreated, created, session_id=created.id, web_url=_web_url(app, created.id))
+    return fill(SessionCreated, created, session_id=created.id, web_url=_web_url(app, created.id))
 
 
-def session_get(app: App, session_id: Name) -> SessionView:
+def session_get(app: Context, session_id: Name) -> SessionView:
     """Get a session with its rooms, artifacts, reviews and worklog.
 
     :returns: a session with its rooms, artifacts, reviews and worklog.
@@ -112,18 +112,20 @@ def session_get(app: App, session_id: Name) -> SessionView:
 
 
 def session_list(
-    app: App, status: Status = None, limit: int | None = None, offset: int | None = None
+    app: Context, status: Status = None, limit: int | None = None, offset: int | None = None
 ) -> Page[Session]:
     """List sessions, newest first.
 
     :returns: a page; each item is a session.
     :raises InvalidRequestError: there is no such status, or the page is out of range.
     """
-    page = app.database.reading(session.listed, Slice.parse(limit, offset, session.PAGE), status)
+    page = app.database.reading(session.load_page, Slice.parse(limit, offset, session.PAGE), status)
     return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])
 
 
-def session_update(app: App, session_id: Name, title: Line | None = None, status: Status = None) -> Session:
+def session_update(
+    app: Context, session_id: Name, title: Line | None = None, status: Status = None
+) -> Session:
     """Change a session's title or status.
 
     :returns: a session.

@@ -23,7 +23,7 @@ from npl_index.library.patterns import PathPattern
 from npl_index.library.references import check_name, near_names
 from npl_index.library.roots import outside, real_path, resolve, too_many
 from npl_index.library.walking import sample
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.projects.git import visible
 from npl_mcp.tools.contract.spec import ToolSpec
 
@@ -98,7 +98,7 @@ class DepthReply:
 
 
 def dump_files(
-    app: App,
+    app: Context,
     path: Annotated[str, "Folder or file"],
     glob_filter: Annotated[str | None, "glob of the paths"] = None,
 ) -> DumpReply:
@@ -130,7 +130,7 @@ def dump_files(
     return _dump(app, [os.path.join(folder, name) for name in names], path)
 
 
-def git_tree(app: App, path: str = ".") -> TreeReply:
+def git_tree(app: Context, path: str = ".") -> TreeReply:
     """Draw the tree of the files git sees below a folder.
 
     :param path: folder in a git repository.
@@ -144,7 +144,7 @@ def git_tree(app: App, path: str = ".") -> TreeReply:
     return TreeReply(content=content, directories=len(_folders_of(names)), files=len(names))
 
 
-def git_tree_depth(app: App, path: str) -> DepthReply:
+def git_tree_depth(app: Context, path: str) -> DepthReply:
     """List the folders git sees below a folder, with their depths.
 
     :param path: folder in a git repository.
@@ -158,7 +158,7 @@ def git_tree_depth(app: App, path: str) -> DepthReply:
     return DepthReply(content=_within_limit(lines), directories=len(lines))
 
 
-def _existing(app: App, path: str) -> str:
+def _existing(app: Context, path: str) -> str:
     """Return the real path of a path in the first search root that has it.
 
     :raises DocumentNotFoundError: no root has it.
@@ -178,7 +178,7 @@ def _existing(app: App, path: str) -> str:
     raise errors.DocumentNotFoundError(f"there is no file or folder {path!r}", near=near, hint=hint)
 
 
-def _existing_folder(app: App, path: str) -> str:
+def _existing_folder(app: Context, path: str) -> str:
     real = _existing(app, path)
     if not os.path.isdir(real):
         raise errors.InvalidRequestError(
@@ -187,7 +187,7 @@ def _existing_folder(app: App, path: str) -> str:
     return real
 
 
-def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
+def _dump(app: Context, files: Sequence[str], path: str) -> DumpReply:
     """Return the texts of files; files beyond the limit of an answer are left out.
 
     :param path: the caller's path, for messages.
@@ -223,7 +223,7 @@ def _dump(app: App, files: Sequence[str], path: str) -> DumpReply:
     )
 
 
-def _read_text_file(app: App, file: str, name: str, room: int) -> bytes:
+def _read_text_file(app: Context, file: str, name: str, room: int) -> bytes:
     """Read a text file without following links.
 
     :param room: bytes that still fit the answer.

@@ -19,6 +19,7 @@ from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
+from npl_mcp.app.context import Context
 from npl_mcp.app.lanes import lane
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.domains import domains_named
@@ -197,7 +198,7 @@ class Visit:
         digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    async def run(self, domain: str | None, work: Callable[[App], T]) -> T:
+    async def run(self, domain: str | None, work: Callable[[Context], T]) -> T:
         """Return the result of a function of the visitor's application; the function runs in a thread.
 
         :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
@@ -205,10 +206,11 @@ class Visit:
         """
         if domain is not None and not self.sees(domain):
             raise self.unknown()
+
         token = CALLER.set(self.caller)
         try:
             timed = limited(self.app.settings.time_limit)(work)
-            return await lane("heavy").run(timed, self.caller.view(self.app).in_call())
+            return await lane("heavy").run(timed, self.caller.context(self.app))
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None
@@ -223,7 +225,7 @@ class Visit:
         :param given: the arguments after the transaction.
         """
 
-        def work(app: App) -> Any:
+        def work(app: Context) -> Any:
             body = as_dict(app.database.reading(function, *given))
             return without_hidden(body, ToolSpec(function), self.caller, self.settings)
 

@@ -8,7 +8,6 @@ import pytest
 from npl_index import TraitFilter, estimator, load_tailored, section_index
 from npl_index.errors import (
     DocumentNotFoundError,
-    InvalidRequestError,
     SectionNotFoundError,
     UnreadableDocumentError,
 )
@@ -87,14 +86,6 @@ def test_what_is_not_there_is_told(folder: Path) -> None:
         load_tailored(folder / "empty", "kettle")
     with pytest.raises(SectionNotFoundError):
         load_tailored(folder, selectors=["## Nowhere"])
-
-
-def test_what_cannot_be_used_is_refused(folder: Path) -> None:
-    """A request without a question or with a negative budget is refused."""
-    with pytest.raises(InvalidRequestError):
-        load_tailored(folder)
-    with pytest.raises(InvalidRequestError):
-        load_tailored(folder, "kettle", budget=-1)
 
 
 def test_unreadable_files_of_a_folder_are_left_out_and_named(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from npl_index import priority as module
-from npl_index.priority import PrioritySelector, give_way, priority
+from npl_index.priority import PrioritySelector, give_way, with_priority
 
 
 @pytest.fixture
@@ -31,8 +31,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_without_others_there_is_no_pause(pauses: list[float]) -> None:
     """A thread pauses neither for itself nor without another that answers."""
     give_way()
-    with priority():
-        give_way()
+    with_priority(give_way)
     assert pauses == []
 
 
@@ -41,12 +40,11 @@ def test_a_thread_that_computes_pauses_and_goes_on(pauses: list[float]) -> None:
     answering, over = threading.Event(), threading.Event()
 
     def answer() -> None:
-        with priority():
-            answering.set()
-            over.wait(60)
+        answering.set()
+        over.wait(60)
 
     with ThreadPoolExecutor(1) as other:
-        done = other.submit(answer)
+        done = other.submit(with_priority, answer)
         assert answering.wait(60)
         give_way()
         first = len(pauses)

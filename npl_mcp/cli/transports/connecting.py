@@ -39,7 +39,7 @@ class InProcess(Transport):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
-        self._begin_call: Callable[[], App | Worklogs] | None = None
+        self._app: App | Worklogs | None = None
         # The user sees errors in the replies; the log is for servers.
         logging.getLogger("npl_mcp").addHandler(logging.NullHandler())
 
@@ -60,19 +60,17 @@ class InProcess(Transport):
         settings = self._settings
         if tool.startswith(FILE_TOOLS):
             return Files(settings)
-        if self._begin_call is None and tool.startswith(WORKLOG_TOOLS):
+        if self._app is None and tool.startswith(WORKLOG_TOOLS):
             from npl_mcp.app.worklog_context import Worklogs
 
-            worklogs = Worklogs(settings.data_folder, settings.worklog_project, settings.database_url)
-            self.callback(worklogs.close)
-            self._begin_call = lambda: worklogs
-        elif self._begin_call is None:
+            self._app = Worklogs(settings.data_folder, settings.worklog_project, settings.database_url)
+            self.callback(self._app.close)
+        elif self._app is None:
             from npl_mcp.app.app import App
 
-            app = App(replace(settings, warm_up=False))
-            self.callback(app.close)
-            self._begin_call = app.in_call
-        return self._begin_call()
+            self._app = App(replace(settings, warm_up=False))
+            self.callback(self._app.close)
+        return self._app
 
 
 class ServerConnection(ExitStack):

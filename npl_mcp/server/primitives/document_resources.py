@@ -63,20 +63,20 @@ def _text(app: App, given: Given) -> Content:
     :raises NPLError: the document or section does not exist, or cannot be used.
     """
     path, selector = given.get("path"), given.get("selector")
-    app, ref = CALLER.get().view(app).in_call(), DocumentRef(path)
+    call, ref = CALLER.get().context(app), DocumentRef(path)
     if path is None:
-        return result_of(content_map(app)), MARKDOWN
-    if len(app.documents.find(ref)) > 1 or app.documents.is_set(ref):
+        return result_of(content_map(call)), MARKDOWN
+    if len(call.documents.find(ref)) > 1 or call.documents.is_set(ref):
         raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
-    gathered = app.gather(ref)
+    gathered = call.gather(ref)
     tree, name = gathered.collection.documents[0].tree, gathered.files[0]
     if selector is None:
-        return within(app.settings.body_limit, tree.source), MARKDOWN
-    scope = Scope((tree,), [(name, *gathered.aliases[0])], clock=app.clock(name))
+        return within(call.settings.body_limit, tree.source), MARKDOWN
+    scope = Scope((tree,), [(name, *gathered.aliases[0])], clock=call.clock(name))
     selections = select_in(scope, compile_selector(selector))
     parts = (
         tree.text(span)
         for selected in selections
         for span in merged_spans(selected.lines or tree.sections[number].own for number in selected.sections)
     )
-    return within(app.settings.body_limit, "\n".join(filter(None, parts))), MARKDOWN
+    return within(call.settings.body_limit, "\n".join(filter(None, parts))), MARKDOWN

@@ -44,6 +44,7 @@ from npl_index.library.walking import Walk
 from npl_index.markdown.front_matter import divide, front_matter
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
 from npl_mcp.app.file_view import lies_in, real_paths
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.settings import corpus_folder
@@ -134,17 +135,17 @@ class Prompts(Provider):
     async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:  # noqa: ARG002
         return await self._in_view(partial(_prompt_named, name=name), None)
 
-    async def _in_view(self, look: Callable[[App], _T], fallback: _T) -> _T:
+    async def _in_view(self, look: Callable[[Context], _T], fallback: _T) -> _T:
         """Return a lookup's result; on failure log the reason, since FastMCP cannot report it."""
         try:
             timed = limited(self._app.settings.time_limit)(look)
-            return await lane("light").run(lambda: timed(CALLER.get().view(self._app)))
+            return await lane("light").run(lambda: timed(CALLER.get().context(self._app)))
         except NPLError as error:
             logger.info("no prompts: %s", error)
             return fallback
 
 
-def prompt_files(app: App) -> dict[str, DocumentFile]:
+def prompt_files(app: Context) -> dict[str, DocumentFile]:
     """Return the files of prompts by name; the user's own prompt wins over others with its name.
 
     :raises DocumentTooLargeError: the prompts exceed the limits.
@@ -157,7 +158,7 @@ def prompt_files(app: App) -> dict[str, DocumentFile]:
     return files
 
 
-def _in_roots(app: App) -> Iterator[tuple[str, DocumentFile]]:
+def _in_roots(app: Context) -> Iterator[tuple[str, DocumentFile]]:
     """Yield the prompts in the search roots' folders; of equal names, the first root's comes last."""
     roots = app.library.roots
     for root in reversed([root for root in roots if not root.npl]):
@@ -167,7 +168,7 @@ def _in_roots(app: App) -> Iterator[tuple[str, DocumentFile]]:
                 yield document_name(path), file
 
 
-def _menu(app: App) -> tuple[CallingPrompt, ...]:
+def _menu(app: Context) -> tuple[CallingPrompt, ...]:
     """Return the prompts of a menu.
 
     On a server with other documents, bundled prompts are found by name only.
@@ -178,12 +179,12 @@ def _menu(app: App) -> tuple[CallingPrompt, ...]:
     return tuple(islice(_readable(app, shown), MAX_PROMPTS))
 
 
-def _prompt_named(app: App, name: str) -> CallingPrompt | None:
+def _prompt_named(app: Context, name: str) -> CallingPrompt | None:
     file = prompt_files(app).get(name)
     return None if file is None else next(_readable(app, {name: file}), None)
 
 
-def _readable(app: App, files: Mapping[str, DocumentFile]) -> Iterator[CallingPrompt]:
+def _readable(app: Context, files: Mapping[str, DocumentFile]) -> Iterator[CallingPrompt]:
     clock = app.clock("the prompts")
     for name, file in files.items():
         clock.check()

@@ -15,7 +15,7 @@ from npl_mcp.stores.artifact.files import check_filename
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction, content_digest, damaged
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import columns, filled
+from npl_mcp.stores.base.values import columns, fill
 
 FIRST_PURPOSE = "Initial version"
 
@@ -173,7 +173,7 @@ def require_revision(
             which, known = f"revision_id {value}", ", ".join(str(entry["id"]) for entry in ids)
         hint = f"it has {known}; artifact_history lists all"
         raise errors.RecordNotFoundError(f"artifact {artifact_id} has no {which}", hint=hint)
-    return _named(artifact, row)
+    return _with_names(artifact, row)
 
 
 def create(
@@ -248,10 +248,10 @@ def _store(tx: Transaction, artifact: Row, content: bytes, about: Mapping[str, s
     tx.run("UPDATE artifact SET revision_count = :count WHERE id = :id", count=number + 1, id=owner)
     tx.insert("content", "digest", "digest", digest=digest, data=content)
     row = {"artifact_id": owner, "revision_num": number, "created_at": tx.now, "purpose": "", **about}
-    return _named(artifact, tx.insert("revision", _COLUMNS, **row, size=len(content), digest=digest))
+    return _with_names(artifact, tx.insert("revision", _COLUMNS, **row, size=len(content), digest=digest))
 
 
-def _named(artifact: Row, revision: Row) -> Row:
+def _with_names(artifact: Row, revision: Row) -> Row:
     names = {"artifact_name": artifact["name"], "artifact_type": artifact["type"]}
     return {**revision, **names, "revision_id": revision["id"]}
 
@@ -267,7 +267,7 @@ def archive(tx: Transaction, artifact_id: int, archived: bool) -> ArchivedArtifa
     return ArchivedArtifact(row["id"], row["name"], moment)
 
 
-def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[ArtifactEntry]:
+def load_page(tx: Transaction, part: Slice, archived: bool = False) -> Page[ArtifactEntry]:
     """Return artifacts, newest first.
 
     :param archived: whether to return the archived artifacts instead of the others.
@@ -280,7 +280,7 @@ def listed(tx: Transaction, part: Slice, archived: bool = False) -> Page[Artifac
 def of_session(tx: Transaction, session_id: str, most: int) -> tuple[ArtifactEntry, ...]:
     """Return the newest artifacts that are linked to a session."""
     rows = tx.all(_LIST.format(where=_LINKED), session=session_id, limit=most, offset=0)
-    return tuple(filled(ArtifactEntry, row) for row in rows)
+    return tuple(fill(ArtifactEntry, row) for row in rows)
 
 
 def history(tx: Transaction, artifact_id: int, part: Slice) -> Page[RevisionEntry]:

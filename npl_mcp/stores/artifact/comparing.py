@@ -86,7 +86,7 @@ def compare(old: str, new: str) -> Comparison:
     return Comparison([hunk for hunk in hunks if hunk], added, removed, room < 0)
 
 
-def kept_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+def matching_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
     """Return the new numbers of the lines common to two texts, by their old numbers; both count from 1."""
     blocks = (zip(left, right, strict=True) for same, left, right in _blocks(old, new) if same)
     return {before + 1: after + 1 for block in blocks for before, after in block}

@@ -31,7 +31,7 @@ _FILENAME_BYTES = 200
 _UNFIT = re.compile(r'[/\\:*?"<>|]|\.\Z|\A(con|prn|aux|nul|(com|lpt)[0-9¹²³])(\.|\Z)', re.IGNORECASE)
 
 
-def given_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
+def parse_content(content: str | None, file_content_base64: str | None, most: int) -> bytes:
     """Return the content of a file, given as text or in base64.
 
     :param content: the text, stored in UTF-8.
@@ -47,7 +47,7 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
         name = "content" if file_content_base64 is None else "file_content_base64"
         raise checks.missing(name, "is empty", "give a text as content, or a file as file_content_base64")
     try:
-        data = content.encode() if content else _decoded(file_content_base64 or "")
+        data = content.encode() if content else _decode(file_content_base64 or "")
     except UnicodeEncodeError:
         raise checks.invalid("content", "contains a lone surrogate") from None
     if len(data) > most:
@@ -56,7 +56,7 @@ def given_content(content: str | None, file_content_base64: str | None, most: in
     return data
 
 
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     """Decode standard base64 with padding only, so that each content has one form."""
     written = text.encode("ascii", "replace")
     with suppress(binascii.Error):
@@ -134,7 +134,7 @@ def description(row: Row) -> str:
     return f"---\n{front}---\n\n" + (f"# Notes\n\n{row['notes']}\n" if row["notes"] else "")
 
 
-def written(folder: Path | None, row: Row, content: bytes) -> dict[str, str | None]:
+def write_copies(folder: Path | None, row: Row, content: bytes) -> dict[str, str | None]:
     """Write the files of a revision that do not exist or differ, and return their absolute paths.
 
     :param folder: the folder of all artifacts, which is created; ``None`` writes nothing.
@@ -152,7 +152,7 @@ def written(folder: Path | None, row: Row, content: bytes) -> dict[str, str | No
         make_folder(folder, FOLDER)
         with Folder.opened(folder, str(row["artifact_id"]), make=True, mode=FOLDER) as inside:
             for place, (name, data) in zip(paths, files.items(), strict=True):
-                if not _is_written(inside, name, data):
+                if not _is_copy(inside, name, data):
                     inside.replace(name, data, mode=FILE, durable=False)
                 paths[place] = str(folder.absolute() / str(row["artifact_id"]) / name)
     except OSError as error:
@@ -160,7 +160,7 @@ def written(folder: Path | None, row: Row, content: bytes) -> dict[str, str | No
     return paths
 
 
-def _is_written(folder: Folder, name: str, data: bytes) -> bool:
+def _is_copy(folder: Folder, name: str, data: bytes) -> bool:
     with suppress(OSError):
         return folder.read_start(name, len(data) + 1) == data
     return False

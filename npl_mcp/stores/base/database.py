@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from contextvars import ContextVar
 from functools import partial
 from hashlib import blake2b
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -40,7 +41,7 @@ from npl_mcp.stores.base.errors import RESTORE, DatabaseError
 from npl_mcp.stores.base.migrating import HEAD as HEAD
 from npl_mcp.stores.base.migrating import RELEASED, migrate
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled, insertion
+from npl_mcp.stores.base.values import fill, insertion
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,6 +55,8 @@ PAGE_CHARACTERS = 4 * 1024 * 1024
 """Maximum characters of a page; further rows are on the next page. A thousand of the longest messages have 64
 MiB.
 """
+
+_FIRST = itemgetter(0)
 
 
 class Transaction:
@@ -90,8 +93,10 @@ class Transaction:
 
     def first(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
-        with closing(self._rows(sql, values)) as rows:
-            return next(rows, None)
+        with closing(self.raw.cursor()) as cursor:
+            cursor.execute(*self._engine.statement(sql, values))
+            row = cursor.fetchone()
+            return None if row is None else dict(zip(map(_FIRST, cursor.description), row, strict=True))
 
     def require(self, error: NotFoundError, sql: str, /, **values: Any) -> Row:
         """Return the first row.
@@ -155,7 +160,7 @@ class Transaction:
         :param total: the number of entries in the whole list.
         """
         rows = self.first_rows(sql, limit=part.limit, offset=part.offset, **values)
-        return part.page((filled(kind, row) for row in rows), total)
+        return part.page((fill(kind, row) for row in rows), total)
 
     def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]], /) -> None:
         """Insert rows with values of the same columns."""
@@ -166,10 +171,9 @@ class Transaction:
 
     def _rows(self, sql: str, values: Mapping[str, Any]) -> Generator[Row]:
         """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
-        statement, given = self._engine.statement(sql, values)
         with closing(self.raw.cursor()) as cursor:
-            cursor.execute(statement, given)
-            names = tuple(column[0] for column in cursor.description)
+            cursor.execute(*self._engine.statement(sql, values))
+            names = tuple(map(_FIRST, cursor.description))
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
 
@@ -291,7 +295,7 @@ class Database:
 
         :raises DatabaseError: the database cannot be used; the next call tries again.
         """
-        self._opened(CallDeadline())
+        self._open_pools(CallDeadline())
 
     def migrate(self) -> tuple[str | None, str]:
         """Open the database and migrate it to the newest schema.
@@ -347,15 +351,15 @@ class Database:
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Begin a separate transaction, even in a call that has begun one."""
         deadline = CallDeadline()
-        begin = partial(self._begun, deadline, read_only=not write)
-        pools = self._opened(deadline)
+        begin = partial(self._begin, deadline, read_only=not write)
+        pools = self._open_pools(deadline)
         try:
             with self.engine.translated(), ExitStack() as begun:
                 try:
                     transaction = begun.enter_context(begin(pools[write]))
                 except MigratedError:
                     self._close(pools)
-                    pools = self._opened(deadline)
+                    pools = self._open_pools(deadline)
                     transaction = begun.enter_context(begin(pools[write]))
                 yield transaction
         except (BusyError, RefusedError):
@@ -366,7 +370,7 @@ class Database:
             raise
 
     @contextmanager
-    def _begun(self, deadline: CallDeadline, pool: Pool, *, read_only: bool) -> Iterator[Transaction]:
+    def _begin(self, deadline: CallDeadline, pool: Pool, *, read_only: bool) -> Iterator[Transaction]:
         """Begin a transaction on a connection of a pool."""
         engine = self.engine
         raw = pool.take(deadline)
@@ -383,7 +387,7 @@ class Database:
         finally:
             pool.put_back(raw)
 
-    def _opened(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
+    def _open_pools(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
         pools = self._pools
         if pools is None or self._mark != self.engine.mark():
             # Opening may wait for other programs, and this wait counts towards the caller's deadline.

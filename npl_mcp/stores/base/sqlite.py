@@ -185,12 +185,12 @@ class SqliteEngine(engine.Engine):
 
     def statement(self, sql: str, values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return a statement in which a list is one parameter, as JSON."""
-        lists = {
-            name: json.dumps(value) for name, value in values.items() if value.__class__ in (list, tuple)
-        }
-        for name in lists:
-            sql = re.sub(rf"IN :{name}\b", f"IN (SELECT value FROM json_each(:{name}))", sql)
-        return sql, {**values, **lists}
+        given = dict(values)
+        for name, value in values.items():
+            if value.__class__ in (list, tuple):
+                given[name] = json.dumps(value)
+                sql = re.sub(rf"IN :{name}\b", f"IN (SELECT value FROM json_each(:{name}))", sql)
+        return sql, given
 
     def described(self, error: BaseException) -> str:
         """Return the driver's text; it names no paths of this machine."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-def filled(kind: type[T], source: Any, /, **more: object) -> T:
+def fill(kind: type[T], source: Any, /, **more: object) -> T:
     """Create a dataclass from the equally named values of a source.
 
     :param source: a row, or another dataclass.
@@ -25,7 +26,7 @@ def values_of(source: Any) -> dict[str, Any]:
 
 
 def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    return tuple(map(attrgetter("name"), fields(kind)))
 
 
 def columns(kind: type[Any]) -> str:

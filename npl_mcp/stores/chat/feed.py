@@ -10,7 +10,7 @@ from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
 from npl_mcp.stores.base.paging import Page, Slice, moment_of, stamp
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 
 _TOO_LONG = 17
 """Digits of a number above every id."""
@@ -127,9 +127,7 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     sql = "SELECT event_id, emoji, persona FROM reaction WHERE event_id IN :ids ORDER BY reaction_event_id"
     for row in tx.all(sql, ids=[row["id"] for row in rows]):
         reactions.setdefault(row["event_id"], {}).setdefault(row["emoji"], []).append(row["persona"])
-    return tuple(
-        filled(Event, row, data=present_data(row), reactions=reactions.get(row["id"])) for row in rows
-    )
+    return tuple(fill(Event, row, data=current_data(row), reactions=reactions.get(row["id"])) for row in rows)
 
 
 WITH_TODO = "LEFT JOIN todo ON todo.event_id = event.id"
@@ -148,7 +146,7 @@ def data_of(row: Row) -> dict[str, Any]:
     return data
 
 
-def present_data(row: Row) -> dict[str, Any]:
+def current_data(row: Row) -> dict[str, Any]:
     """Return an event's data; that of a todo has its current state, not its initial one.
 
     :param row: the row for :func:`data_of`, with ``status`` and ``assigned_to`` of a todo.

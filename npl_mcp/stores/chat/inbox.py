@@ -11,7 +11,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import conditions, filled
+from npl_mcp.stores.base.values import conditions, fill
 from npl_mcp.stores.chat import feed, rooms
 
 POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
@@ -83,7 +83,7 @@ def read(
         f" WHERE {where} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
     )
     rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)
-    items = tuple(filled(Notification, row, event_data=feed.present_data(row)) for row in rows)
+    items = tuple(fill(Notification, row, event_data=feed.current_data(row)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return page.page(items, total, cursor)
 

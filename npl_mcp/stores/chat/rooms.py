@@ -18,7 +18,7 @@ from npl_mcp.stores import session
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 
 MAX_MEMBERS = 1_000
 MAX_ROOMS = 100
@@ -232,7 +232,7 @@ ACTIONS: Mapping[str, Callable[[Transaction, int, str], None]] = {
 
 def changed_room(tx: Transaction, room_id: int) -> ChangedRoom:
     """Return a room after a change."""
-    return filled(ChangedRoom, details(tx, room_id), room_id=room_id)
+    return fill(ChangedRoom, details(tx, room_id), room_id=room_id)
 
 
 def details(tx: Transaction, room_id: int) -> Room:
@@ -261,7 +261,7 @@ def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> P
 def of_session(tx: Transaction, session_id: str, most: int) -> tuple[Room, ...]:
     """Return the newest rooms of a session, without the names of their members."""
     sql = f"{_SELECT} WHERE session.id = :session ORDER BY room.id DESC LIMIT :most"
-    return tuple(filled(Room, row) for row in tx.all(sql, session=session_id, most=most))
+    return tuple(fill(Room, row) for row in tx.all(sql, session=session_id, most=most))
 
 
 def _rooms(tx: Transaction, which: str, **values: Any) -> list[Room]:
@@ -274,7 +274,7 @@ def _rooms(tx: Transaction, which: str, **values: Any) -> list[Room]:
     sql = "SELECT room_id, persona FROM member WHERE room_id IN :rooms ORDER BY room_id, position"
     for row in tx.all(sql, rooms=list(members)):
         members[row["room_id"]].append(row["persona"])
-    return [filled(Room, row, members=tuple(members[row["id"]])) for row in rows]
+    return [fill(Room, row, members=tuple(members[row["id"]])) for row in rows]
 
 
 _SELECT = """
@@ -326,7 +326,7 @@ def post(
     sent = notify and [
         entry for kind, names in notify.items() for entry in deliver(tx, event_id, room_id, kind, names)
     ]
-    return filled(NewEvent, data, event_id=event_id, room_id=room_id, persona=persona, notifications=sent)
+    return fill(NewEvent, data, event_id=event_id, room_id=room_id, persona=persona, notifications=sent)
 
 
 def deliver(

@@ -9,7 +9,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.stores.chat.rooms import NewEvent, NewNotification
 
@@ -184,4 +184,4 @@ def _conflict(row: Row) -> ConflictError:
 
 
 def _todo(row: Row) -> Todo:
-    return filled(Todo, row, description=feed.data_of(row)["description"])
+    return fill(Todo, row, description=feed.data_of(row)["description"])

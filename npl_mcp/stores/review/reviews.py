@@ -14,12 +14,12 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.artifact.artifacts import RevisionName, require, require_open
-from npl_mcp.stores.artifact.comparing import kept_lines
+from npl_mcp.stores.artifact.comparing import matching_lines
 from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction, damaged
 from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
-from npl_mcp.stores.base.values import conditions, filled, values_of
+from npl_mcp.stores.base.values import conditions, fill, values_of
 from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review.annotation import Comment
 
@@ -264,7 +264,7 @@ def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
     """Return a review with a page of its comments, oldest first."""
     review = _review(tx, review_id)
     page = tx.page(Comment, _OF_REVIEW, review["comment_count"], part, review=review_id)
-    return filled(ReviewContent, values_of(page) | review)
+    return fill(ReviewContent, values_of(page) | review)
 
 
 def resolve(
@@ -337,7 +337,7 @@ def annotated_copy(tx: Transaction, artifact_id: int, revision_id: int) -> Annot
     text = as_text(content)
     footnotes = annotation.labels(comments, text or "")
     is_markdown = has_suffix(revision["filename"], MARKDOWN_SUFFIXES)
-    return filled(
+    return fill(
         AnnotatedRevision,
         revision,
         annotated_content=annotation.annotate(text, footnotes, markdown=is_markdown),
@@ -378,7 +378,7 @@ def follow(
         if number is None:
             yield from of_revision
             continue
-        kept = kept_lines(list(_lines(content_of(number))), new) if left else {}
+        kept = matching_lines(list(_lines(content_of(number))), new) if left else {}
         for comment in of_revision:
             lines = range(comment.first, comment.last + 1) if comment.first and comment.last else ()
             present = [kept[line] for line in lines if line in kept]

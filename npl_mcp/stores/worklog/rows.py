@@ -13,7 +13,7 @@ from typing import Any
 
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.errors import ClosedError, SessionNotFoundError
-from npl_mcp.stores.base.values import columns, filled, values_of
+from npl_mcp.stores.base.values import columns, fill, values_of
 
 ARCHIVE = "archive"
 """Folder of the archived sessions, and prefix of their names."""
@@ -253,7 +253,7 @@ def entry(row: Row) -> Entry:
         for name in JSON_COLUMNS
         if row[name] is not None
     }
-    return filled(Entry, row, **read)
+    return fill(Entry, row, **read)
 
 
 def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
@@ -285,5 +285,5 @@ def sessions_of(
     for row in session_rows:
         names = tuple(sorted(agents.get(row["number"], ())))
         more = {"session_id": row["id"], "agents": names, "current": row == own and row["status"] == "active"}
-        sessions.append(filled(WorklogSession, row, **more))
+        sessions.append(fill(WorklogSession, row, **more))
     return tuple(sessions)

@@ -35,7 +35,7 @@ from npl_index.library.roots import below_root
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.paging import stamp
-from npl_mcp.stores.base.values import filled, values_of
+from npl_mcp.stores.base.values import fill, values_of
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
 
@@ -207,7 +207,7 @@ def parse_line(raw: bytes) -> Entry | None:
     more = {name: value for name, kind in kinds.items() if isinstance(value := fields.get(name), kind)}
     if not all(isinstance(tag, str) for tag in more.get("tags") or ()):
         del more["tags"]
-    return filled(Entry, fields, **{"agent_type": "unknown", "tags": None, "refs": None, "ts": ts, **more})
+    return fill(Entry, fields, **{"agent_type": "unknown", "tags": None, "refs": None, "ts": ts, **more})
 
 
 def read_time(text: object) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import filled
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.commits import Topic
 from npl_mcp.stores.worklog import rows
 from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
@@ -131,7 +131,7 @@ def read(
         rows.move(tx, row["number"], agent_id, Cursor(cursor, tx.now))
     total = row["entry_count"]
     page = Page(entries, total, part.limit, min(start, total), cursor)
-    return filled(ReadEntries, page, session_id=row["id"], remaining=max(0, total - end))
+    return fill(ReadEntries, page, session_id=row["id"], remaining=max(0, total - end))
 
 
 def topic(tx: Transaction, project: str, session_id: str | None, agent: str) -> Topic:

@@ -135,8 +135,9 @@ def meant(function: Callable[..., object], arguments: Mapping[str, Any]) -> dict
     """
     declared, result = _declared(function), dict[str, Any]()
     for sent, value in arguments.items():
-        names = () if sent in declared else SYNONYMS.get(sent, ())
-        name = next((synonym for synonym in names if synonym in declared), sent)
+        name = sent
+        if sent not in declared:
+            name = next(filter(declared.__contains__, SYNONYMS.get(sent, ())), sent)
         optional, is_list = declared.get(name, (sent == "request_id", False))
         if value is None and (optional or name != sent):
             continue

@@ -71,6 +71,11 @@ class ToolSpec:
         return MODULES.get(module, module) if f"{package}.contract" == __package__ else None
 
     @cached_property
+    def domains(self) -> tuple[str, ...]:
+        """Its domain and those that the domain needs."""
+        return () if self.domain is None else (self.domain, *NEEDS.get(self.domain, ()))
+
+    @cached_property
     def actors(self) -> tuple[str, ...]:
         """The parameters with the persona that acts."""
         return tuple(name for name, part in markers(self.function) if part is Acting)
@@ -78,9 +83,8 @@ class ToolSpec:
     @cached_property
     def references(self) -> Mapping[str, str]:
         """The parameters that name records of other domains, with these."""
-        own = (self.domain, *NEEDS.get(self.domain or "", ()))
         named = ((name, part.domain) for name, part in markers(self.function) if isinstance(part, Of))
-        return {name: domain for name, domain in named if domain not in own}
+        return {name: domain for name, domain in named if domain not in self.domains}
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
@@ -96,7 +100,7 @@ class ToolSpec:
         """The fields of answers that may have absolute paths."""
         return frozenset(name for _, name, parts in answer_fields(self.function) if LocalPath in parts)
 
-    @property
+    @cached_property
     def waits(self) -> bool:
         """Whether the function runs on the event loop, where it can wait."""
         return inspect.iscoroutinefunction(self.function)

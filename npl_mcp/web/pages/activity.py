@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from functools import partial
 from typing import Any
 
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.usage import latest
 from npl_mcp.stores import activity as store
 from npl_mcp.stores.base.paging import later, now
@@ -33,7 +33,7 @@ async def session(visit: Visit) -> Data:
     return {**await visit.run("session", read), **parts}
 
 
-def _read(app: App, visit: Visit, session: str | None) -> Data:
+def _read(app: Context, visit: Visit, session: str | None) -> Data:
     day, by = visit.text("day"), visit.text("by")
     since = None if session else later(now(), timedelta(days=-KEPT_DAYS))
     shown = {"day": day, "by": by, "days": {}, "agents": [], "items": [], "total": 0}
@@ -83,7 +83,7 @@ def _agents(entries: Mapping[str, int], calls: Sequence[LoggedCall]) -> list[dic
     ]
 
 
-def at_work(app: App, visit: Visit) -> list[Data]:
+def at_work(app: Context, visit: Visit) -> list[Data]:
     """Return the last act of each agent in the last hour."""
     if not app.database.is_made():
         return []

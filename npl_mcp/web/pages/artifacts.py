@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact.comparing import compare, cut_line
 from npl_mcp.stores.artifact.files import as_text, picture_type
@@ -63,7 +63,7 @@ async def artifact(visit: Visit) -> Data:
     }
 
 
-def _look(app: App, of: tuple[int, int | None], offset: int) -> tuple[Data, Sequence[str] | None, str]:
+def _look(app: Context, of: tuple[int, int | None], offset: int) -> tuple[Data, Sequence[str] | None, str]:
     """Return a revision, the lines of a page, and its text; without lines and text if it is not text.
 
     :param of: id of the artifact, and number of the revision; ``None`` for the newest.
@@ -92,7 +92,7 @@ async def _comments(visit: Visit, artifact_id: int, revision_id: int) -> list[Da
     return [{**comment, "replies": replies[comment["id"]]} for comment in replies[0]]
 
 
-def comments_on(app: App, artifact_id: int, revision_id: int) -> list[Data]:
+def comments_on(app: Context, artifact_id: int, revision_id: int) -> list[Data]:
     """Return the comments on a revision, and the open threads of earlier ones, with their places."""
     comments, content = app.database.reading(reviews.comments_on, artifact_id, revision_id)
 

@@ -16,7 +16,7 @@ from npl_index.answer.forms import Markdown
 from npl_index.answer.request import TailorRequest
 from npl_index.library.documents import DocumentRef
 from npl_index.selectors.filters import SectionFilter
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.questions.outcomes import sections_of
 from npl_mcp.tools.contract.responses import as_dict
@@ -166,7 +166,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
     :param given: arguments of ``npl_load_tailored``.
     """
 
-    def read(app: App) -> Data:
+    def read(app: Context) -> Data:
         request = TailorRequest.parse(
             question_in(app, given.get("context")),
             given.get("topics"),
@@ -180,7 +180,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
         def answer() -> Audit:
             ref = DocumentRef(given.get("file"))
             documents = app.gathered(ref, request.selectors, request.exclude, seconds=HURRY)
-            wanted = replace(request, exclude=app.possible(request.exclude, documents))
+            wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
             return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
 
         audited: Data = as_dict(app.read_here(answer))

@@ -9,7 +9,7 @@ from functools import partial
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.section_edits import edited_text, own_section
 from npl_mcp.questions.files import (
     DEFAULT_NAME,
@@ -142,7 +142,7 @@ async def try_text(visit: Visit) -> FormPage:
     file, text = form.get("questions", ""), form.get("text", "")
     question = await _question(visit, file, whole_number("line", form.get("line", "")))
 
-    def ask(app: App) -> Outcome:
+    def ask(app: Context) -> Outcome:
         edited = edited_text(app, form.get("file", ""), form.get("section", ""), text)
         with changed_documents(app, question.text, *edited) as copy:
             return ask_one(copy, question)
@@ -200,7 +200,7 @@ async def save(visit: Visit) -> str | FormPage:
     typed, nowhere = Question(text, answers, line), bool(form.get("nowhere"))
     question = None if form.get("delete") else typed
 
-    def change(app: App) -> int | None:
+    def change(app: Context) -> int | None:
         """Return the line of the saved question."""
         if question is not None:
             _check(app, answers, nowhere)
@@ -221,7 +221,7 @@ def _line_of(file: QuestionFile, text: str) -> int | None:
     return next((question.line for question in file.questions if question.text == text), None)
 
 
-def _check(app: App, answers: Sequence[str], nowhere: bool) -> None:
+def _check(app: Context, answers: Sequence[str], nowhere: bool) -> None:
     """Check the answers of a question before it is saved.
 
     :raises InvalidRequestError: no selector is given, or one selects nothing.

@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentRef
-from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.places import roots_of
 from npl_mcp.config.clients import CLIENTS, NAME
@@ -49,7 +49,7 @@ async def inbox(visit: Visit) -> Data:
     return waiting
 
 
-def _examples(app: App) -> list[str]:
+def _examples(app: Context) -> list[str]:
     """Return headings of several documents, in turn, titles last; none while the documents are indexed."""
     try:
         gathered = app.gather(DocumentRef(), HURRY)

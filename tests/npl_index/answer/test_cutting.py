@@ -14,22 +14,10 @@ from npl_index.deadline import Deadline
 from npl_index.errors import DocumentTimeoutError
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.tokens.estimated import estimator
-from tests.conftest import every
+from tests.conftest import cases, every
 from tests.npl_index.conftest import Meter, document_set, exact_counter, tailor
 
-BLOCKS = [
-    "A paragraph about soil, of which there are many in a long section.\n\n",
-    "- an item about seeds\n- another one\n  - and one below it\n\n",
-    "```sh\nwater --slowly\n\nwait\n```\n\n",
-    "| month | work |\n|:--|:--|\n| May | sow |\n| June | wait |\n\n",
-    "> Somebody said\n> something.\n\n",
-    "frost\n: a cold night\n\n",
-    "* * *\n\n",
-    "1. first\n\n   ```\n   inside an item\n   ```\n2. second\n\n",
-    "Thus:\n\n~~~ sh\n" + "water the beds\n" * 60 + "~~~\n\n",
-    "It says soil. " * 80 + "\n\n",
-    "- a long item\n\n  ```\n" + "  seeds\n\n" * 40 + "  ```\n\n",
-]
+BLOCKS = cases("npl_index/answer/cutting")["blocks"]
 
 
 def wanting(on: DocumentSet, question: str) -> DocumentSet:
@@ -45,14 +33,7 @@ def words(kind: str, times: int) -> str:
     return "".join(kind.replace("N", str(number)) for number in range(times))
 
 
-KINDS = {
-    "paragraphs": "Paragraph N says something of the weather in the garden.\n\n",
-    "items": "- item N says something of the weather\n",
-    "rows": "| row N | weather |\n",
-    "quotes": "> Quote N of the weather.\n\n",
-    "definitions": "term N\n: what it means\n\n",
-    "fences": "```\nfence N\n```\n\n",
-}
+KINDS = cases("npl_index/answer/cutting")["kinds"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

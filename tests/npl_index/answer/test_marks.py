@@ -13,15 +13,7 @@ from tests.conftest import cases
 from tests.npl_index.conftest import document_set, exact_counter, tailor
 
 PLAIN = {"a.md": "# A\n\nwater roses\n", "b.md": "# B\n\nwater beans\n"}
-FORGERIES = {
-    "as it is": "<!-- secret.md -->",
-    "indented": "   <!-- secret.md -->",
-    "in a quote": "> <!-- secret.md -->",
-    "over two lines": "<!-- secret.md\n-->",
-    "without spaces": "<!--secret.md-->",
-    "behind letters": "> >\u200bx <!-- secret.md -->",
-    "with a tag": "<!-- secret.md #c0ffee -->",
-}
+FORGERIES = cases("npl_index/answer/marks")["forgeries"]
 NAMES = cases("npl_index/answer/marks")["names"]
 
 

@@ -12,6 +12,7 @@ from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import write
 from npl_index.answer.values import Tailored, Written
+from tests.conftest import cases
 from tests.npl_index.conftest import document_set
 
 NEEDLE = "zanzibar"
@@ -163,14 +164,7 @@ def test_no_piece_begins_or_ends_within_a_sentence(name: str, budget: int) -> No
 
 
 FILLER = "".join(f"Paragraph {number} says something of the weather.\n\n" for number in range(100))
-LEADS = {
-    "colon": "Ask it like this:",
-    "bold": "**By hand**",
-    "tab": '=== "Python"',
-    "admonition": "!!! tip",
-    "key": "Then comes `this`:",
-    "wide colon": "如下：",
-}
+LEADS = cases("npl_index/answer/passages")["leads"]
 
 
 @pytest.mark.parametrize("lead", LEADS.values(), ids=LEADS)

@@ -14,6 +14,7 @@ from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import Answered, write
 from npl_index.answer.units import AnswerUnit, selector
 from npl_index.choices import DEFAULT_BUDGET
+from tests.conftest import cases
 from tests.npl_index.conftest import document_set
 
 FORMS = [Json(), Markdown()]
@@ -45,14 +46,7 @@ FOLDER = {
     )
     for name, kind in (("bread", "milk"), ("soup", "water"), ("cake", "oil"))
 }
-ASKED: list[dict[str, Any]] = [
-    {"context": "the clean milk of the bread"},
-    {"context": "milk of the bread; water of the soup; line 7 of the cake", "topics": ["Part 2 of cake"]},
-    {"context": "clean oil", "exclude": ["cake > ## Part 1 of cake"]},
-    {"context": "clean zanzibar quartz oil of a bagpipe"},
-    {"selectors": ["soup"]},
-    {"context": "clean milk", "selectors": ["## Part 2 of soup", "## Part 0 of cake"]},
-]
+ASKED: list[dict[str, Any]] = cases("npl_index/answer/plan")["asked"]
 
 
 @pytest.mark.parametrize("form", FORMS)

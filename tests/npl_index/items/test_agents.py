@@ -4,6 +4,7 @@ import pytest
 
 from npl_index.errors import InvalidRequestError
 from npl_index.items.agents import field_condition, has_field, in_category, search_expression
+from tests.conftest import cases
 
 
 @pytest.mark.parametrize(
@@ -15,16 +16,7 @@ def test_fields(condition: str, holds: bool) -> None:
     assert has_field({"model": "Opus", "note": "a:b"}, field_condition(condition)) is holds
 
 
-@pytest.mark.parametrize(
-    ("categories", "holds"),
-    [
-        (["Soil", "night"], True),
-        (["soils"], False),
-        ("topsoil, sand", True),
-        ({"soil": "x"}, False),
-        (None, False),
-    ],
-)
+@pytest.mark.parametrize(("categories", "holds"), cases("npl_index/items/agents")["categories"])
 def test_categories(categories: object, holds: bool) -> None:
     """A condition matches one category of a list, or a part of a text."""
     assert in_category({} if categories is None else {"categories": categories}, "soil") is holds

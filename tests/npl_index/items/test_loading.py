@@ -13,8 +13,8 @@ from npl_index.errors import (
     DocumentTooLargeError,
     InvalidRequestError,
     MissingRequestError,
+    NPLError,
     OutsideRootError,
-    UnreadableDocumentError,
 )
 from npl_index.items.agents import list_agents
 from npl_index.items.loading import (
@@ -130,23 +130,12 @@ def test_a_digest_tells_texts_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "error"),
     [
-        ("", MissingRequestError),
-        (" , ", MissingRequestError),
-        ("/etc/passwd", OutsideRootError),
-        ("../secret", OutsideRootError),
-        ("../../../secret", OutsideRootError),
-        ("deep/../../secret", OutsideRootError),
-        ("out", OutsideRootError),
-        ("outdir.s", OutsideRootError),
-        ("pipe", UnreadableDocumentError),
-        ("folder", UnreadableDocumentError),
-        ("latin", UnreadableDocumentError),
-        ("a\0", InvalidRequestError),
-        (",".join(f"a{number}" for number in range(257)), InvalidRequestError),
-        ("x" * 5000, InvalidRequestError),
+        *cases("npl_index/items/loading")["items_that_cannot_be_loaded"],
+        (",".join(f"a{number}" for number in range(257)), "InvalidRequestError"),
+        ("x" * 5000, "InvalidRequestError"),
     ],
 )
-def test_items_that_cannot_be_loaded(tmp_path: Path, items: str, error: type[Exception]) -> None:
+def test_items_that_cannot_be_loaded(tmp_path: Path, items: str, error: str) -> None:
     """A path out of the roots, an unreadable text and an invalid name are different errors."""
     library = library_at(tmp_path, {".npl/npl/folder.md/x.md": ""})
     fill(tmp_path, {"secret.md": "secret", "evil/s.md": "secret"})
@@ -155,9 +144,9 @@ def test_items_that_cannot_be_loaded(tmp_path: Path, items: str, error: type[Exc
     (folder / "outdir").symlink_to(tmp_path / "evil")
     (folder / "latin.md").write_bytes(b"caf\xe9")
     os.mkfifo(folder / "pipe.md")
-    with pytest.raises(error) as raised:
+    with pytest.raises(NPLError) as raised:
         load(library, "c", items)
-    assert type(raised.value) is error
+    assert type(raised.value).__name__ == error
     assert str(tmp_path) not in str(raised.value)
 
 
@@ -171,13 +160,6 @@ def test_too_much_text_is_refused(tmp_path: Path) -> None:
         load(library, "c", "a", "x" * 70_000)
     with pytest.raises(InvalidRequestError):
         load(library, "c", "a", [f"{number}*" for number in range(100)])
-
-
-def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InvalidRequestError, match="persona, user-persona, prd, story, prompt, workflow, agent"
-    ):
-        load(library_at(tmp_path), "nonsense", "a")
 
 
 def test_a_header_lists_flags_in_fixed_order() -> None:

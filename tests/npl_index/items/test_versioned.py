@@ -24,23 +24,7 @@ def sources(*texts: str) -> dict[str, VersionedSection]:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "versions"),
-    [
-        ("", {}),
-        ("# Plain\n\n* * *\n\nText\n", {}),
-        (section("a"), {"a": "1.0.0"}),
-        (section("a", None), {"a": "0.0.0"}),
-        (section("a", "1.10"), {"a": "1.10"}),
-        (section("a", '"2.0"'), {"a": "2.0"}),
-        (section("a", "1.0.0-beta  # not yet"), {"a": "1.0.0-beta"}),
-        (f"# Top\n\n* * *\n{section('a')}\n\n* * *\n\n{section('b', '2')}\n", {"a": "1.0.0", "b": "2"}),
-        (f"{section('a')}\n\n{section('b')}", {"a": "1.0.0", "b": "1.0.0"}),
-        (f"{section('a', '1')}\n\n* * *\n\n{section('a', '2')}", {"a": "2"}),
-        ("npl-instructions:\n   version: 1\n---\n", {}),
-        (f"```\n{section('shown')}\n```\n", {}),
-    ],
-)
+@pytest.mark.parametrize(("text", "versions"), cases("npl_index/items/versioned")["names_and_versions"])
 def test_names_and_versions(text: str, versions: dict[str, str]) -> None:
     """They are read without quotes and comments; a header without a name or inside a fence does not count."""
     assert {name: section.version for name, section in versioned_sections(text).items()} == versions
@@ -99,7 +83,7 @@ def test_separators_are_not_doubled() -> None:
     assert append("Top\n", []) == "Top\n"
 
 
-@pytest.mark.parametrize(("text", "version"), cases("npl_index/items/versioned"), ids=range(13))
+@pytest.mark.parametrize(("text", "version"), cases("npl_index/items/versioned")["versions"], ids=range(13))
 def test_versions(text: str, version: str | None) -> None:
     """The version is that of the header at the start, else of the front matter, as written."""
     assert version_of(text) == version

@@ -106,14 +106,7 @@ def test_item_names_with_very_many_dots() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "readings"),
-    [
-        ("prompt", "a", ["a"]),
-        ("prompt", "core/prompts/a.md", ["core/prompts/a.md", "a"]),
-        ("prompt", "prompts/a", ["prompts/a", "a"]),
-        ("component", "npl/pumps/cot.md", ["npl/pumps/cot.md", "pumps/cot"]),
-        ("init", "npl.md", ["npl.md"]),
-    ],
+    ("kind", "text", "readings"), cases("npl_index/library/catalog")["paths_in_the_layout_of_npl_are_items"]
 )
 def test_paths_in_the_layout_of_npl_are_items(kind: str, text: str, readings: list[str]) -> None:
     """A path as it is in a checkout of NPL names the item, wherever its kind lies."""

@@ -81,6 +81,7 @@ def test_a_missing_root_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
+@pytest.mark.usefixtures("either")
 def test_only_regular_files_are_opened(tmp_path: Path, folder: Folder) -> None:
     """Opening a pipe without a writer would block for ever."""
     os.mkfifo(tmp_path / "pipe")

@@ -19,12 +19,6 @@ ATTRIBUTES |= {"copytree", "mkfifo", "mknod", "open_code", "FileIO", "TemporaryF
 
 ONE_WAY = "npl_index/library/files.py"
 
-OWN = "a file that comes with the program"
-DEVICE = "the null device, which takes the place of a stream"
-FOLDER = "the one way itself: a method of Folder, or a file that it opened"
-PRIVATE = "in the data folder, into which nobody else can put anything"
-
-DATABASE = "the database; its driver opens what it has"
 
 ALLOWED = cases("npl_index/library/opening")["allowed"]
 

@@ -8,16 +8,7 @@ from tests.conftest import cases
 OPERATIONS = ("list", "get", "update", "replace", "append", "prepend", "delete")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "meant"),
-    [
-        ("repalce", "replace"),
-        ("Replace", "replace"),
-        ("delet", "delete"),
-        ("udpate", "update"),
-        ("apend", "append"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "meant"), cases("npl_index/library/references")["a_slip_is_corrected"])
 def test_a_slip_is_corrected(wanted: str, meant: str) -> None:
     assert near_names(wanted, OPERATIONS, limit=1) == (meant,)
     assert near_names(wanted, OPERATIONS, 1, parts=True) == (meant,)

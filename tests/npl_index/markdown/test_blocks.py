@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 
 from npl_index.deadline import Deadline
@@ -34,35 +35,24 @@ lines = st.builds(
 documents = st.lists(lines, max_size=14).map("\n".join)
 
 
+def row(token: Token, content: str) -> tuple[Any, ...]:
+    """Describe a block; ``content`` counts for headings."""
+    tag, shown = (token.tag, content) if token.type == "heading_open" else ("", "")
+    return token.type, tag, token.level, token.map, token.info, shown
+
+
 def stock(text: str) -> list[tuple[Any, ...]]:
     """List the stock parser's blocks, headings outside of containers with their text."""
     tokens = STOCK.parse(text)
     return [
-        (
-            token.type,
-            token.tag if token.type == "heading_open" else "",
-            token.level,
-            token.map,
-            token.info,
-            tokens[place + 1].content if token.type == "heading_open" and not token.level else "",
-        )
+        row(token, "" if token.level or token.type != "heading_open" else tokens[place + 1].content)
         for place, token in enumerate(tokens)
         if token.nesting >= 0 and token.type not in NOT_RECORDED
     ]
 
 
 def fast(text: str) -> list[tuple[Any, ...]]:
-    return [
-        (
-            token.type,
-            token.tag if token.type == "heading_open" else "",
-            token.level,
-            token.map,
-            token.info,
-            token.content if token.type == "heading_open" else "",
-        )
-        for token in read_blocks(text, complete=True).tokens
-    ]
+    return [row(token, token.content) for token in read_blocks(text, complete=True).tokens]
 
 
 def has_foreign_term(text: str) -> bool:
@@ -149,16 +139,8 @@ def test_headings_under_long_and_hostile_lines_are_found() -> None:
         assert fast(f"{line}\n\n# Behind\n")[-1][-1] == "Behind"
 
 
-LONG = cases("npl_index/markdown/blocks")
-FIRST = {
-    "tall table": "| a | b |\n|---|---|\n",
-    "wide table": "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n",
-    "fence": "```\n",
-    "comment": "<!--\n",
-    "html": "<div>\n",
-    "definitions": "term\n",
-    "title without end": "[a]: /b 'c\n",
-}
+LONG = cases("npl_index/markdown/blocks")["long"]
+FIRST = cases("npl_index/markdown/blocks")["first"]
 
 
 @pytest.mark.parametrize("kind", LONG)

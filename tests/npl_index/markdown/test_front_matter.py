@@ -1,8 +1,5 @@
 """Front matter, as people write it and as the program sets it."""
 
-import itertools
-import sys
-
 import pytest
 import yaml
 from hypothesis import example, given
@@ -18,6 +15,7 @@ from npl_index.markdown.front_matter import (
 )
 from npl_index.markdown.sections import parse_sections
 from tests.conftest import cases
+from tests.npl_index.conftest import lines_run
 
 FIELDS = cases("front-matter")
 
@@ -45,32 +43,13 @@ def test_long_front_matter_takes_linear_time(unit: str) -> None:
     """Four times the text does not take sixteen times the steps."""
 
     def steps(size: int) -> int:
-        taken = itertools.count()
-        sys.setprofile(lambda *_: next(taken) and None)
-        try:
-            front_matter("---\n" + unit * (size // len(unit)) + "\n---\n")
-        finally:
-            sys.setprofile(None)
-        return next(taken)
+        return lines_run(lambda: front_matter("---\n" + unit * (size // len(unit)) + "\n---\n"))
 
     assert steps(16_000) < 8 * steps(4_000)
 
 
 texts = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip)
-lines = st.sampled_from(
-    [
-        "a: 1",
-        "b: 'x'  # why",
-        "# c",
-        "",
-        "list:\n  - 1\n  - 2",
-        'd: "say: so"',
-        "e: [1, 2]",
-        "f : x",
-        "g:",
-        "h: a: b",
-    ]
-)
+lines = st.sampled_from(cases("npl_index/markdown/front_matter")["lines"])
 
 
 @given(texts.filter(bool))

@@ -3,7 +3,7 @@
 import pytest
 
 from npl_index.markdown.sections import SectionTree, parse_sections
-from tests.conftest import every
+from tests.conftest import cases, every
 from tests.npl_index.conftest import lines_run
 
 RULE = "# Rules\n\n### One\n\n**how**\n: ```python\n# not a heading\ndef one():\n    pass\n```\n\n"
@@ -44,14 +44,7 @@ def test_a_fence_ends_where_its_author_closed_it(text: str, expected: list[str],
 
 @pytest.mark.parametrize(
     ("text", "expected", "doubtful"),
-    [
-        ("# A\n- ```\n  # x\n  ```\n# B\n", ["A", "B"], []),  # closed inside its item
-        ("# A\n1. ```\n   run\n2. more\n# B\n", ["A", "B"], [2]),  # never closed, and nothing is lost
-        ("# A\n- ```\nrun\n```\ntext\n- ```\nrun\n```\n# B\n", ["A", "B"], [2]),  # no heading between the two
-        ("# A\n> - ```\n> run\n\n# B\n", ["A", "B"], [2]),  # nothing goes on behind a quote
-        ("# A\n\n```\n# x\n", ["A"], [3]),  # open in both readings
-        ("# A\n- ```\nrun\n```\n# B\n```\n# x\n", ["A", "x"], [2]),
-    ],
+    cases("npl_index/markdown/leaves")["other_documents_are_read_as_commonmark_reads_them"],
 )
 def test_other_documents_are_read_as_commonmark_reads_them(
     text: str, expected: list[str], doubtful: list[int]

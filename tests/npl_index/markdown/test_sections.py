@@ -33,13 +33,7 @@ SET_ASIDE = re.compile(
     r"(?:[ \t]*\n|\* \* \*[ \t]*(?:\n|\Z)|npl-instructions:\n(?:[ \t]+.+\n)+---.*(?:\n|\Z))*"
 )
 
-LINES = [
-    *("# one", "## two ##", "###### six", "#", "   # in", "    # code", "\t# tab", "#x"),
-    *("title", "===", "---", "- # item", "> # quote", "```", "````", "~~~ example", "``` py", "  ```"),
-    *("| a | b |", "|---|---|", "term", ": definition", "* * *", "", "", "text *with* `markup`", "    code"),
-    *("npl-instructions:", "   name: tides", "   version: 1.10", "⌜a|b|NPL@1.0⌝", "<!--", "-->", "<div>"),
-    *("日本", "שלום 🎯", "key: value", "...", "[a]: /b", "[a", "\ufeff", "\u2028", "\x0b", "a\x85b"),
-]
+LINES = cases("npl_index/markdown/sections")["lines"]
 documents = st.lists(st.sampled_from(LINES), max_size=25).flatmap(
     lambda lines: st.builds(
         lambda ends, last: "".join(line + end for line, end in zip(lines, ends, strict=True)) + last,
@@ -176,18 +170,8 @@ def test_text_is_the_lines_without_blank_ones_at_the_end() -> None:
     a, b, c = tree.sections[1:]
     assert [tree.text(section.own) for section in (a, b, c)] == ["# A\n\nx  \n", "# B\n", "# C\n"]
     assert tree.text(tree.sections[0].own) == ""
-    assert [tree.line(number) for number in range(len(tree.line_starts) - 1)] == [
-        "",
-        "# A",
-        "",
-        "x  ",
-        " ",
-        "",
-        "# B",
-        "",
-        "",
-        "# C",
-    ]
+    lines = [tree.line(number) for number in range(len(tree.line_starts) - 1)]
+    assert lines == ["", "# A", "", "x  ", " ", "", "# B", "", "", "# C"]
 
 
 @pytest.mark.parametrize(
@@ -248,17 +232,7 @@ def test_a_version_stays_as_it_is_written(value: str, version: str) -> None:
     assert (tree.sections[0].name, tree.sections[0].version, tree.name) == ("tides", version, "x")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "```\nnpl-instructions:\n  name: a\n---\n```\n",
-        " npl-instructions:\n  name: a\n---\n",
-        "npl-instructions:\n---\n",
-        "npl-instructions:\nname: a\n---\n",
-        "npl-instructions:\n  name: a\n",
-        "> npl-instructions:\n>   name: a\n> ---\n",
-    ],
-)
+@pytest.mark.parametrize("text", cases("npl_index/markdown/sections")["what_only_resembles_a_header_is_text"])
 def test_what_only_resembles_a_header_is_text(text: str) -> None:
     """A header needs column 0, indented fields, a closing line, and a place outside code and quotes."""
     top = parse_sections(text.encode(), "x").sections[0]
@@ -273,18 +247,13 @@ def test_a_header_inside_front_matter_counts() -> None:
     assert (top.name, top.version, top.own.start) == ("tides", "1.0", 5)
 
 
-NESTED = "# A\n```example\n```syntax\n# no\n```\n# in\n```\n# B\n"
-CLOSED = NESTED + "```x\n```\n"
-"""The same text, at whose end CommonMark is not inside a fence."""
-
-
 @pytest.mark.parametrize(("data", "npl", "expected"), cases("npl_index/markdown/nested_fences"))
 def test_fences_nest_in_npl_documents_only(data: str, npl: bool, expected: list[str]) -> None:
     """Fences of equal length nest where NPL is declared or shows, or CommonMark leaves one open."""
     assert headings(data.encode(), npl=npl) == expected
 
 
-LOOSE = cases("npl_index/markdown/sections")
+LOOSE = cases("npl_index/markdown/sections")["loose"]
 """Openings of fences that their authors close at the margin."""
 
 
@@ -317,14 +286,7 @@ def test_other_fences_stay_as_they_are(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "title"),
-    [
-        ("text\n# T\n## A\n", 1),
-        ("# T\n## A\n# U\n", None),
-        ("## A\n# T\n", None),
-        ("## A\n", None),
-        ("# T\n\n* * *\nnpl-instructions:\n name: a\n---\n# U\n", None),
-        ("npl-instructions:\n name: a\n---\nx\n\n* * *\nnpl-instructions:\n name: b\n---\n# U\n", None),
-    ],
+    cases("npl_index/markdown/sections")["the_title_is_the_only_first_level_heading_at_the_start"],
 )
 def test_the_title_is_the_only_first_level_heading_at_the_start(text: str, title: int | None) -> None:
     """A single leading heading of level 1 is the document's title."""

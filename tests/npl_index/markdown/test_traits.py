@@ -12,33 +12,10 @@ from npl_index.markdown.traits import FLAGS, TraitFilter, Traits, count_words, i
 from npl_index.selectors.filters import SectionFilter
 from tests.conftest import cases
 
-NOTHING = Traits()
 FULL = Traits(**dict.fromkeys(FLAGS, True), word_count=100)
 
 
-@pytest.mark.parametrize(
-    "info",
-    [
-        *(
-            "example",
-            "examples",
-            "Example",
-            " example",
-            "example ",
-            "input-example",
-            "output-example",
-            "example-2",
-        ),
-        *(
-            "example|wide",
-            "example: one",
-            "my-example-2 x",
-            "input_example",
-            "example=good",
-            "EXAMPLE-output",
-        ),
-    ],
-)
+@pytest.mark.parametrize("info", cases("npl_index/markdown/traits")["these_labels_mark_an_example"])
 def test_these_labels_mark_an_example(info: str) -> None:
     """Only the first word of a label counts, with its parts between hyphens."""
     assert is_example(info)
@@ -60,51 +37,20 @@ def test_words_are_counted_in_scripts_without_spaces_too(text: str, words: int) 
 
 
 @pytest.mark.parametrize(
-    ("conditions", "traits", "level", "holds"),
-    [
-        (None, NOTHING, 0, True),
-        ({}, FULL, 6, True),
-        ({"has_code": True}, FULL, 1, True),
-        ({"has_code": True}, NOTHING, 1, False),
-        ({"has_code": False}, FULL, 1, False),
-        ({"has_code": False}, NOTHING, 1, True),
-        ({"has_code": None}, NOTHING, 1, True),
-        ({"has_tables": True, "has_examples": True, "has_definitions": True}, FULL, 1, True),
-        ({"has_tables": True, "has_definitions": False}, FULL, 1, False),
-        ({"min_word_count": 100}, FULL, 1, True),
-        ({"min_word_count": 101}, FULL, 1, False),
-        ({"max_word_count": 100}, FULL, 1, True),
-        ({"max_word_count": 99}, FULL, 1, False),
-        ({"min_word_count": 0, "max_word_count": 0}, NOTHING, 1, True),
-        ({"heading_level": 2}, FULL, 2, True),
-        ({"heading_level": 2}, FULL, 3, False),
-        ({"has-table": True, "has_example": True, "has-definition-list": True}, FULL, 1, True),
-        ({"HAS_CODE ": True}, NOTHING, 1, False),
-        (MappingProxyType({"has-code": True}), FULL, 1, True),
-    ],
+    ("conditions", "full", "level", "holds"),
+    cases("npl_index/markdown/traits")["all_given_conditions_must_hold"],
 )
 def test_all_given_conditions_must_hold(
-    conditions: dict[str, object], traits: Traits, level: int, holds: bool
+    conditions: dict[str, object] | None, full: bool, level: int, holds: bool
 ) -> None:
-    assert SectionFilter.parse(conditions).traits.matches(traits, level) is holds
+    """``full``: the section has all traits and 100 words, else none."""
+    given = None if conditions is None else MappingProxyType(conditions)
+    assert SectionFilter.parse(given).traits.matches(FULL if full else Traits(), level) is holds
 
 
 @pytest.mark.parametrize(
     ("conditions", "parts"),
-    [
-        ({"has_code": 1}, ["'has_code'", "true or false", "not 1"]),
-        ({"has_code": "true"}, ["'has_code'", "true or false", "'true'"]),
-        ({"min_word_count": True}, ["'min_word_count'", "whole number of 0 or more", "not true"]),
-        ({"min_word_count": 1.5}, ["'min_word_count'", "not 1.5"]),
-        ({"min_word_count": "5"}, ["'min_word_count'", "not '5'"]),
-        ({"max_word_count": -1}, ["'max_word_count'", "not -1"]),
-        ({"max_word_count": 10**5000}, ["'max_word_count'", "a number of that size"]),
-        ({"heading_level": 0}, ["'heading_level'", "from 1 to 6", "not 0"]),
-        ({"heading_level": 7}, ["'heading_level'", "from 1 to 6", "not 7"]),
-        ({"min_word_count": 5, "max_word_count": 4}, ["min_word_count 5", "max_word_count 4"]),
-        (["has_code"], ["object of conditions", "a list"]),
-        ("has_code", ["object of conditions", "'has_code'"]),
-    ],
+    cases("npl_index/markdown/traits")["an_unusable_filter_is_refused_with_its_reason"],
 )
 def test_an_unusable_filter_is_refused_with_its_reason(
     conditions: dict[str, object], parts: list[str]

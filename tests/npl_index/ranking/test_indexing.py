@@ -1,13 +1,11 @@
 """Indexed documents and collections of them."""
 
 import gc
-import time
 import tracemalloc
 from itertools import islice, product
 
 import pytest
 
-from npl_index.errors import DocumentTimeoutError, UnreadableDocumentError
 from npl_index.ranking.collection import Collection, IndexedDocument, KnownCollection
 from npl_index.ranking.documents import ParsedDocument, dump_sections, restore_sections
 from npl_index.ranking.indexing import MAX_TERMS, index_document
@@ -80,11 +78,6 @@ def test_pages() -> None:
     assert len(collection) == 8
 
 
-def test_a_collection_of_one_is_kept() -> None:
-    document = indexed()
-    assert document.collection is document.collection
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
@@ -110,22 +103,12 @@ def test_a_document_takes_no_more_memory_than_its_size_says(text: str) -> None:
     assert with_it - without <= size
 
 
-def test_a_deadline_in_the_past() -> None:
-    with pytest.raises(DocumentTimeoutError):
-        index_document(document("demo.md", TEXT), deadline=time.monotonic() - 1)
-
-
 def test_a_long_section_is_read_to_its_end() -> None:
     """Sections longer than what is analysed at once lose no word, with or without blanks in them."""
     text = "# A\n\n" + "filler " * 30_000 + "aardvark\n\n# B\n\n" + "字" * 200_000 + "猫\n"
     document = indexed(text)
     assert document.sections.lengths[2::FIELDS].tolist()[1] == 30_001
     assert {"aardvark", "猫"} <= set(document.terms)
-
-
-def test_binary_files() -> None:
-    with pytest.raises(UnreadableDocumentError):
-        index_document(document("demo.md", "a\0b"))
 
 
 TEXTS = {

@@ -8,21 +8,7 @@ from npl_index.selectors.versions import VersionTest, version_key
 from tests.conftest import cases
 
 # The chain given as example in https://semver.org, item 11, with releases around it.
-ASCENDING = [
-    *("0.0.0", "0.9.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2"),
-    *(
-        "1.0.0-beta.11",
-        "1.0.0-rc.1",
-        "1.0.0",
-        "1.0.1",
-        "1.9.0",
-        "1.10.0",
-        "2.0.0",
-        "2.1.0",
-        "2.1.1",
-        "10.0.0",
-    ),
-]
+ASCENDING = cases("npl_index/selectors/versions")["ascending"]
 
 
 @pytest.mark.parametrize(("lower", "higher"), list(pairwise(ASCENDING)))

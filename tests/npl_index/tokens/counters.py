@@ -67,23 +67,5 @@ EVERY = [*SMALL.values(), *ESTIMATES.values()]
 texts = st.one_of(
     st.text(max_size=80),
     st.text(alphabet=SIGNS + "A1_漢🎯́ء", max_size=40),
-    st.lists(
-        st.sampled_from(
-            [
-                "## ",
-                "word",
-                " Word",
-                "'s",
-                "\n",
-                "\n\n",
-                "    ",
-                "| a |",
-                "⟪🎯",
-                "```",
-                "http://",
-                "漢字",
-                "1234",
-            ]
-        )
-    ).map("".join),
+    st.lists(st.sampled_from(cases("npl_index/tokens/counters")["parts"])).map("".join),
 )

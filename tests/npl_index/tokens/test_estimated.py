@@ -21,17 +21,7 @@ from tests.npl_index.tokens.counters import (
     texts,
 )
 
-OTHER_LANGUAGES = {
-    "arabic",
-    "chinese",
-    "french",
-    "german",
-    "hebrew",
-    "hindi",
-    "japanese",
-    "korean",
-    "russian",
-}
+OTHER_LANGUAGES = set(cases("npl_index/tokens/estimated")["other_languages"])
 
 
 @pytest.mark.parametrize("vocabulary", BASES)

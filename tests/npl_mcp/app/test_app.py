@@ -13,6 +13,7 @@ import pytest
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.worklog import worklog_init, worklog_status
 from tests.conftest import THOROUGH
@@ -26,6 +27,10 @@ def app(settings: Settings) -> Iterator[App]:
         yield app
 
 
+def in_folder(app: App, folder: Path) -> Context:
+    return Context(app.state, app.documents_for(cwd=folder))
+
+
 def test_a_view_has_its_own_roots_and_project_and_the_same_state(
     settings: Settings, app: App, tmp_path: Path
 ) -> None:
@@ -33,7 +38,7 @@ def test_a_view_has_its_own_roots_and_project_and_the_same_state(
     here, there = tmp_path / "here", tmp_path / "there"
     for folder, heading in ((here, "One"), (there, "Two")):
         fill(folder, {"notes.md": f"# {heading}\n"})
-    first, second = app.in_folder(here), app.in_folder(there)
+    first, second = in_folder(app, here), in_folder(app, there)
     assert npl_section_index(first, file="notes.md").sections[0].name == "One"
     assert npl_section_index(second, file="notes.md").sections[0].name == "Two"
     assert npl_section_index(first, file="guide.md").total_sections > 3
@@ -43,8 +48,8 @@ def test_a_view_has_its_own_roots_and_project_and_the_same_state(
     assert worklog_status(second).session_id == "s2"
     assert first.stores is second.stores
     assert first.state is app.state
-    assert app.in_folder(settings.cwd) is app
-    assert app.in_folder(here) is first
+    assert app.documents_for() is app.documents
+    assert in_folder(app, here).documents is first.documents
 
 
 def test_a_set_is_kept_until_a_file_changes(settings: Settings, app: App) -> None:

@@ -33,5 +33,5 @@ def test_a_folder_that_cannot_be_used_is_refused(
     (tmp_path / "file").touch()
     app = App(settings)
     with pytest.raises(FolderRefusedError):
-        Caller(folder=FOLDERS[case].format(here=tmp_path), trusted=trusted).view(app)
+        Caller(folder=FOLDERS[case].format(here=tmp_path), trusted=trusted).context(app)
     app.close()

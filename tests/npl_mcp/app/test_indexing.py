@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,10 @@ import pytest
 from fastmcp import Client
 
 from npl_index.index.entries import BATCH_FILES
-from npl_mcp.app.app import FOR_PROGRAM, App
+from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import Caller
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
+from npl_mcp.app.waiting import OwnThread
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
@@ -303,5 +304,5 @@ def test_a_server_indexes_ahead_what_questions_use(
 
 def test_a_model_waits_for_a_time_and_a_program_to_the_end(settings: Settings) -> None:
     app = App(settings)
-    assert copy_context().run(lambda: (FOR_PROGRAM.set(True), app.patience)[1]) is None
-    assert (app.patience, App(replace(settings, patience=5)).patience) == (20, 5)
+    assert Caller(reads="json").context(app, OwnThread()).until is None
+    assert Caller().context(app, OwnThread()).until is not None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.app.app import App
+from npl_mcp.app.context import Context
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from tests.npl_mcp.app.many import WORDS, put
@@ -138,7 +139,7 @@ def test_projects_do_not_take_the_place_of_each_other(settings: Settings, tmp_pa
     app = store_of(settings, tmp_path / "one", Requests, texts(FEW))
     other = store_of(settings, tmp_path / "other", Requests, texts(FEW, " Mind the ladle."))
     other.close()
-    other = app.in_folder(other.settings.cwd)
+    other = Context(app.state, app.documents_for(cwd=other.settings.cwd))
     first, second = ranking(app, "cr:*"), ranking(other, "cr:*")
     built = app.state.sets.built
     assert (ranking(app, "cr:*"), ranking(other, "cr:*")) == (first, second)

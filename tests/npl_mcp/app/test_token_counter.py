@@ -11,6 +11,7 @@ import pytest
 from npl_index import api, section_index
 from npl_index.tokens import exact
 from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import Caller
 from npl_mcp.cli.commands.installation import examine
 from npl_mcp.cli.transports.connecting import InProcess
 from npl_mcp.config.settings import Settings
@@ -77,10 +78,10 @@ def test_a_call_has_one_counter(settings: Settings) -> None:
     """A call that began with the estimator ends with it; the next one counts exactly."""
     put(settings.data_folder / "vocabularies")
     app = App(replace(settings, warm_up=True))
-    call = app.in_call()
+    call = Caller().context(app)
     names = [call.counter.name]
     app.state.load_counter()
-    names += [call.counter.name, app.in_call().counter.name]
+    names += [call.counter.name, Caller().context(app).counter.name]
     app.close()
     assert names == ["estimate:o200k_base", "estimate:o200k_base", "tiktoken:o200k_base"]
 

@@ -44,14 +44,13 @@ def app(settings: Settings) -> Iterator[App]:
 
 
 def test_a_file_is_read_with_the_place_of_each_problem() -> None:
-    """Readable questions are kept; each problem has a line and a column."""
-    read = read_questions(case_text("npl_mcp/questions/questions/problems.md").encode())
+    """Readable questions are kept; each problem has a line."""
+    read = read_questions(case_text("npl_mcp/questions/questions/problems.md").encode(), "q.md")
     assert read.questions == (Question("Good?", ("limits > ## Upload size", "## Requests"), 1),)
-    assert [(problem.line, problem.column) for problem in read.problems] == [
-        (7, 1), (11, 1), (15, 12), (17, 4), (23, 3), (26, 1),
-    ]  # fmt: skip
-    assert "expected a list item" in read.problems[0].message
-    assert "line 1 has the same question" in read.problems[3].message
+    lines = [int(problem.split(":")[1]) for problem in read.problems]
+    assert lines == [7, 11, 15, 17, 21, 26]
+    assert "expected a list item" in read.problems[0]
+    assert "line 1 has the same question" in read.problems[3]
 
 
 def test_bytes_that_are_no_text_are_a_problem() -> None:
@@ -64,15 +63,13 @@ def test_reading_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     items = "- a\n" * (MAX_ANSWERS + 1)
     read = read_questions(f"## Many?\n\n{items}\n## Few?\n\n- a\n".encode())
     assert [question.text for question in read.questions] == ["Few?"]
-    assert [(problem.line, problem.message) for problem in read.problems] == [
-        (MAX_ANSWERS + 3, f"expected at most {MAX_ANSWERS} selectors below a question")
-    ]
+    assert read.problems == (f"questions:1: expected at most {MAX_ANSWERS} selectors below a question",)
     read = read_questions(b"## A?\n\n- a\n\n" + b"### Deep\n" * 200)
     assert (len(read.questions), len(read.problems)) == (1, MAX_PROBLEMS + 1)
-    assert read.problems[-1].message == "150 more problems"
+    assert read.problems[-1] == "questions: 150 more problems"
     monkeypatch.setattr(files, "READ_SECONDS", -1)
     read = read_questions(b"## A?\n\n- a\n")
-    assert (read.questions, "longer than the limit" in read.problems[0].message) == ((), True)
+    assert (read.questions, "longer than the limit" in read.problems[0]) == ((), True)
 
 
 def test_a_file_does_not_grow_beyond_its_limit(app: App) -> None:
@@ -200,5 +197,5 @@ def test_a_file_that_cannot_be_read_is_listed_with_its_problem(app: App) -> None
     with path.open("wb") as file:
         file.truncate(app.settings.limits.max_bytes + 1)
     read = {file.name: file for file in question_files(app)}
-    assert read["big.questions.md"].problems[0].line == 1
+    assert read["big.questions.md"].problems[0].startswith("big.questions.md:1: ")
     assert len(read["Questions.md"].questions) == 2

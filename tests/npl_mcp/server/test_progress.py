@@ -8,9 +8,10 @@ import anyio.lowlevel
 import pytest
 from fastmcp import Client, FastMCP
 
-from npl_mcp.app.progress import report_progress
+from npl_mcp.app.app import App
+from npl_mcp.app.progress import PROGRESS
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.progress import TellProgress
+from npl_mcp.server.callers import KnowCaller
 from tests import engines
 from tests.conftest import client_of
 
@@ -52,14 +53,16 @@ async def test_a_call_that_takes_long_is_told_of(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("rounds", range(12))
-async def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(rounds: int) -> None:
-    server = FastMCP("test", middleware=[TellProgress()])
+async def test_parts_that_are_ready_with_the_answer_do_not_hold_it_up(
+    settings: Settings, rounds: int
+) -> None:
+    server = FastMCP("test", middleware=[KnowCaller((), App(settings))])
 
     async def work() -> str:
-        report_progress(1, 2)
+        PROGRESS.get()(1, 2)
         for _ in range(rounds):
             await anyio.lowlevel.checkpoint()
-        report_progress(2, 2)
+        PROGRESS.get()(2, 2)
         return "done"
 
     server.tool(work)

@@ -150,7 +150,7 @@ def test_a_question_is_saved_with_its_ticks(server: Running, docs: Path) -> None
 def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path) -> None:
     (docs / "odd.questions.md").write_text("## Why?\n\n" + "Because.\n" * 90, encoding="utf-8")
     shown = Visitor(server).open("/questions")
-    assert "odd.questions.md:3:1: expected a list item" in shown.text
+    assert "odd.questions.md:3: expected a list item" in shown.text
     assert "40 more problems" in shown.text
     assert len(shown.html) < 20_000
 
