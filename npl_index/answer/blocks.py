@@ -120,12 +120,12 @@ class Blocks:
             yield from (at for at in cuts if max(first, self.body) < at < last)
 
     def _stretches(self, begin: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """Yield the text and the code in a range in turn; the marks of code are text."""
+        """Yield the text and the code in a range in turn, without the lines that open fences."""
         number = max(0, bisect_left(self._fences, (begin,)) - 1)
-        for _, first, last in self._fences[number : bisect_left(self._fences, (end,))]:
+        for opening, first, last in self._fences[number : bisect_left(self._fences, (end,))]:
             if begin < last and first < end:
                 first, last = max(begin, first), min(last, end)
-                yield begin, first, False
+                yield begin, opening, False
                 yield first, last, True
                 begin = last
         yield begin, end, False
