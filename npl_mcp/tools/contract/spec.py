@@ -163,7 +163,8 @@ def answer_fields(function: Callable[..., object]) -> Iterator[tuple[type, str, 
         hints = get_type_hints(origin, include_extras=True) if is_dataclass(origin) else {}
         for name, hint in hints.items():
             yield origin, name, list(parts_of(hint))
-        waiting += (part for part in (*get_args(kind), *hints.values()) if part not in waiting)
+        bases = getattr(origin, "__orig_bases__", ())  # a page of some kind of items
+        waiting += (part for part in (*get_args(kind), *hints.values(), *bases) if part not in waiting)
 
 
 def not_listed(*functions: Callable[..., object], **flags: Any) -> tuple[ToolSpec, ...]:
