@@ -111,7 +111,7 @@ def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
         micros=round(call.seconds * 1_000_000),
         error=call.code,
         message=call.message and _storable(call.message),
-        arguments=_arguments(call.arguments) if asks or (private and call.code) else None,
+        arguments=_arguments(call.arguments, asks=asks) if asks or (private and call.code) else None,
         **(_sections_of(answer) if isinstance(answer, Tailored) else {}),
         context=_storable(context, CONTEXT) if private and context else None,
         outcome=_outcome(answer) if context else None,
@@ -147,9 +147,9 @@ def _question(call: Call) -> str | None:
     return " ".join(word for word in words if isinstance(word, str)).strip() or None
 
 
-def _arguments(given: Mapping[str, object]) -> str:
-    """Return arguments as JSON, with the beginnings of long texts and lists."""
-    return _storable(json.dumps(_beginning(given), ensure_ascii=False), _MAX_ARGUMENTS)
+def _arguments(given: Mapping[str, object], *, asks: bool) -> str:
+    """Return arguments as JSON with the beginnings of long texts; those of questions can be read again."""
+    return _storable(json.dumps(_beginning(given), ensure_ascii=False), _MAX_ARGUMENTS if asks else _MAX_TEXT)
 
 
 def _beginning(value: object, depth: int = _MAX_DEPTH) -> object:
