@@ -17,6 +17,8 @@ MAX_HEADING = 1_024
 microseconds per character, and the words of a heading count in each of its subsections as well."""
 
 _MARKUP = re.compile(r"[\\`*_\[<&\n]")
+_CODE_ONLY = re.compile(r"[^\\`*_\[<&\n]*(?:`[^`\n]+`(?!`)[^\\`*_\[<&\n]*)+")
+_CODE = re.compile(r"`(?: (?=[^`]*[^ `])([^`]*) |([^`]*))`")
 _ANCHOR = re.compile(r"\{(?::?\s*#[^\s{}][^{}]*|/\*[^{}]*\*/)\}\s*")
 _COMMENT = re.compile(r"<!--((?:(?!<!--).)*?)-->")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
@@ -50,6 +52,8 @@ def visible_text(source: str, references: Mapping[str, Any]) -> str:
     source = without_anchor(source[:MAX_HEADING])
     if _MARKUP.search(source) is None:
         return " ".join(source.split())
+    if _CODE_ONLY.fullmatch(source):
+        return " ".join(_CODE.sub(r"\1\2", source).split())
     tokens = _INLINE.parseInline(source, {"references": references})[0].children or []
     shown = "".join(_texts(tokens)).split()
     return " ".join(shown or " ".join(_COMMENT.findall(source)).split())
