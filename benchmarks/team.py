@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from npl_mcp.app.app import App
+from npl_mcp.calls import invoking
 from npl_mcp.cli.commands import serving
 from npl_mcp.config.server_state import read_state
-from npl_mcp.server import server
 from npl_mcp.tools.contract.spec import ToolSpec
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -169,8 +169,8 @@ def noop(app: App) -> dict[str, str]:  # noqa: ARG001
 
 
 def _serve(arguments: Sequence[str]) -> int:
-    listed = server.shown_tools
-    server.shown_tools = lambda *given: (*listed(*given), ToolSpec(noop))  # type: ignore[assignment]
+    listed = invoking.shown_tools
+    invoking.shown_tools = lambda *given: (*listed(*given), ToolSpec(noop))  # type: ignore[assignment]
     return serving.main(arguments)
 
 

@@ -43,10 +43,11 @@ class CallDeadline:
     """The deadline of a waiting call."""
 
     def __init__(self) -> None:
-        self._end = time.monotonic() + BUSY_MILLISECONDS / 1000
+        self.renew()
 
-    renew = __init__
-    """Restart the deadline after progress."""
+    def renew(self) -> None:
+        """Restart the deadline after progress."""
+        self._end = time.monotonic() + BUSY_MILLISECONDS / 1000
 
     @property
     def milliseconds(self) -> int:

@@ -163,7 +163,7 @@ def answer_fields(function: Callable[..., object]) -> Iterator[tuple[type, str, 
         hints = get_type_hints(origin, include_extras=True) if is_dataclass(origin) else {}
         for name, hint in hints.items():
             yield origin, name, list(parts_of(hint))
-        bases = getattr(origin, "__orig_bases__", ())
+        bases = getattr(origin, "__orig_bases__", ())  # a page of some kind of items
         waiting += (part for part in (*get_args(kind), *bases, *hints.values()) if part not in waiting)
 
 
