@@ -425,16 +425,3 @@ def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:
     if begin + width < len(line):
         part = f"{part[: part.rfind(' ', width // 2) + 1] or part}…"
     return f"… {part}" if begin else part
-
-
-def newest(app: Context, kinds: Sequence[str], limit: int) -> Iterator[SearchHit]:
-    """Yield the newest messages and worklog entries that the caller sees.
-
-    :param limit: maximum number of entries of each kind.
-    """
-    if not app.database.engine.exists():
-        return
-    for kind in ("message", "worklog"):
-        if kind in kinds:
-            matches = app.database.reading(ROWS[kind].newest, limit, app.project)
-            yield from (_row_hit(kind, match, ()) for match in matches)

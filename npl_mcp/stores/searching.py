@@ -48,7 +48,6 @@ class RowKind:
     :param place: condition for the row of ``hit.place``.
     :param order: order of rows, newest first.
     :param text_of: function from a row to its text.
-    :param recent: condition that limits the newest rows, if rows of other kinds lie between them.
     """
 
     index: str
@@ -59,7 +58,6 @@ class RowKind:
     place: str
     order: str
     text_of: Callable[[Row], str]
-    recent: str = "1 = 1"
 
     def matching(self, tx: Transaction, words: Sequence[str], project: str) -> list[Match]:
         """Return rows that contain words: those with the most words first, then the newest."""
@@ -82,14 +80,6 @@ class RowKind:
         # The index may return rows with the parts of a phrase or an identifier alone.
         matches = [self.match(row, doubtful, int(row["sure"])) for row in tx.all(sql, **given)]
         return sorted((match for match in matches if match.matched), key=lambda match: -match.matched)
-
-    def newest(self, tx: Transaction, limit: int, project: str) -> list[Match]:
-        """Return the newest rows."""
-        sql = (
-            f"SELECT {self.columns}, {self.words} AS words FROM {self.tables} WHERE {self.where}"
-            f" AND {self.recent} ORDER BY {self.order} LIMIT :limit"
-        )
-        return [self.match(row, ()) for row in tx.all(sql, limit=limit, project=project)]
 
     def match(self, row: Row, doubtful: Sequence[str], sure: int = 0) -> Match:
         """Return the match of a row with some phrases and identifiers, besides a number of words."""
@@ -127,7 +117,6 @@ _MESSAGES = RowKind(
     place="event.id = hit.place",
     order="event.id DESC",
     text_of=_event_text,
-    recent="event.id > (SELECT coalesce(max(id), 0) FROM event) - 100000",
 )
 
 _ENTRIES = RowKind(

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import files
-from npl_mcp.stores.artifact.comparing import Comparison, compare, cut_line
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.engine import Row
-from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
-from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.parameters import (
     Actor,
     Check,
@@ -33,7 +29,7 @@ from npl_mcp.tools.contract.parameters import (
     Unlisted,
     Whole,
 )
-from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.contract.spec import ToolSpec
 
 FileName = Annotated[str, Check(files.check_filename)]
 Purpose = Annotated[str, Check(checks.line, store.PURPOSE)]
@@ -55,28 +51,6 @@ class RevisionContent(store.RevisionOrigin):
     metadata: str
     content: str | None
     file_content: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionView(store.RevisionOrigin):
-    """A revision for people: some lines of its file.
-
-    :param notes: notes on the revision.
-    :param filename: name of the file, as given.
-    :param size: bytes of the file.
-    :param media_type: type of a picture that browsers show.
-    :param text: beginning of a text, on request.
-    :param lines: lines of a text without their ends; long lines are cut.
-    :param total: number of all lines.
-    """
-
-    notes: str | None
-    filename: str
-    size: int
-    media_type: str | None
-    text: str | None
-    lines: tuple[str, ...] | None
-    total: int
 
 
 def artifact_create(
@@ -198,58 +172,6 @@ def artifact_archive(app: Context, artifact_id: RowId, archived: bool = True) ->
     return app.database.writing(store.archive, artifact_id, archived)
 
 
-def artifact_look(
-    app: Context,
-    artifact_id: RowId,
-    revision: Annotated[Whole | None, "Number of the revision; default: the newest"] = None,
-    offset: Annotated[int | None, "Number of lines to skip"] = None,
-    limit: Annotated[int | None, "Maximum number of lines"] = None,
-    text: Annotated[int | None, "Characters of the text to add as a whole"] = None,
-) -> RevisionView:
-    """Show some lines of an artifact's file with its description.
-
-    :returns: a revision for people, with some lines of its file.
-    :raises ArtifactNotFoundError: there is no such artifact.
-    :raises RecordNotFoundError: it has no such revision.
-    """
-    page = Slice.parse(limit, offset, MAX_PAGE)
-    row, content = app.database.reading(store.content, artifact_id, revision)
-    plain = files.as_text(content)
-    shown = None if plain is None else islice(split_lines(plain), page.offset, page.offset + page.limit)
-    return fill(
-        RevisionView,
-        row,
-        media_type=files.picture_type(content),
-        text=None if plain is None or text is None else plain[: max(0, text)],
-        lines=None if shown is None else tuple(cut_line(line.rstrip("\r\n")) for line in shown),
-        total=count_lines(plain or ""),
-    )
-
-
-def artifact_compare(
-    app: Context,
-    artifact_id: RowId,
-    old: Annotated[Whole, "Number of the first revision"],
-    new: Annotated[Whole, "Number of the second revision"],
-) -> Comparison:
-    """Show the changes between two revisions of a text.
-
-    :returns: the differences between two texts.
-    :raises InvalidRequestError: a revision is not text.
-    :raises ArtifactNotFoundError: there is no such artifact.
-    :raises RecordNotFoundError: it has no such revision.
-    """
-    texts: list[str] = []
-    for name, number in (("old", old), ("new", new)):
-        text = files.as_text(app.database.reading(store.content, artifact_id, number)[1])
-        if text is None:
-            raise InvalidRequestError(
-                f"revision {number} is not text", parameter=name, hint="only texts can be compared"
-            )
-        texts.append(text)
-    return compare(*texts)
-
-
 TOOLS = (
     ToolSpec(artifact_create, title="Create Artifact", read_only=False, idempotent=False, lane="heavy"),
     ToolSpec(artifact_add_revision, title="Add Revision", read_only=False, idempotent=False, lane="heavy"),
@@ -257,5 +179,4 @@ TOOLS = (
     ToolSpec(artifact_list, title="List Artifacts"),
     ToolSpec(artifact_history, title="List Revisions"),
     ToolSpec(artifact_archive, title="Archive Artifact", read_only=False),
-    *not_listed(artifact_look, artifact_compare, lane="heavy"),
 )

@@ -17,7 +17,7 @@ from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
-from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
 from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
@@ -33,7 +33,7 @@ from npl_mcp.tools.contract.parameters import (
     Wait,
     Whole,
 )
-from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.naming import NamedDocument, documents_named
 
 
@@ -348,32 +348,6 @@ def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = N
     return app.database.writing(inbox.mark_read, notification_id, persona)
 
 
-def chat_room(app: Context, room_id: RowId) -> rooms.Room:
-    """Show a room and its members.
-
-    :returns: a room.
-    :raises RoomNotFoundError: there is no such room.
-    """
-    return app.database.reading(rooms.details, room_id)
-
-
-def chat_events(
-    app: Context,
-    room_id: RowId,
-    event_ids: Annotated[
-        list[int], "Ids of events; unknown ones are left out", Check(checks.distinct, checks.row_id, MAX_PAGE)
-    ],
-) -> tuple[feed.Event, ...]:
-    """Show some events of a room.
-
-    :returns: events in a room.
-    :raises RoomNotFoundError: there is no such room.
-    """
-    with app.database.read() as tx:
-        rooms.require_room(tx, room_id)
-        return feed.by_ids(tx, room_id, event_ids)
-
-
 TOOLS = (
     ToolSpec(chat_create_room, title="Create Room", read_only=False, idempotent=False),
     ToolSpec(chat_update_room, title="Update Room", read_only=False),
@@ -388,5 +362,4 @@ TOOLS = (
     ToolSpec(chat_list_rooms, title="List Rooms"),
     ToolSpec(chat_get_notifications, title="List Notifications"),
     ToolSpec(chat_mark_read, title="Mark Read", read_only=False),
-    *not_listed(chat_room, chat_events),
 )

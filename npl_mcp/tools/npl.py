@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from npl_index.answer.auditing import Audit, audit
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.marks import in_mark, mark, tag_for
 from npl_index.answer.request import TailorRequest
@@ -28,7 +27,6 @@ from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
-from npl_mcp.app.waiting import HURRY
 from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
@@ -304,30 +302,6 @@ async def npl_load_tailored(
     return written.value if format == "text" else written
 
 
-async def npl_audit(
-    app: Context,
-    context: Annotated[str | None, "The question"] = None,
-    topics: list[str] | None = None,
-    selectors: list[str] | None = None,
-    token_budget: Count | None = None,
-    file: File = None,
-    format: Format = None,
-    section: Annotated[str | None, "Selector of a section to show whole"] = None,
-) -> Audit:
-    """Answer like npl_load_tailored, and show which sections are taken, cut or left out.
-
-    :returns: an answer with the sections it was chosen from.
-    :raises NPLError: see :func:`npl_load_tailored`.
-    """
-
-    def answer() -> Audit:
-        request = TailorRequest.parse(context, topics, selectors, token_budget, app.settings.token_budget)
-        documents = app.documents_of(DocumentRef(file), request.selectors, seconds=HURRY)
-        return audit(request, section, documents, _form(app, format), weights=app.settings.weights)
-
-    return await app.read(answer)
-
-
 def _form(app: Context, format: str | None) -> Form:
     """Return the form of an answer.
 
@@ -418,5 +392,5 @@ TOOLS = (
         switch="write",
         files=True,
     ),
-    *not_listed(npl_audit, content_map, lane="heavy"),
+    *not_listed(content_map, lane="heavy"),
 )

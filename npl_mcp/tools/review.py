@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Annotated
 
 from npl_mcp.app.context import Context
-from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import annotation
@@ -162,21 +161,6 @@ def review_complete(
         return store.complete(tx, review_id, overall_comment, reviewer_persona, verdict)
 
 
-def review_places(app: Context, artifact_id: RowId, revision_id: RowId) -> tuple[annotation.Comment, ...]:
-    """Show the comments on a revision, and the open threads of earlier ones, with their places.
-
-    :returns: comments with their places.
-    :raises ArtifactNotFoundError: there is no such artifact.
-    :raises RecordNotFoundError: it has no such revision.
-    """
-    comments, content = app.database.reading(store.comments_on, artifact_id, revision_id)
-
-    def content_of(number: int) -> bytes:
-        return app.database.reading(artifacts.content, artifact_id, number)[1]
-
-    return tuple(store.follow(comments, content, content_of))
-
-
 def review_comment_own(
     app: Context,
     artifact_id: RowId,
@@ -222,6 +206,5 @@ TOOLS = (
     ToolSpec(review_get, title="Get Review"),
     ToolSpec(review_generate_annotated, title="Copy with Comments", lane="heavy"),
     ToolSpec(review_complete, title="Complete Review", read_only=False),
-    ToolSpec(review_places, listed=False, lane="heavy"),
     *not_listed(review_comment_own, review_complete_own, read_only=False, idempotent=False, lane="heavy"),
 )

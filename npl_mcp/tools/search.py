@@ -1,4 +1,4 @@
-"""One search over documents and all records, and the newest records."""
+"""One search over documents and all records."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from npl_index.tokens.counting import TokenCounter
 from npl_mcp.app.context import Context
 from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
 from npl_mcp.app.reading import report_changes
-from npl_mcp.app.searching import KINDS, SearchHit, newest, snippet
+from npl_mcp.app.searching import KINDS, SearchHit, snippet
 from npl_mcp.app.searching import search as find
 from npl_mcp.app.waiting import MAX_SECONDS
-from npl_mcp.browsing.places import Crumb, roots_of
 from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
@@ -79,18 +78,6 @@ class Hits:
     capped: tuple[str, ...] | None = None
     missing_files: int | None = None
     not_searched: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Newest:
-    """The newest records.
-
-    :param items: newest records of each kind, newest first.
-    :param places: roots.
-    """
-
-    items: tuple[SearchHit, ...]
-    places: tuple[Crumb, ...]
 
 
 async def search(
@@ -228,20 +215,4 @@ def visible_kinds(app: Context) -> tuple[str, ...]:
     )
 
 
-def search_newest(
-    app: Context, limit: Annotated[int, Interval(ge=1, le=MAX_HITS), "Maximum number of each kind"] = 5
-) -> Newest:
-    """Show the newest messages and worklog entries, and the roots.
-
-    :returns: the newest records.
-    :raises DatabaseError: the database cannot be used.
-    """
-    kinds = visible_kinds(app)
-    places = tuple(roots_of(app)) if "document" in kinds else ()
-    return Newest(tuple(newest(app, kinds, limit)), places)
-
-
-TOOLS = (
-    ToolSpec(search, title="Search", always=True, lane="search"),
-    ToolSpec(search_newest, listed=False),
-)
+TOOLS = (ToolSpec(search, title="Search", always=True, lane="search"),)

@@ -28,7 +28,10 @@ from npl_mcp.stores.access import Identity
 from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
+from npl_mcp.tools.access import without_hidden
 from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode, code_of
+from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookie_text, cookies, form_token
 
 T = TypeVar("T")
@@ -214,6 +217,19 @@ class Visit:
             raise CallError(str(shown), code_of(type(shown)), parameter) from error
         finally:
             CALLER.reset(token)
+
+    async def read(self, domain: str, function: Callable[..., object], *given: object) -> Any:
+        """Return the fields of what a function of the stores reads, without those of domains that the visitor
+        may not see.
+
+        :param given: the arguments after the transaction.
+        """
+
+        def work(app: Context) -> Any:
+            body = as_dict(app.database.reading(function, *given))
+            return without_hidden(body, ToolSpec(function), self.caller, self.settings)
+
+        return await self.run(domain, work)
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """Return the data of a tool's result.

@@ -83,20 +83,23 @@ async def _comments(visit: Visit, artifact_id: int, revision_id: int) -> list[Da
     """Return the threads on a revision, with open threads of earlier revisions."""
     if not visit.sees("review"):
         return []
-
-    def read(app: Context) -> list[Data]:
-        comments, content = app.database.reading(reviews.comments_on, artifact_id, revision_id)
-
-        def content_of(number: int) -> bytes:
-            return app.database.reading(store.content, artifact_id, number)[1]
-
-        return [*map(as_dict, reviews.follow(comments, content, content_of))]
-
-    comments = await visit.run("review", read)
+    comments = await visit.run(
+        "review", partial(comments_on, artifact_id=artifact_id, revision_id=revision_id)
+    )
     replies = defaultdict[int, list[Any]](list)
     for comment in comments:
         replies[comment.get("reply_to", 0)].append(comment)
     return [{**comment, "replies": replies[comment["id"]]} for comment in replies[0]]
+
+
+def comments_on(app: Context, artifact_id: int, revision_id: int) -> list[Data]:
+    """Return the comments on a revision, and the open threads of earlier ones, with their places."""
+    comments, content = app.database.reading(reviews.comments_on, artifact_id, revision_id)
+
+    def content_of(number: int) -> bytes:
+        return app.database.reading(store.content, artifact_id, number)[1]
+
+    return [*map(as_dict, reviews.follow(comments, content, content_of))]
 
 
 async def review(visit: Visit) -> Response:

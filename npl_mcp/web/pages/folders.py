@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.section_edits import own_section
 from npl_mcp.browsing.health import CHECKS, find_defects
+from npl_mcp.browsing.looking import look
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
@@ -46,22 +47,17 @@ def to_document(name: str, **query: object) -> str:
 
 async def documents(visit: Visit) -> Data:
     """Return a folder, a file, or all roots."""
-    look = await visit.call(
-        "documents_look",
-        file=visit.request.path_params.get("file"),
-        selector=visit.text("selector") or None,
-        offset=visit.number("offset"),
-        limit=SHOWN,
-        whole=bool(visit.text("filter")),
-    )
-    if "folder" in look:
+    file, selector = visit.request.path_params.get("file"), visit.text("selector") or None
+    offset, whole = visit.number("offset") or 0, bool(visit.text("filter"))
+    shown = await visit.run("npl", lambda app: look(app, file, selector, offset, SHOWN, whole=whole))
+    if "folder" in shown:
         # A file is one file; only its size counts.
-        rows = [{**row, "files": None} if row["kind"] == "file" else row for row in look["folder"]["items"]]
+        rows = [{**row, "files": None} if row["kind"] == "file" else row for row in shown["folder"]["items"]]
         page = paged(visit, rows, COLUMNS, SHOWN)
-        return {"_table": page.pop("_table"), "folder": {**look["folder"], **page}}
+        return {"_table": page.pop("_table"), "folder": {**shown["folder"], **page}}
     view = "source" if visit.text("view") == "source" else "text"
-    sections = partial(_sections, look["file"], view, visit.number("line"))
-    return {**look, "view": view, "_leads": _leads(look["file"]), "_sections": sections}
+    sections = partial(_sections, shown["file"], view, visit.number("line"))
+    return {**shown, "view": view, "_leads": _leads(shown["file"]), "_sections": sections}
 
 
 def _leads(file: Data) -> Callable[[Mapping[str, Any]], str]:

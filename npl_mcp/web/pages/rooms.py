@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
+from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Download, NewsRow, Stream, WebPage
 from npl_mcp.web.signing_in import local_path
@@ -27,7 +28,7 @@ _CHANGING = ("emoji_reaction", "todo_update")
 async def room(visit: Visit) -> Data:
     """Return a room with its latest events, or with those around, before or after an event."""
     number = visit.path("room")
-    details = await visit.call("chat_room", room_id=number)
+    details = await visit.read("chat", rooms.details, number)
     chosen = visit.text("todos", "open")
     reply = visit.number("reply")
     todos = await visit.call("chat_list_todos", room_id=number, filter=chosen, limit=_TODOS)
@@ -49,15 +50,15 @@ async def _events(visit: Visit, number: int) -> Data:
         # Positions count from the newest event, so the number of later events gives the position of a page.
         later = await visit.call("chat_get_feed", room_id=number, since=around or (before or 1) - 1, limit=1)
         offset = max(0, later["total"] - SHOWN // 2) if around else later["total"]
-    feed = await visit.call("chat_get_feed", room_id=number, since=since, offset=offset, limit=SHOWN)
-    items = await _quoting(visit, number, feed["items"])
-    left = feed["total"] - (offset or 0) - len(items)
+    page = await visit.call("chat_get_feed", room_id=number, since=since, offset=offset, limit=SHOWN)
+    items = await _quoting(visit, number, page["items"])
+    left = page["total"] - (offset or 0) - len(items)
     older = since if since is not None else left
     newer = left if since is not None else offset
     return {
         "items": items,
-        "total": feed["total"],
-        "cursor": feed["cursor"],
+        "total": page["total"],
+        "cursor": page["cursor"],
         "older": items[0]["id"] if items and older else None,
         "newer": items[-1]["id"] if items and newer else None,
         "marked": around,
@@ -70,7 +71,7 @@ async def _quoting(visit: Visit, number: int, events: Sequence[Any]) -> list[Any
     wanted = {event["reply_to_id"] for event in events if "reply_to_id" in event}
     missing = sorted(wanted - known.keys())
     if missing:
-        others = await visit.call("chat_events", room_id=number, event_ids=missing)
+        others = await visit.read("chat", feed.by_ids, number, missing)
         known.update((event["id"], event) for event in others)
     return [
         {**event, "answers": _words(known[event["reply_to_id"]])}
@@ -87,7 +88,7 @@ def _words(event: Any) -> Data:
 
 
 async def _event(visit: Visit, room: int, event_id: int) -> Any:
-    for event in await visit.call("chat_events", room_id=room, event_ids=[event_id]):
+    for event in await visit.read("chat", feed.by_ids, room, [event_id]):
         return event
     raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
 
@@ -95,12 +96,11 @@ async def _event(visit: Visit, room: int, event_id: int) -> Any:
 async def news(visit: Visit, since: str) -> Sequence[NewsRow]:
     """Return the events of a room after an event, and the earlier events that they changed."""
     number, shown = visit.path("room"), (visit.who, visit.may_write)
-    feed = await visit.call(
-        "chat_get_feed", room_id=number, since=since or None, limit=SHOWN, wait=WAIT_SECONDS
-    )
-    changed = await _affected(visit, number, feed["items"])
-    events = await _quoting(visit, number, [*changed, *feed["items"]])
-    cursors = [*(None for _ in changed), *(str(event["id"]) for event in feed["items"])]
+    given = {"since": since or None, "limit": SHOWN, "wait": WAIT_SECONDS}
+    new = (await visit.call("chat_get_feed", room_id=number, **given))["items"]
+    changed = await _affected(visit, number, new)
+    events = await _quoting(visit, number, [*changed, *new])
+    cursors = [*(None for _ in changed), *(str(event["id"]) for event in new)]
     return [NewsRow((event, *shown), cursor) for event, cursor in zip(events, cursors, strict=True)]
 
 
@@ -108,7 +108,7 @@ async def _affected(visit: Visit, number: int, events: Sequence[Any]) -> list[An
     """Return earlier events of a room, in their current state, that later events changed."""
     targets = {event["reply_to_id"] for event in events if event["event_type"] in _CHANGING}
     earlier = sorted(targets - {event["id"] for event in events})
-    return await visit.call("chat_events", room_id=number, event_ids=earlier) if earlier else []
+    return await visit.read("chat", feed.by_ids, number, earlier) if earlier else []
 
 
 def _back(visit: Visit, mark: object = None) -> str:

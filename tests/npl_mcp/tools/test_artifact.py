@@ -377,18 +377,15 @@ def test_a_revision_is_added_to_the_one_it_was_made_from(settings: Settings) -> 
 
 @pytest.mark.engine("sqlite")
 def test_only_an_answer_with_its_path_writes_a_file(settings: Settings) -> None:
-    """Lists, views, comparisons, reviews and searches read the database alone."""
+    """Lists, reviews and searches read the database alone."""
     calls(settings, [create(), revise()])
     shutil.rmtree(engines.files(settings.data_folder))
     review = {"review_id": 1, "location": "line:1", "comment": "why?", "persona": "bob"}
     requests: list[Request] = [
         ("artifact_list", {}),
         history(),
-        ("artifact_look", {"artifact_id": 1}),
-        ("artifact_compare", {"artifact_id": 1, "old": 0, "new": 1}),
         ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "bob"}),
         ("review_add_comment", review),
-        ("review_places", {"artifact_id": 1, "revision_id": 1}),
         ("review_generate_annotated", {"artifact_id": 1, "revision_id": 1}),
         ("search", {"query": "one", "kinds": "artifact"}),
     ]

@@ -34,7 +34,6 @@ CASES: list[tuple[str, int, dict[str, Any], int | None]] = [
 
 TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "answer": ("npl_load_tailored", "markdown", lambda sent: sent),
-    "audit": ("npl_audit", "markdown", lambda sent: str(json.loads(sent)["data"]["text"])),
     "content": ("npl_load_tailored", "text", lambda sent: str(json.loads(sent)["data"]["content"])),
 }
 """Tools and forms, and the bounded part of their answers."""

@@ -1,8 +1,13 @@
 """Threads of reviews through the tools: replies, resolving, verdicts, and comments at later revisions."""
 
+from typing import Any
+
 import pytest
 
+from npl_mcp.app.app import App
+from npl_mcp.config.settings import Settings
 from npl_mcp.stores.review.reviews import MAX_FOLLOWED
+from npl_mcp.web.pages.artifacts import comments_on
 from tests.conftest import Call
 from tests.npl_mcp.tools.test_review import comment, stored
 
@@ -58,6 +63,15 @@ def test_a_verdict_is_given_once(call: Call) -> None:
     assert call("review_list", artifact_id=ids["artifact_id"])["data"]["items"][0]["verdict"] == "approved"
 
 
+def placed(settings: Settings, **where: int) -> list[dict[str, Any]]:
+    """Return the comments of a revision's page."""
+    app = App(settings)
+    try:
+        return comments_on(app, **where)
+    finally:
+        app.close()
+
+
 CARRIED = {
     "moved": ("line:2", b"zero\none\ntwo\nthree\n", (3, 3, None)),
     "changed": ("line:2", b"one\n2\nthree\n", (None, None, True)),
@@ -68,7 +82,7 @@ CARRIED = {
 
 
 @pytest.mark.parametrize("case", CARRIED)
-def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> None:
+def test_an_open_comment_comes_along_with_its_lines(call: Call, settings: Settings, case: str) -> None:
     location, content, expected = CARRIED[case]
     ids = stored(call)
     call("review_add_comment", **comment(ids, location))
@@ -77,12 +91,12 @@ def test_an_open_comment_comes_along_with_its_lines(call: Call, case: str) -> No
     revision = {"filename": "text.md", "content": content.decode()}
     made = call("artifact_add_revision", artifact_id=ids["artifact_id"], **revision)["data"]
     where = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
-    (earlier,) = call("review_places", **where)["data"]
+    (earlier,) = placed(settings, **where)
     assert (earlier.get("first"), earlier.get("last"), earlier.get("outdated")) == expected
     assert (earlier["location"], earlier["revision_num"]) == (location, 0)
 
 
-def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
+def test_comments_of_the_latest_revisions_are_followed(call: Call, settings: Settings) -> None:
     """Those of older ones have no place, so a page takes no longer with many revisions."""
     ids, made = stored(call), dict[str, int]()
     for number in range(MAX_FOLLOWED + 2):
@@ -91,7 +105,7 @@ def test_comments_of_the_latest_revisions_are_followed(call: Call) -> None:
         made = call("artifact_add_revision", **revision)["data"]
         about = {"artifact_id": ids["artifact_id"], "revision_id": made["revision_id"]}
         ids |= call("review_create", **about, reviewer_persona="amy")["data"]
-    shown = call("review_places", artifact_id=ids["artifact_id"], revision_id=made["revision_id"])["data"]
+    shown = placed(settings, artifact_id=ids["artifact_id"], revision_id=made["revision_id"])
     lines = {row["revision_num"]: row.get("first") for row in shown}
     assert lines == {number: 1 if number > 1 else None for number in range(MAX_FOLLOWED + 2)}
     assert not any("outdated" in row for row in shown)

@@ -120,7 +120,6 @@ def test_the_outline_names_the_status(folder: Call) -> None:
         "margin-old.md": "deprecated"
     }
     assert folder("npl_section_index", file="margin-old.md")["data"]["status"] == "deprecated"
-    assert folder("documents_look", file="margin-old.md")["data"]["file"]["status"] == "deprecated"
     outline = partial(folder.text, "npl_section_index", format="markdown")
     whole, single = outline(), outline(file="margin-old.md")
     assert "margin-old.md (deprecated)\n" in whole

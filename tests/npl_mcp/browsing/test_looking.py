@@ -1,25 +1,37 @@
 """Documents as people browse them: folders with their tokens, a file, its sections."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from npl_index.errors import DocumentNotFoundError, OutsideRootError, SectionNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.browsing.health import Defect, find_defects
+from npl_mcp.browsing.looking import look
 from npl_mcp.config.settings import Settings
 from tests.conftest import Call, cases
 
 
-def look(call: Call, file: str | None = None, **arguments: Any) -> dict[str, Any]:
-    return dict(call.do("documents_look", **({} if file is None else {"file": file}), **arguments))
+@pytest.fixture
+def app(settings: Settings) -> Iterator[App]:
+    opened = App(settings)
+    yield opened
+    opened.close()
 
 
-def test_folders_add_up(call: Call) -> None:
-    tops = {row["address"]: row for row in look(call)["folder"]["items"]}
+def seen(
+    app: App, file: str | None = None, selector: str | None = None, limit: int = 100, whole: bool = False
+) -> dict[str, Any]:
+    return look(app, file, selector, 0, limit, whole=whole)
+
+
+def test_folders_add_up(app: App) -> None:
+    tops = {row["address"]: row for row in seen(app)["folder"]["items"]}
     assert {"docs:", "bundled:"} <= tops.keys()
-    root = look(call, "docs:")["folder"]
+    root = seen(app, "docs:")["folder"]
     assert [(row["kind"], row["name"], row["address"]) for row in root["items"]] == [
         ("folder", "plants", "docs:plants"),
         ("file", "guide.md", "guide.md"),
@@ -27,16 +39,16 @@ def test_folders_add_up(call: Call) -> None:
     assert (root["files"], root["name"], root["crumbs"]) == (3, "docs", [])
     assert root["tokens"] == tops["docs:"]["tokens"] == sum(row["tokens"] for row in root["items"])
     plants, _ = root["items"]
-    below = look(call, plants["address"])["folder"]
+    below = seen(app, plants["address"])["folder"]
     assert sum(row["tokens"] for row in below["items"]) == plants["tokens"]
     assert [row["name"] for row in below["crumbs"]] == ["docs"]
     assert {row["name"] for row in below["items"]} == {"roses.md", "beans.md"}
-    files = look(call, "docs:", whole=True)["folder"]["items"]
+    files = seen(app, "docs:", whole=True)["folder"]["items"]
     assert {row["name"] for row in files} == {"guide.md", "plants/roses.md", "plants/beans.md"}
 
 
-def test_a_file_shows_its_sections(call: Call) -> None:
-    file = look(call, "guide.md")["file"]
+def test_a_file_shows_its_sections(app: App, call: Call) -> None:
+    file = seen(app, "guide.md")["file"]
     index = call("npl_section_index", file="guide.md")["data"]
     assert (file["tokens"], file["total"] - 1) == (index["total_tokens"], index["total_sections"])
     rows = {row["selector"]: row for row in file["outline"]}
@@ -47,24 +59,24 @@ def test_a_file_shows_its_sections(call: Call) -> None:
         "see-also",
         "see-also-1",
     ]
-    chosen = look(call, "guide.md", selector="## Compost")["file"]
+    chosen = seen(app, "guide.md", selector="## Compost")["file"]
     assert chosen["items"][0]["row"]["name"] == "Compost"
     assert chosen["items"][0]["text"] == "Mix green and brown material."
-    drip = look(call, "docs:guide.md", selector="guide ### Drip lines", limit=1)["file"]
+    drip = seen(app, "docs:guide.md", selector="guide ### Drip lines", limit=1)["file"]
     assert (len(drip["items"]), drip["next"], drip["address"]) == (1, drip["offset"] + 1, "guide.md")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    ("file", "selector", "error"),
     [
-        ({"file": "absent.md"}, "NOT_FOUND"),
-        ({"file": "../docs/guide.md"}, "PERMISSION_DENIED"),
-        ({"file": "guide.md", "selector": "## Absent"}, "NOT_FOUND"),
-        ({"file": "guide.md", "offset": -1}, "INVALID_PARAMETER"),
+        ("absent.md", None, DocumentNotFoundError),
+        ("../docs/guide.md", None, OutsideRootError),
+        ("guide.md", "## Absent", SectionNotFoundError),
     ],
 )
-def test_what_is_not_there(call: Call, arguments: dict[str, Any], code: str) -> None:
-    assert call("documents_look", **arguments)["error_code"] == code
+def test_what_is_not_there(app: App, file: str, selector: str | None, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        seen(app, file, selector)
 
 
 LINKS = cases("npl_mcp/tools/documents")

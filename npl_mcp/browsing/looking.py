@@ -1,17 +1,13 @@
-"""Documents for the pages: folders, files and defects.
-
-These tools are called by name and not listed.
-"""
+"""A folder with its files, or a file with its sections and texts, for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
-
-from annotated_types import Ge
+from typing import Any
 
 from npl_index.answer.document_set import DocumentSet
+from npl_index.answer.values import as_dict
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.front_matter import MAX_YAML
@@ -28,30 +24,13 @@ from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.section_edits import is_writable
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing import places
-from npl_mcp.stores.base.values import fill
-from npl_mcp.tools.contract.spec import not_listed
+from npl_mcp.stores.base.values import values_of
 
 MAX_OUTLINE = 1_000
 """Rows of an outline; with more headings, the deeper levels are hidden."""
 
 MAX_TEXT = 60_000
 """Characters of the sections in one answer, unless the first one is longer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderView(places.FolderEntry):
-    """A folder, or all roots.
-
-    :param crumbs: folders above it.
-    :param items: its entries: folders, then files.
-    :param token_counter: name of the token counter.
-    :param unreadable: files that were left out, with the reasons.
-    """
-
-    crumbs: tuple[places.Crumb, ...]
-    items: Sequence[places.FolderEntry]
-    token_counter: str
-    unreadable: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,71 +73,16 @@ class SectionText:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileView:
-    """A file with its outline and a part of its text.
+def look(
+    app: Context, file: str | None, selector: str | None, offset: int, limit: int, *, whole: bool
+) -> dict[str, Any]:
+    """Return a folder with its entries as ``folder``, or a file with its sections and texts as ``file``.
 
-    :param name: name for people.
-    :param address: value of ``file`` for this file.
-    :param crumbs: folders above it.
-    :param outline: rows of its sections.
-    :param hidden: number of sections too deep for the outline.
-    :param items: sections with their texts.
-    :param total: number of sections, including the text before the first heading.
-    :param offset: number of the first section in ``items``.
-    :param next: number of the first section after ``items``; absent at the end.
-    :param tokens: tokens of the file.
-    :param token_counter: name of the token counter.
-    :param version: version of the document, if it has one.
-    :param status: status of a retired document by its front matter.
-    :param definitions: lines that define its links.
-    :param warnings: lines with doubtful fences.
-    :param front: fields of the front matter.
-    :param editable: true if the caller may change its sections.
-    """
-
-    name: str
-    address: str
-    crumbs: tuple[places.Crumb, ...]
-    outline: tuple[OutlineRow, ...]
-    hidden: int | None
-    items: tuple[SectionText, ...]
-    total: int
-    offset: int
-    next: int | None
-    tokens: int
-    token_counter: str
-    version: str | None
-    status: str | None
-    definitions: str | None
-    warnings: tuple[int, ...] | None
-    front: Mapping[str, str] | None
-    editable: bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A folder or a file.
-
-    :param folder: the folder, or all roots.
-    :param file: the file.
-    """
-
-    folder: FolderView | None = None
-    file: FileView | None = None
-
-
-async def documents_look(
-    app: Context,
-    file: Annotated[str | None, "A Markdown file or a folder; default: all roots"] = None,
-    selector: Annotated[str | None, "First section of a file to show"] = None,
-    offset: Annotated[int, Ge(0), "Sections of a file to skip"] = 0,
-    limit: Annotated[int, Ge(1), "Maximum number of sections"] = 100,
-    whole: Annotated[bool, "All files below a folder, instead of its entries"] = False,
-) -> Look:
-    """Show a folder with its files, or a file with its sections and text.
-
-    :returns: a folder or a file.
+    :param file: a Markdown file or a folder; ``None`` for all roots.
+    :param selector: first section of a file to show.
+    :param offset: sections of a file to skip.
+    :param limit: maximum number of sections.
+    :param whole: whether to return all files below a folder instead of its entries.
     :raises DocumentNotFoundError: there is no such file or folder.
     :raises DocumentError: the file cannot be read.
     :raises SelectorSyntaxError: the selector is not valid.
@@ -168,13 +92,13 @@ async def documents_look(
     def folder(
         entry: places.FolderEntry,
         items: Sequence[places.FolderEntry],
-        above: tuple[places.Crumb, ...] = (),
-        unreadable: tuple[str, ...] = (),
-    ) -> Look:
-        more = {"crumbs": above, "items": items, "unreadable": unreadable or None}
-        return Look(folder=fill(FolderView, entry, **more, token_counter=app.counter.name))
+        above: Sequence[places.Crumb] = (),
+        unreadable: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        shown = {**values_of(entry), "crumbs": above, "items": items, "token_counter": app.counter.name}
+        return {"folder": {**shown, "unreadable": unreadable or None}}
 
-    def look() -> Look:
+    def read() -> dict[str, Any]:
         if file is None:
             roots = list(places.root_entries(app, whole))
             return folder(places.entry_of_many("root", "", "", roots), roots)
@@ -183,22 +107,31 @@ async def documents_look(
         except NotIndexedError as error:
             *above, own = places.breadcrumb(file, app.documents.find(DocumentRef(file)))
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)
-            return folder(empty, (), tuple(above))
+            return folder(empty, (), above)
         if not gathered.several:
-            return Look(file=_file_view(app, gathered, selector, offset, limit))
+            return {"file": _file(app, gathered, selector, offset, limit)}
         files = places.file_entries(app, gathered)
         every = files if whole else tuple(places.folder_entries(file, gathered, files))
         *above, own = places.breadcrumb(file, gathered.locations)
         entry = places.entry_of_many("folder", own.name, file, every)
         entry = replace(entry, missing_files=gathered.missing or None)
-        return folder(entry, every, tuple(above), gathered.unreadable)
+        return folder(entry, every, above, gathered.unreadable)
 
-    return await app.read(look)
+    return {
+        kind: {name: value for name, value in as_dict(shown).items() if value is not None}
+        for kind, shown in app.read_here(read).items()
+    }
 
 
-def _file_view(
+def _file(
     app: Context, gathered: DocumentSet, selector: str | None, offset: int, limit: int
-) -> FileView:
+) -> dict[str, Any]:
+    """Return a file: its places, its outline, and a part of its text.
+
+    :returns: ``hidden`` is the number of sections too deep for the outline, ``next`` the number of the first
+        section after ``items``, ``definitions`` the lines that define its links, ``warnings`` the lines with
+        doubtful fences, and ``editable`` true if the caller may change its sections.
+    """
     name = gathered.files[0]
     parsed = gathered.collection.documents[0]
     tree = parsed.tree
@@ -211,25 +144,25 @@ def _file_view(
     outline = _visible_rows(rows)
     top = tree.sections[0]
     fields = front_values(f"---\n{tree.front_matter[:MAX_YAML]}\n---\n") if tree.front_matter else {}
-    return FileView(
-        name=name.rpartition("/")[2],
-        address=name,
-        crumbs=places.breadcrumb(name, gathered.locations)[:-1],
-        outline=outline,
-        hidden=len(rows) - len(outline) or None,
-        items=items,
-        total=len(rows),
-        offset=offset,
-        next=stop if stop < len(rows) else None,
-        tokens=rows[0].tokens,
-        token_counter=gathered.counter.name,
-        version=top.version,
-        status=gathered.status(0) or None,
-        definitions=_definitions(tree),
-        warnings=tuple(line + 1 for line in tree.doubtful_fences) or None,
-        front={name: _written(value) for name, value in fields.items()} or None,
-        editable=(gathered.digests and is_writable(app, gathered.locations[0], name)) or None,
-    )
+    return {
+        "name": name.rpartition("/")[2],
+        "address": name,
+        "crumbs": places.breadcrumb(name, gathered.locations)[:-1],
+        "outline": outline,
+        "hidden": len(rows) - len(outline) or None,
+        "items": items,
+        "total": len(rows),
+        "offset": offset,
+        "next": stop if stop < len(rows) else None,
+        "tokens": rows[0].tokens,
+        "token_counter": gathered.counter.name,
+        "version": top.version,
+        "status": gathered.status(0) or None,
+        "definitions": _definitions(tree),
+        "warnings": tuple(line + 1 for line in tree.doubtful_fences) or None,
+        "front": {field: _written(value) for field, value in fields.items()} or None,
+        "editable": (gathered.digests and is_writable(app, gathered.locations[0], name)) or None,
+    }
 
 
 def _written(value: object) -> str:
@@ -290,6 +223,3 @@ def _definitions(tree: SectionTree) -> str | None:
         return None
     lines = (line for line in tree.source.split("\n") if line.lstrip(" ").startswith("[") and "]:" in line)
     return "\n".join(lines) or None
-
-
-TOOLS = (*not_listed(documents_look, lane="heavy"),)
