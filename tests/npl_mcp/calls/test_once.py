@@ -149,16 +149,3 @@ async def test_what_a_tool_does_before_it_gathers_is_done_once(large: Settings) 
     async with counted.client as client:
         assert envelope(await client.call_tool("gather_all", {}))["data"] == FILES
     assert effects == [1]
-
-
-async def test_a_cancelled_call_goes_no_further_and_waits_no_longer(settings: Settings) -> None:
-    counted = Counted(settings)
-
-    async with counted.client as client:
-        await client.call_tool(*ROOM)
-        async with anyio.create_task_group() as group:
-            group.start_soon(client.call_tool, "chat_get_feed", {"room_id": 1, "since": 2, "wait": LONG})
-            await soon(lambda: counted.app.news.waiting)
-            group.cancel_scope.cancel()
-        await soon(lambda: not counted.app.news.waiting)
-    assert counted.ran == [ROOM[0], "chat_get_feed"]
