@@ -41,7 +41,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "review": (
         "SELECT 'review', coalesce(completed_at, review.created_at), reviewer_persona, name,"
-        " coalesce(verdict, status) || coalesce(': ' || overall_comment, ''), CAST(review.id AS TEXT), 0"
+        " replace(coalesce(verdict, status), '_', ' ') || coalesce(': ' || overall_comment, ''),"
+        " CAST(review.id AS TEXT), 0"
         " FROM review JOIN artifact ON artifact.id = artifact_id WHERE TRUE",
         _LINKED,
     ),
