@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from npl_index.errors import DocumentTimeoutError
@@ -40,21 +40,13 @@ CALL: ContextVar[Deadline] = ContextVar("call", default=NO_DEADLINE)
 """The deadline of the running call, for work that no other deadline limits: walks, edits, comparisons."""
 
 
-def limit(seconds: float) -> Token[Deadline]:
-    """Set the deadline of this context's call.
-
-    :param seconds: time from now.
-    """
-    return CALL.set(Deadline("the documents", time.monotonic() + seconds))
-
-
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
     """Set the deadline of a call for the context; also a decorator.
 
     :param seconds: time from the start of the context.
     """
-    token = limit(seconds)
+    token = CALL.set(Deadline("the documents", time.monotonic() + seconds))
     try:
         yield
     finally:

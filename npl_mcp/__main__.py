@@ -30,7 +30,7 @@ from npl_mcp.config.clients import READING, stdio_snippets
 from npl_mcp.config.kinds import path
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.startup import lasting
+from npl_mcp.server.startup import lasting, prepare_process
 
 NAME = "npl-mcp"
 
@@ -41,6 +41,7 @@ for _module in (stores, installation, token):
 
 def _serve(given: argparse.Namespace, _: Display) -> None:
     settings = settings_of(given)
+    prepare_process()
     set_up_log(settings.log_level)
     if sys.stdin is not None and sys.stdin.isatty():
         # The server starts nevertheless: in a container, a client may give it a terminal.

@@ -244,23 +244,17 @@ class Update:
         select = f"SELECT json_group_array(document) FROM file WHERE root {AMONG}"
         with self._database.reading():
             version = self._versions()
-            if version and version == tuple(self._complete.items()) and not self._asked:
-                return self._members(numbers, version, complete=True)
-            roots = json.dumps([root for root, _ in version])
+            complete = not self._asked and bool(version) and version == tuple(self._complete.items())
+            roots = json.dumps([] if complete else [root for root, _ in version])
             ((text,),) = self._database.rows(select, roots)
         others, wanted = set(json.loads(text)), set(documents.tolist())
-        if not wanted <= others:
+        if not (complete or wanted <= others):
             raise OvertakenError
         others -= wanted
         if others and not self._asked and self._purged():
             return self.result()
-        return self._members(numbers, version, complete=not others)
-
-    def _members(
-        self, numbers: NDArray[Any], version: tuple[tuple[int, int], ...], *, complete: bool
-    ) -> Members:
         unsettled, failures = frozenset(self._unsettled), dict(self._failures)
-        return Members(self.states, numbers, unsettled, failures, version, complete)
+        return Members(self.states, numbers, unsettled, failures, version, not others)
 
     def _purged(self) -> bool:
         """Remove deleted files from the index; return whether there were any."""

@@ -144,17 +144,11 @@ class Roots:
 
         If an earlier root has the same path, the root's label precedes it; see :meth:`spelled`.
         """
-        holds: dict[tuple[str, str], bool] = {}
-
-        def is_there(root: Root, path: str) -> bool:
-            place = (root.path, path.partition("/")[0])  # most earlier roots lack even the first segment
-            if place not in holds:
-                holds[place] = os.path.lexists(os.path.join(*place))
-            return holds[place] and os.path.lexists(os.path.join(root.path, path))
 
         def name(number: int) -> str:
             file = files[number]
-            is_hidden = any(is_there(root, file.path) for root in self._earlier.get(file.root.path, ()))
+            earlier = self._earlier.get(file.root.path, ())
+            is_hidden = any(os.path.lexists(os.path.join(root.path, file.path)) for root in earlier)
             return f"{file.root.label}:{file.path}" if is_hidden else file.path
 
         return LazySequence(len(files), name)

@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache, partial
 from itertools import chain, groupby, islice, pairwise
+from operator import itemgetter
 from sys import intern
 
 from npl_index.ranking.spelling import (
     HIDDEN,
     INSIDE,
+    PART,
     folded,
     kind_of,
     parts_of_word,
@@ -68,17 +70,23 @@ def all_terms(text: str) -> tuple[list[str], list[str]]:
     """Return the terms of a text, and the further ones by which it is found, each once, sorted."""
     chunks = _chunks(text)
     counted = list(chain.from_iterable(map(_terms_asked.__getitem__, chunks)))
+    return counted, _further_terms(text, chunks, counted)
+
+
+def _further_terms(text: str, chunks: list[str], counted: list[str]) -> list[str]:
     # A plain word has no further terms.
     marked = [raw for raw in set(chunks) if not (raw.isalnum() and raw.isascii())]
     further = set[str]().union(
-        *map(_terms_stored.__getitem__, marked), *(shown for _, shown in _shown_words(text))
+        *map(_terms_stored.__getitem__, marked), *map(itemgetter(1), _shown_words(text))
     )
-    return counted, sorted(further.difference(counted))
+    return sorted(further.difference(counted))
 
 
 def searched_terms(text: str) -> list[str]:
     """Return all terms by which a text is found, stop words included."""
-    return terms(text, keep_stop_words=True) + all_terms(text)[1]
+    chunks = _chunks(text)
+    own = [term for raw in chunks for term in _terms_asked[raw] or _stopped(raw)]
+    return own + _further_terms(text, chunks, own)
 
 
 def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str]]:
@@ -92,8 +100,12 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     chunks, starts = set(spaced.split()), _starts(wanted)
     known = _terms_stored.keys() & chunks
     known.update(raw for raw in chunks - known if _may_hold(raw, starts))
-    holding = [raw for raw in known if not wanted.isdisjoint(_terms_stored[raw])]
-    inside = {raw: [pair for pair in _places_in(raw) if pair[1] in wanted] for raw in holding}
+    terms_of = ((raw, wanted.intersection(_terms_stored[raw])) for raw in known)
+    inside = {
+        raw: [(0, term) for term in held] if raw.isascii() else [at for at in _terms_at(raw) if at[1] in held]
+        for raw, held in terms_of
+        if held
+    }
     found = ((begin, raw) for raw in inside for begin in islice(_places_of(f" {raw} ", spaced), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
     result += ((begin, term) for begin, shown in _shown_words(text) for term in shown if term in wanted)
@@ -110,8 +122,11 @@ def _may_hold(raw: str, starts: Collection[str]) -> bool:
     """Return whether a chunk may have a term with one of some starts, at less cost than that of its terms."""
     if not raw.isascii() or "--" in raw or "+" in raw or "#" in raw:
         return True
-    # "dying" has the term "die", and single letters are joined to the next part.
-    return any(part[1:2] in "yY" or part[:2].lower() in starts for part in parts_of_word(raw))
+    parts = [(part[0], part.start()) for part in PART.finditer(raw)]
+    begin = {raw[at : at + 2] for _, at in parts} | {part[:2] for part, _ in parts}
+    begin.add("".join(part for part, _ in parts)[:2])
+    # "dying" has the term "die".
+    return any(two[1:] in ("y", "Y") or two.lower() in starts for two in begin)
 
 
 def _places_of(chunk: str, spaced: str) -> Iterator[int]:
@@ -274,11 +289,6 @@ def _unicode_terms(raw: str, *, inner: bool) -> list[tuple[int, str]]:
         elif kind == "symbol":
             result += enumerate(plain, begin)
     return result
-
-
-def _places_in(raw: str) -> Iterable[tuple[int, str]]:
-    """Return the terms of a chunk with their offsets."""
-    return ((0, term) for term in _terms_stored[raw]) if raw.isascii() else _terms_at(raw)
 
 
 _terms_at = lru_cache(_MAX_CACHED_WORDS >> 3)(partial(_unicode_terms, inner=True))

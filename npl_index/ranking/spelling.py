@@ -64,7 +64,7 @@ def folded(text: str) -> str:
 
 
 _JOINT = re.compile(r"[-._#+']+")
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 MAX_ANALYSED = 40_000
 """Maximum analysed characters of a context; of a longer one, equal parts from its beginning and its end."""
 
@@ -120,8 +120,8 @@ def cut_word(text: str) -> str:
 def parts_of_word(word: str) -> list[str]:
     """Return the parts of an identifier."""
     if word.isascii():
-        return _PART.findall(word)
-    parts = (_PART.findall(part) if part.isascii() else [part] for part in _JOINT.split(word))
+        return PART.findall(word)
+    parts = (PART.findall(part) if part.isascii() else [part] for part in _JOINT.split(word))
     return list(chain.from_iterable(parts))
 
 

@@ -34,6 +34,7 @@ _CODE = re.compile(r"^[ \t]*(```|~~~)(?s:.*?)(?:^[ \t]*\1|\Z)|`[^`\n]*`", re.MUL
 # A name or an address has signs inside.
 _WORD = re.compile(r"(?<![\w./:_<-])[^\W\d_]+(?:'[^\W\d_]+)?(?![\w/:_>-]|\.\w)")
 _SCRIPT_SHARE = 0.15
+_NONE = frozenset[str]()
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _VERSION = re.compile(r"(?:versions?[-_])?v?(\d+(?:\.(?:\d+|x))*)(?:[-_.]?(?:x|lts|docs))?")
 _CURRENT: tuple[float, ...] = (2,)
@@ -70,11 +71,16 @@ class Standing(NamedTuple):
 
 
 @cache
-def _languages() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-    """Return the letters and the commonest words of languages, by code."""
-    rows = {code: words for code, *words in map(str.split, data_lines("languages.txt"))}
+def _languages() -> tuple[Sequence[str], Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
+    """Return the codes of languages, and those with a letter and those with a common word."""
+    rows = {code: words for code, *words in map(str.split, data_lines("languages.txt")) if words[1:]}
     rows["en"] += stop_words()
-    return {code: (frozenset(row[0]), frozenset(row[1:])) for code, row in rows.items() if row[1:]}
+    letters, words = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
+    for code, row in rows.items():
+        for known, texts in (letters, row[0]), (words, row[1:]):
+            for text in texts:
+                known[text] = known.get(text, _NONE) | {code}
+    return tuple(rows), letters, words
 
 
 @cache
@@ -87,14 +93,19 @@ def _scripts() -> Mapping[str, re.Pattern[str]]:
 def language_of(text: str) -> str:
     """Return the code of the language of a text; empty if it is too short or not recognized."""
     text = normalize("NFC", _CODE.sub(" ", text[:SAMPLE]))
-    counts = Counter(map(str.lower, _WORD.findall(text)))
-    spelt = [word for word in counts if not word.isascii()]
-    points = Counter[str]()
-    for code, (letters, words) in _languages().items():
-        known = words.intersection(counts).union(word for word in spelt if not letters.isdisjoint(word))
-        points[code] = sum(map(counts.__getitem__, known))
+    found = list(map(str.lower, _WORD.findall(text)))
+    counts = Counter(found)
+    codes, letters, words = _languages()
+    points = Counter(dict.fromkeys(codes, 0))
+    for word in words.keys() & counts.keys() if text.isascii() else counts:
+        known = words.get(word, _NONE)
+        if not word.isascii():
+            known = known.union(*filter(None, map(letters.get, word)))
+        for code in known:
+            points[code] += counts[word]
+    needed = _SCRIPT_SHARE * sum(map(len, found))
     for codes, script in () if text.isascii() else _scripts().items():
-        if len(script.findall(text)) >= _SCRIPT_SHARE * sum(map(len, counts.elements())):
+        if len(script.findall(text)) >= needed:
             best = max(codes.split(","), key=points.__getitem__)
             return best if best == codes or points[best] else ""
     (best, most), (_, second), *_ = points.most_common()

@@ -148,7 +148,7 @@ def _question(call: Call) -> str | None:
 
 
 def _arguments(given: Mapping[str, object], *, asks: bool) -> str:
-    """Return arguments as JSON with the beginnings of long texts and lists."""
+    """Return arguments as JSON with the beginnings of long texts; those of questions can be read again."""
     return _storable(json.dumps(_beginning(given), ensure_ascii=False), _MAX_ARGUMENTS if asks else _MAX_TEXT)
 
 

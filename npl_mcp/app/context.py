@@ -131,8 +131,8 @@ class Context:
         return result_of(self.read(part, threads=OwnThread()))
 
     def gather(self, ref: DocumentRef, seconds: float | None = None) -> DocumentSet:
-        """Return the result of :meth:`gathered`; this thread waits for it."""
-        return self.read_here(partial(self.gathered, ref, seconds=seconds))
+        """Return the result of :meth:`documents_of`; this thread waits for it."""
+        return self.read_here(partial(self.documents_of, ref, seconds=seconds))
 
     def _is_long(self, ref: DocumentRef) -> bool:
         """Return whether documents take too long for the lane of short calls."""
@@ -151,7 +151,7 @@ class Context:
             left = max(self.until - time.monotonic(), 0.0 if build.done else math.inf)
         return left if seconds is None else min(left, build.began + seconds - time.monotonic())
 
-    def gathered(
+    def documents_of(
         self,
         ref: DocumentRef,
         selectors: Sequence[Selector] = (),
@@ -173,7 +173,7 @@ class Context:
         :raises NotIndexedError: no document of a set is indexed, and the wait is over.
         """
         documents = self.documents
-        named, others = documents.located(ref, selectors, exclude)
+        named, others = documents.resolve(ref, selectors, exclude)
         locations = tuple(dict.fromkeys((*named, *others))) if named else others
         several = len(locations) > 1 or (bool(others) and documents.is_set(ref))
         missing = 0

@@ -48,7 +48,7 @@ class Documents(Files, Sources):
         visible = {name: sources[name] for name in SCHEMES if permissions.has_domain(SCHEMES[name].domain)}
         Sources.__init__(self, self.library, visible)
 
-    def located(
+    def resolve(
         self, ref: DocumentRef, selectors: Sequence[Selector], exclude: Sequence[Selector]
     ) -> tuple[dict[DocumentFile, list[str]], tuple[DocumentFile, ...]]:
         """Return the documents that selectors name, with those names, and the documents of a reference.

@@ -1,6 +1,6 @@
 """The files that a command or a server may show.
 
-Tools for whole items need only this; :class:`~npl_mcp.app.app.App` adds the rest.
+Tools for whole items need only this; :class:`~npl_mcp.app.documents.Documents` adds the rest.
 """
 
 # A path object costs more than the system call.

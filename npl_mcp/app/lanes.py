@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Hashable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
@@ -15,7 +16,7 @@ import anyio.to_thread
 from anyio.from_thread import check_cancelled
 from anyio.lowlevel import RunVar
 
-from npl_index.deadline import limit
+from npl_index.deadline import CALL, Deadline
 from npl_index.priority import with_priority
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.waiting import OwnThread
@@ -45,7 +46,8 @@ class _Turns:
     """
 
     def __init__(self, most: int) -> None:
-        self.running, self.next = anyio.CapacityLimiter(most), anyio.Lock(fast_acquire=True)
+        self.running = anyio.Semaphore(most, fast_acquire=True)
+        self.next = anyio.Lock(fast_acquire=True)
 
 
 class WorkerLane:
@@ -58,51 +60,39 @@ class WorkerLane:
     """
 
     def __init__(self, size: int, *, short: bool = False) -> None:
-        self._short, self._most = short, max(2, size - 1)
-        self._turns, self._threads = anyio.CapacityLimiter(size), anyio.CapacityLimiter(size)
+        self._short, self._size, self._most = short, size, max(2, size - 1)
+        self._turns = anyio.Semaphore(size, fast_acquire=True)
         self._callers: WeakValueDictionary[Hashable, _Turns] = WeakValueDictionary()
         self._calls, self._moved = 0, 0.0
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Run a function in a thread at the caller's turn; return its result."""
         timed = partial(with_priority, work) if self._short else work
-        call, key = object(), CALLER.get().key
+        key = CALLER.get().key
         own = self._callers.get(key) or self._callers.setdefault(key, _Turns(self._most))
         self._calls += 1
         try:
-            await _take(own.running, call)
-            try:
+            async with own.running:
                 async with own.next:
-                    await _take(self._turns, call)
+                    await self._turns.acquire()
                 self._moved = time.monotonic()
                 try:
-                    return await anyio.to_thread.run_sync(
-                        partial(timed, *given, **named), limiter=self._threads
-                    )
+                    free: Any = nullcontext()  # the turns limit the threads
+                    return await anyio.to_thread.run_sync(partial(timed, *given, **named), limiter=free)
                 finally:
-                    self._turns.release_on_behalf_of(call)
-            finally:
-                own.running.release_on_behalf_of(call)
+                    self._turns.release()
         finally:
             self._calls -= 1
 
     @property
     def waiting(self) -> int:
         """Number of calls that wait for a turn."""
-        return self._calls - self._turns.borrowed_tokens
+        return self._calls - (self._size - self._turns.value)
 
     @property
     def blocked(self) -> float:
         """Seconds for which no waiting call has got a turn."""
         return time.monotonic() - self._moved if self.waiting else 0.0
-
-
-async def _take(limiter: anyio.CapacityLimiter, call: object) -> None:
-    """Take a place for a call; a free one is taken at once, without a round of the event loop."""
-    try:
-        limiter.acquire_on_behalf_of_nowait(call)
-    except anyio.WouldBlock:
-        await limiter.acquire_on_behalf_of(call)
 
 
 def blocked(seconds: float) -> list[str]:
@@ -131,25 +121,25 @@ def end_if_abandoned() -> None:
         check_cancelled()
 
 
+@dataclass
 class LaneThreads(OwnThread):
     """Runs the parts of a call of the server in threads of its lane; a wait holds none.
 
-    :param name: one of :data:`LANES`.
     :param seconds: time limit of a part.
-
-    ``around`` is a function that runs each part.
+    :param lane: one of :data:`LANES`.
+    :param around: function that runs each part.
     """
 
-    def __init__(self, name: str, seconds: float) -> None:
-        self.lane, self._seconds = name, seconds
-        self.around: Callable[[Callable[[], Any]], Any] | None = None
+    seconds: float
+    lane: str = "light"
+    around: Callable[[Callable[[], Any]], Any] | None = None
 
     def run(self, part: Callable[P, T], *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run a part of the call; see :class:`~npl_mcp.app.waiting.OwnThread`."""
         return lane(self.lane).run(self._limited, partial(part, *given, **named))
 
     def _limited(self, work: Callable[[], T]) -> T:
-        limit(self._seconds)  # the thread has a context of its own
+        CALL.set(Deadline("the documents", time.monotonic() + self.seconds))  # in the thread's own context
         result: T = work() if self.around is None else self.around(work)
         return result
 

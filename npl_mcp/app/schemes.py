@@ -29,7 +29,7 @@ SCHEMES: Mapping[str, Scheme] = {
         "cr", r"cr:[A-Z][A-Z0-9]*-\d+", "manage_cr_sections changes change requests, create_cr makes them"
     ),
 }
-"""All schemes, by name. :class:`~npl_mcp.app.app.App` has the source of each, and
+"""All schemes, by name. :class:`~npl_mcp.app.documents.Documents` has the source of each, and
 :data:`npl_index.library.references.ADDRESSES` keeps files from having such names.
 """
 

@@ -107,7 +107,7 @@ class SearchHit:
 class SearchResult:
     """The result of a search, with its omissions.
 
-    :param app: view of the caller.
+    :param app: context of the call.
     :param keywords: keywords of the question.
     :param phrases: quoted phrases of the question.
     :param words: words that are compared with rows.
@@ -158,7 +158,7 @@ def search(
     """
     result = SearchResult(app, extract_keywords(query), phrases_of(query), words_of(query), conditions)
     if ref is not None:
-        result.hits = _section_hits(result, "document", app.gathered(ref))
+        result.hits = _section_hits(result, "document", app.documents_of(ref))
         return result
     searched = [kind for kind in kinds if not wanted or kind in wanted]
     # Change requests that the caller may see are not hits of kind document as well.
@@ -190,7 +190,7 @@ def _set_of(result: SearchResult, kind: str) -> DocumentSet | None:
     end_if_abandoned()
     seconds = result.conditions.seconds if kind == "document" else 1.0
     try:
-        return result.app.gathered(_SETS[kind], seconds=seconds)
+        return result.app.documents_of(_SETS[kind], seconds=seconds)
     except (NotFoundError, OutsideRootError):
         pass  # the caller sees no documents of this set
     except NotIndexedError as error:

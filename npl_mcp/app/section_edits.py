@@ -139,7 +139,7 @@ def _create_file(app: Context, file: str, content: str) -> EditedSection:
 class Target:
     """A file that may be edited.
 
-    :param app: view of the caller.
+    :param app: context of the call.
     :param file: location of the file.
     :param label: name of the file in answers.
     :param aliases: other names of the file in selectors.

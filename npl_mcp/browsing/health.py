@@ -79,9 +79,9 @@ def find_defects(app: Context, ref: DocumentRef) -> Health:
 
 def _find_defects(app: Context, ref: DocumentRef) -> Health:
     try:
-        requested = gathered = app.gathered(ref, seconds=HURRY)
+        requested = gathered = app.documents_of(ref, seconds=HURRY)
         if (targets := targets_of(app, requested.locations[0])) != ref:
-            gathered = app.gathered(targets, seconds=HURRY)
+            gathered = app.documents_of(targets, seconds=HURRY)
     except NotIndexedError as error:
         return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):

@@ -103,7 +103,7 @@ def look(
             roots = list(places.root_entries(app, whole))
             return folder(places.entry_of_many("root", "", "", roots), roots)
         try:
-            gathered = app.gathered(DocumentRef(file), seconds=HURRY)
+            gathered = app.documents_of(DocumentRef(file), seconds=HURRY)
         except NotIndexedError as error:
             *above, own = places.breadcrumb(file, app.documents.find(DocumentRef(file)))
             empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)

@@ -120,7 +120,7 @@ def root_entries(app: Context, whole: bool) -> Iterator[FolderEntry]:
     """
     for root in roots_of(app):
         try:
-            gathered = app.gathered(DocumentRef(file=root.address), seconds=HURRY)
+            gathered = app.documents_of(DocumentRef(file=root.address), seconds=HURRY)
         except NotIndexedError as error:
             yield replace(
                 entry_of_many("root", root.name, root.address, ()), tokens=None, missing_files=error.files

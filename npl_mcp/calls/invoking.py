@@ -29,7 +29,7 @@ from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, usable_aliases
 from npl_mcp.tools.contract.error_codes import ErrorCode, translate
 from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.contract.parameters import meant
-from npl_mcp.tools.contract.responses import as_dict, check_size, encode, size
+from npl_mcp.tools.contract.responses import as_dict, encode, size, too_long
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import shown_tools, unlisted_tools
 from npl_mcp.tools.search import Hits
@@ -106,7 +106,7 @@ class ToolCalls:
             outcome = failure(shown, name)
             call.code, call.message = outcome.body["error_code"], outcome.body["error"]
             call.size = size(outcome.text)
-            if shown is not error or isinstance(error, NPLError):
+            if isinstance(error, NPLError):
                 # Frames hold a parser's state, and cycles hold these until a late collection.
                 error.__traceback__ = error.__cause__ = error.__context__ = None
         finally:
@@ -154,28 +154,15 @@ class ToolCalls:
 
     def _run(self, call: Call, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
         """Make a call. A change of thread takes 55 microseconds, so a call that does not wait has one."""
-        threads = LaneThreads(spec.lane, self.app.settings.time_limit)
-
-        def begin() -> tuple[Context, Callable[[], Any], Request | None]:
-            arguments, request = prepare(call, spec)
-            app = call.caller.context(self.app, threads)
-            return app, partial(spec.function, app, **arguments), request
-
-        def end(app: Context, data: object) -> Outcome:
-            # Reports use no other values, which may be large.
-            value = data.value if isinstance(data, Written) else data
-            call.data = value if isinstance(value, Tailored | Hits) else None
-            outcome = serialise(call, spec, app, data)
-            for then in app.when_delivered:
-                then()
-            return outcome
+        threads = LaneThreads(self.app.settings.time_limit, spec.lane)
 
         def whole() -> Outcome:
-            app, work, request = begin()
-            return end(app, work() if request is None else Once(app.database, request)(work))
+            app, work, request = prepare(call, spec, self.app, threads)
+            data = work() if request is None else Once(app.database, request)(work)
+            return serialise(call, spec, app, data)
 
         async def parts() -> Outcome:
-            app, work, request = await threads.run(begin)
+            app, work, request = await threads.run(prepare, call, spec, self.app, threads)
             if request is None:
                 data = await (work() if spec.waits else threads.run(work))
             elif spec.waits:
@@ -184,14 +171,16 @@ class ToolCalls:
                 threads.around = None
             else:
                 data = await once_with_files(app.database, request, threads, work)
-            return await threads.run(end, app, data)
+            return await threads.run(serialise, call, spec, app, data)
 
         has_parts = spec.waits or (spec.files and PARAMETER in call.arguments)
         return parts() if has_parts else threads.run(whole)
 
 
-def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]:
-    """Return the arguments for a tool's function, and the call's request if its answer is stored.
+def prepare(
+    call: Call, spec: ToolSpec, app: App, threads: LaneThreads
+) -> tuple[Context, Callable[[], Any], Request | None]:
+    """Return the caller's view, the tool's function with its arguments, and the request of a stored answer.
 
     :raises InvalidRequestError: an argument is invalid.
     :raises NotAllowedError: the caller may not make this call.
@@ -201,10 +190,11 @@ def prepare(call: Call, spec: ToolSpec) -> tuple[dict[str, Any], Request | None]
     if who is not None:
         arguments = with_actor(spec, arguments, who)
     call.arguments = arguments
-    checked = validated(spec, arguments)
+    context = call.caller.context(app, threads)
+    work = partial(spec.function, context, **validated(spec, arguments))
     if request_id is None or spec.may_read(arguments):
-        return checked, None
-    return checked, Request.parse(who.name if who else "", request_id, spec.name, arguments)
+        return context, work, None
+    return context, work, Request.parse(who.name if who else "", request_id, spec.name, arguments)
 
 
 def serialise(call: Call, spec: ToolSpec, app: Context, data: object) -> Outcome:
@@ -213,19 +203,27 @@ def serialise(call: Call, spec: ToolSpec, app: Context, data: object) -> Outcome
     :raises NPLError: the answer exceeds the maximum bytes.
     """
     settings, caller, body, is_json = app.settings, call.caller, dict[str, Any](), True
+    # Reports use no other values, which may be large.
+    value = data.value if isinstance(data, Written) else data
+    call.data = value if isinstance(value, Tailored | Hits) else None
     text = data.text if isinstance(data, Written) and caller.reads != "values" else None
     if text is None or settings.structured:
-        body = without_hidden({"success": True, "data": as_dict(data)}, spec, caller, settings)
-    if caller.reads == "values":
-        return Outcome(body)
+        body = {"success": True, "data": as_dict(data)}
+        if caller.identity is not None or not caller.trusted or settings.database_url is not None:
+            body = without_hidden(body, spec, caller, settings)
     if text is not None:
         is_json = isinstance(data, Written) and data.is_json
+    elif caller.reads == "values":
+        text = ""
     elif call.arguments.get("format") or app.form(None) == "json":  # a requested form is the tool's task
         text = to_text(body)
     else:
         text, is_json = as_markdown(body["data"]), False
     call.size = size(text)
-    check_size(settings.body_limit, call.size)
+    if call.size > settings.body_limit:
+        raise too_long(settings.body_limit)
+    for then in app.when_delivered:
+        then()
     return Outcome(body, text, media_type=JSON if is_json else MARKDOWN)
 
 

@@ -31,7 +31,7 @@ from npl_mcp.http.guard import Guard
 from npl_mcp.http.policy import ADMITTED_STATE, ENDING, STREAM_KEY, Policy, host_names
 from npl_mcp.http.service import FolderLock, has_tokens, hold, needs_token, write_state
 from npl_mcp.server.server import quiet_libraries
-from npl_mcp.server.startup import allow_files, prepare_process
+from npl_mcp.server.startup import allow_files
 from npl_mcp.stores.base.errors import StorageError, StoreError
 
 K = TypeVar("K")
@@ -195,7 +195,6 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
     :raises NPLError: an address cannot be used, or the data folder has a server already.
     """
     quiet_libraries()
-    prepare_process()
     allow_files(2 * MAX_CONNECTIONS)
     with hold(settings.data_folder) as folder_lock, _sockets(settings) as sockets:
         # The address of a Unix socket is a path.

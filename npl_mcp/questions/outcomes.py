@@ -94,7 +94,7 @@ def rank_documents(app: Context, question: str) -> tuple[Sequence[DocumentFile],
     """Return the documents, and the positions of those of the ranked sections, best first."""
 
     def answer() -> tuple[Sequence[DocumentFile], list[int]]:
-        documents = app.gathered(DocumentRef())
+        documents = app.documents_of(DocumentRef())
         ranking = rank(documents.collection, Query(extract_keywords(question)), weights=app.settings.weights)
         return documents.locations, [hit.document for hit in ranking.hits]
 
@@ -108,7 +108,7 @@ def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dic
     """
 
     def read() -> dict[str, list[str]]:
-        documents = app.gathered(ref)
+        documents = app.documents_of(ref)
         sections = {}
         with documents.collection.reading():
             for text in selectors:
@@ -123,7 +123,7 @@ def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dic
 def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
-    documents = app.gathered(ref, request.selectors)
+    documents = app.documents_of(ref, request.selectors)
     with documents.collection.reading():
         finding = find(request, documents, app.settings.weights)
         written = answer(request, finding, form)

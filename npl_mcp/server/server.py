@@ -34,7 +34,7 @@ from npl_mcp.server.primitives.document_resources import add_documents
 from npl_mcp.server.primitives.prompts import Prompts
 from npl_mcp.server.registry import ListedTool
 from npl_mcp.server.small_list import CallsByName, SmallList
-from npl_mcp.server.startup import new_loop, prepare_process
+from npl_mcp.server.startup import new_loop
 from npl_mcp.server.stdio import connect, serve
 from npl_mcp.stores.base.sqlite import REMEDY, weakness
 
@@ -171,7 +171,6 @@ def quiet_libraries() -> None:
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over standard input and output until the input ends."""
     quiet_libraries()
-    prepare_process()
     # An interrupt ends the process like a request to terminate: acknowledged writes are on disk. Cancelling
     # all tasks instead can leave a busy server waiting forever for one of them.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -15,7 +15,6 @@ _LARGE_BYTES = 4 * 1024 * 1024
 _M_TRIM_THRESHOLD = -1
 _KEPT_BYTES = 16 * 1024 * 1024
 _M_ARENA_MAX = -8
-_ARENAS = 2
 _SWITCH_SECONDS = 0.0005
 _COLLECTIONS = (20_000, 20, 20)
 
@@ -36,7 +35,7 @@ def lasting() -> Iterator[None]:
 
 
 def prepare_process() -> None:
-    """Set process-wide options when a server begins to serve."""
+    """Set process-wide options of a server, before its first thread: that has memory of its own for good."""
     # The switch interval of threads. The event loop needs several turns for each answer; by default, a
     # computing thread would delay each turn by five milliseconds.
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -54,7 +53,7 @@ def prepare_process() -> None:
             ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
             # Otherwise each thread takes memory from its own arena, and other threads cannot reuse it: that
             # was a tenth of a server's memory. Computing threads take turns anyway.
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def allow_files(most: int) -> None:

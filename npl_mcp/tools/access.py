@@ -67,7 +67,7 @@ def without_hidden(body: Any, spec: ToolSpec, caller: Caller, settings: Settings
         hidden = {name for name, other in spec.fields.items() if not who.permissions.has_domain(other)}
     if settings.database_url is not None and settings.own_url:
         hidden.add("web_url")
-    paths = frozenset[str]() if caller.knows_paths(settings) else spec.paths
+    paths = frozenset[str]() if not spec.paths or caller.knows_paths(settings) else spec.paths
     return _without(body, hidden, paths) if hidden or paths else body
 
 

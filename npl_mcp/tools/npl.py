@@ -223,7 +223,7 @@ async def npl_section_index(
     def answer() -> IndexReply | Written[IndexReply]:
         conditions = SectionFilter.parse(filter)
         request = IndexRequest(conditions, depth, token_budget, app.form(format) == "markdown")
-        gathered = app.gathered(ref)
+        gathered = app.documents_of(ref)
         changed = report_changes(app, token_budget or None)
         with gathered.collection.reading():
             return section_index(app, ref, replace(gathered, changed=changed), request)
@@ -289,7 +289,7 @@ async def npl_load_tailored(
             explain=explain,
             among=SectionFilter.parse(filter),
         )
-        documents = app.gathered(ref, request.selectors, request.exclude)
+        documents = app.documents_of(ref, request.selectors, request.exclude)
         documents = replace(documents, changed=report_changes(app, request.token_budget))
         wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
         written = write(wanted, documents, form, weights=app.settings.weights)
@@ -360,7 +360,7 @@ async def content_map(
     """
 
     def drawn() -> str:
-        gathered = app.gathered(DocumentRef(file))
+        gathered = app.documents_of(DocumentRef(file))
         if gathered.missing:
             raise NotIndexedError(gathered.missing)
         step = -(-len(gathered.locations) // MAX_READ)

@@ -34,7 +34,7 @@ from npl_mcp.config.settings import HTTP, Settings, flags
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.startup import lasting
+from npl_mcp.server.startup import lasting, prepare_process
 
 NAME = "npl-mcp-server"
 NOT_RUNNING = 3
@@ -79,6 +79,7 @@ COMMANDS = Commands(_with_settings)
 def _run(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Serve until a signal comes (the default)."""
     service.check(settings)
+    prepare_process()
     set_up_log(settings.log_level)
     with lasting():
         # Importing FastMCP takes most of a second; the other commands need none of it.

@@ -49,7 +49,7 @@ from npl_mcp.app.file_view import lies_in, real_paths
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.server.primitives.components import CallingPrompt, Given
-from npl_mcp.tools.contract.responses import check_size, size, within
+from npl_mcp.tools.contract.responses import size, too_long, within
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,8 @@ def _filled(name: str, text: str, declared: Sequence[PromptArgument], limit: int
     if declared:
         # A short text may name a long value often, so its size is known before it is made.
         more = {name: size(value) - size(f"{{{name}}}") for name, value in values.items()}
-        check_size(limit, size(text) + sum(more.get(match[1], 0) for match in _NAMED.finditer(text)))
+        if size(text) + sum(more.get(match[1], 0) for match in _NAMED.finditer(text)) > limit:
+            raise too_long(limit)
         return _NAMED.sub(lambda match: values.get(match[1], match[0]), text)
     task = values.get(TASK.name, "").strip()
     return within(limit, f"{text.rstrip()}\n\n{task}\n" if task else text)

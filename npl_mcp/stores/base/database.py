@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from operator import itemgetter
@@ -59,22 +60,28 @@ MiB.
 _FIRST = itemgetter(0)
 
 
+@dataclass(slots=True)
 class Transaction:
     """A transaction; it takes effect as a whole or not at all.
 
     Parameters are given by keyword; a list or tuple fills ``IN :name``.
 
     :param raw: the driver's connection, for the engine.
+    :param engine: the engine of the database.
     :param now: the transaction's start by the database's clock, which all replicas share; UTC, ISO 8601. A
         transaction that may write begins after the end of the previous one.
     """
 
-    def __init__(self, raw: Any, engine: Engine, now: str) -> None:
-        self.raw, self._engine, self.now = raw, engine, now
+    raw: Any
+    engine: Engine
+    now: str
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Return all rows, by column name."""
-        return list(self._rows(sql, values))
+        with closing(self.raw.cursor()) as cursor:
+            cursor.execute(*self.engine.statement(sql, values))
+            names = tuple(map(_FIRST, cursor.description))
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def first_rows(self, sql: str, /, **values: Any) -> list[Row]:
         """Return the first rows, by column name: at most :data:`PAGE_CHARACTERS` of text, at least one row.
@@ -94,7 +101,7 @@ class Transaction:
     def first(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
         with closing(self.raw.cursor()) as cursor:
-            cursor.execute(*self._engine.statement(sql, values))
+            cursor.execute(*self.engine.statement(sql, values))
             row = cursor.fetchone()
             return None if row is None else dict(zip(map(_FIRST, cursor.description), row, strict=True))
 
@@ -130,7 +137,7 @@ class Transaction:
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute a statement and return the number of changed rows."""
-        changed: int = self.raw.execute(*self._engine.statement(sql, values)).rowcount
+        changed: int = self.raw.execute(*self.engine.statement(sql, values)).rowcount
         return changed
 
     def insert(self, table: str, returning: str, unique: str = "", /, **values: Any) -> Any:
@@ -165,14 +172,14 @@ class Transaction:
     def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]], /) -> None:
         """Insert rows with values of the same columns."""
         if rows:
-            statement, _ = self._engine.statement(insertion(table, rows[0]), rows[0])
+            statement, _ = self.engine.statement(insertion(table, rows[0]), rows[0])
             with closing(self.raw.cursor()) as cursor:
                 cursor.executemany(statement, rows)
 
     def _rows(self, sql: str, values: Mapping[str, Any]) -> Generator[Row]:
         """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
         with closing(self.raw.cursor()) as cursor:
-            cursor.execute(*self._engine.statement(sql, values))
+            cursor.execute(*self.engine.statement(sql, values))
             names = tuple(map(_FIRST, cursor.description))
             for row in cursor:
                 yield dict(zip(names, row, strict=True))

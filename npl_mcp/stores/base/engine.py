@@ -43,11 +43,10 @@ class CallDeadline:
     """The deadline of a waiting call."""
 
     def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        """Restart the deadline after progress."""
         self._end = time.monotonic() + BUSY_MILLISECONDS / 1000
+
+    renew = __init__
+    """Restart the deadline after progress."""
 
     @property
     def milliseconds(self) -> int:

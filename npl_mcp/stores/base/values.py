@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from operator import attrgetter
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -25,8 +25,7 @@ def values_of(source: Any) -> dict[str, Any]:
     return {name: getattr(source, name) for name in _names(source.__class__)}
 
 
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(map(attrgetter("name"), fields(kind)))
+_names: Callable[[Any], tuple[str, ...]] = cache(lambda kind: tuple(field.name for field in fields(kind)))
 
 
 def columns(kind: type[Any]) -> str:

@@ -122,8 +122,8 @@ def mentions_in(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tup
     text = normalize("NFC", with_line_feeds(text)).replace("\uff20", "@")
     text = _EMPHASIS.sub(r" \2 ", _QUOTATION.sub("", without_code(text)))
     exact = frozenset(members)
-    folded = {name.lower(): name for name in reversed(members)}
-    lengths = sorted({len(name) for name in members}, reverse=True)
+    folded = dict(zip(map(str.lower, reversed(members)), reversed(members), strict=True))
+    lengths = sorted({*map(len, members)}, reverse=True)
     known: dict[str, None] = {}
     unknown: dict[str, None] = {}
 

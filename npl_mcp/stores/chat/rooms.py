@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Annotated, Any
 
 from npl_index.library.references import near_names
@@ -331,7 +332,7 @@ def post(
 
 def deliver(
     tx: Transaction, event_id: int, room_id: int, kind: str, personas: Sequence[str]
-) -> tuple[NewNotification, ...]:
+) -> Sequence[NewNotification]:
     """Notify members of a room about one of its events.
 
     :param kind: the type of the notification; see :class:`~npl_mcp.stores.chat.inbox.Notification`.
@@ -353,14 +354,14 @@ def deliver(
         " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"
     )
     rows = tx.all(sql, event=event_id, kind=kind, moment=tx.now, **recipients)
-    ids = {row["persona"]: row["id"] for row in rows}
-    return tuple(NewNotification(ids[persona], persona) for persona in personas if persona in ids)
+    ids = dict(map(itemgetter("persona", "id"), rows))
+    return [NewNotification(ids[persona], persona) for persona in personas if persona in ids]
 
 
 def members(tx: Transaction, room_id: int) -> tuple[str, ...]:
     """Return the members of a room in the order of joining."""
     rows = tx.all("SELECT persona FROM member WHERE room_id = :room ORDER BY position", room=room_id)
-    return tuple(row["persona"] for row in rows)
+    return tuple(map(itemgetter("persona"), rows))
 
 
 def require_member(tx: Transaction, room_id: int, persona: str) -> None:

@@ -71,22 +71,15 @@ def within(limit: int, answer: str) -> str:
     :param limit: limit in bytes; the largest artifact fits.
     :raises NPLError: the answer is longer.
     """
-    check_size(limit, size(answer))
+    if size(answer) > limit:
+        raise too_long(limit)
     return answer
 
 
-def check_size(limit: int, length: int) -> None:
-    """Refuse an answer that is too long, if possible before it is made.
-
-    :param limit: limit in bytes.
-    :param length: bytes of the answer.
-    :raises NPLError: the answer is longer.
-    """
-    if length > limit:
-        raise NPLError(
-            f"the answer is longer than {limit:,} bytes",
-            hint="request less at a time, with limit, offset, a selector or a token budget",
-        )
+def too_long(limit: int) -> NPLError:
+    """Return the error for an answer above the limit, in bytes; if possible before the answer is made."""
+    problem = f"the answer is longer than {limit:,} bytes"
+    return NPLError(problem, hint="request less at a time, with limit, offset, a selector or a token budget")
 
 
 def encode(body: Mapping[str, object]) -> str:

@@ -26,7 +26,7 @@ run in the order of the list of tools; ``values`` has a valid value for each par
 class ToolSpec:
     """The declaration of a tool.
 
-    :param function: function with the :class:`~npl_mcp.app.app.App` as first parameter and the tool's
+    :param function: function with the :class:`~npl_mcp.app.context.Context` as first parameter and the tool's
         parameters as keywords. Its name is the tool's name, the first paragraph of its docstring the
         description for agents. A call checks the arguments, then runs the function once: a coroutine function
         on the event loop, so that it can wait, any other one in a worker thread.

@@ -179,7 +179,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
 
         def answer() -> Audit:
             ref = DocumentRef(given.get("file"))
-            documents = app.gathered(ref, request.selectors, request.exclude, seconds=HURRY)
+            documents = app.documents_of(ref, request.selectors, request.exclude, seconds=HURRY)
             wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
             return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
 

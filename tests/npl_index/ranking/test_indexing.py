@@ -68,16 +68,6 @@ def test_documents_without_words(text: str) -> None:
     assert answer(indexed(text, "x/y.md").collection, "anything at all") == []
 
 
-def test_pages() -> None:
-    """A document is a page, and so is each part below a heading of level 1 when there are several."""
-    single, joined = indexed("# A\n\n## B\n"), indexed("# A\n\n## B\n\n# C\n\n## D\n")
-    collection = KnownCollection([single, joined])
-    postings = collection.whole.postings
-    assert postings.pages.tolist() == [0, 0, 0, 1, 2, 2, 3, 3]
-    assert (postings.firsts.tolist(), postings.counts.tolist()) == ([0, 3], [3, 5])
-    assert len(collection) == 8
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",

@@ -382,14 +382,7 @@ def test_a_part_of_an_identifier_is_no_topic(topic: str, part: str) -> None:
     among = collection(
         f"# T\n\n## {part}\n\nOther matters.\n\n## The setting {topic}\n\nHow.\n\n## Login\n\nBy IP.\n"
     )
-    fits = {
-        name: hit.score.topic
-        for name, hit in zip(*both(ask("login", topic, among=among), among), strict=True)
-    }
+    hits = ask("login", topic, among=among)
+    fits = {name: hit.score.topic for name, hit in zip(names(hits, among), hits, strict=True)}
     assert fits.get(part, 0) <= 0.5
     assert fits[f"The setting {topic}"] >= 0.6
-
-
-def both(hits: list[Hit], among: Collection) -> tuple[list[str], list[Hit]]:
-    """Return the names of hits, and the hits."""
-    return names(hits, among), hits

@@ -60,9 +60,6 @@ def test_length(text: str) -> None:
 
 def test_longest() -> None:
     assert compile_selector("a" * MAX_LENGTH).document == "a" * MAX_LENGTH
-
-
-def test_most_steps() -> None:
     assert len(compile_selector(" > ".join("a" * MAX_STEPS)).steps) == MAX_STEPS
 
 

@@ -174,7 +174,7 @@ def test_a_defect_is_masked_and_logged(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("npl_mcp.app.context.Context.gathered", broken)
+    monkeypatch.setattr("npl_mcp.app.context.Context.documents_of", broken)
     with caplog.at_level(logging.ERROR, "npl_mcp"):
         answer = calls(settings, [("npl_section_index", {})])[0]
     assert answer["error_code"] == "INTERNAL_ERROR"

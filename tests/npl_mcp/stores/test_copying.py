@@ -8,7 +8,7 @@ import pytest
 
 from npl_mcp.app.app import App
 from npl_mcp.app.maintenance import check
-from npl_mcp.stores.artifact.artifacts import content, create, listed
+from npl_mcp.stores.artifact.artifacts import content, create, load_page
 from npl_mcp.stores.base.errors import AlreadyExistsError, StoreError
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.copying import copy_stores
@@ -45,7 +45,7 @@ def test_everything_is_copied_and_goes_on(place: Path) -> None:
     assert copied == sum(map(len, before.values()))
     assert revisions == len(before["revision"])
     with source.database.read() as tx:
-        artifacts = listed(tx, Slice(1_000, 0)).items
+        artifacts = load_page(tx, Slice(1_000, 0)).items
     for artifact in artifacts:
         first, other = (stores.database.reading(content, artifact.id) for stores in (source, target))
         assert first == other
