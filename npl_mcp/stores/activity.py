@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.values import conditions, fill
@@ -13,77 +13,41 @@ from npl_mcp.stores.base.values import conditions, fill
 MAX_TEXT = 300
 """Characters of an entry's text."""
 
-MAX_EVENTS = 100_000
-"""Events that are considered: the newest."""
-
-
-class _Kind(NamedTuple):
-    """Entries of one kind.
-
-    :param at: their time.
-    :param by: their agent.
-    :param columns: their other columns.
-    :param tables: the tables to read from.
-    :param where: condition for entries.
-    :param in_session: condition for entries of a session.
-    :param order: their order, newest first.
-    """
-
-    at: str
-    by: str
-    columns: str
-    tables: str
-    where: str
-    in_session: str
-    order: str
-
-
+_COLUMNS = (
+    "SELECT '' AS kind, '' AS at, '' AS \"by\", '' AS title, '' AS text, '' AS place, 0 AS number WHERE FALSE"
+)
 _SESSION = "(SELECT number FROM session WHERE id = :session)"
 _LINKED = f"artifact_id IN (SELECT artifact_id FROM session_artifact WHERE session_number = {_SESSION})"
 
-KINDS: Mapping[str, _Kind] = {
-    "chat": _Kind(
-        "timestamp",
-        "persona",
-        "room.name AS title, data AS text, room.id AS place, event.id AS number",
-        "event JOIN room ON room.id = room_id",
-        "event_type IN ('message', 'handoff', 'todo_create')"
-        f" AND event.id > (SELECT coalesce(max(id), 0) FROM event) - {MAX_EVENTS}",
+KINDS: Mapping[str, tuple[str, str]] = {
+    "chat": (
+        "SELECT 'chat', timestamp, persona, room.name, data, CAST(room.id AS TEXT), event.id"
+        " FROM event JOIN room ON room.id = room_id"
+        " WHERE event_type IN ('message', 'handoff', 'todo_create')",
         f"session_number = {_SESSION}",
-        "event.id DESC",
     ),
-    "worklog": _Kind(
-        "ts",
-        "agent_id",
-        "coalesce(task, session.id) AS title, action || ': ' || summary AS text,"
-        " CASE WHEN archived_as IS NULL THEN session.id ELSE 'archive/' || archived_as END AS place,"
-        " seq AS number",
-        "worklog_entry AS entry JOIN worklog_session AS session ON session.number = entry.session_number",
-        "project = :project",
-        "session.id = :session",
-        "entry.session_number DESC, seq DESC",
+    "worklog": (
+        "SELECT 'worklog', ts, agent_id, coalesce(task, log.id), action || ': ' || summary,"
+        " CASE WHEN archived_as IS NULL THEN log.id ELSE 'archive/' || archived_as END, seq"
+        " FROM worklog_entry JOIN worklog_session AS log ON log.number = session_number"
+        " WHERE project = :project",
+        "log.id = :session",
     ),
-    "artifact": _Kind(
-        "revision.created_at",
-        "coalesce(created_by, '')",
-        "name AS title, purpose AS text, artifact_id AS place, revision_num AS number",
-        "revision JOIN artifact ON artifact.id = artifact_id",
-        "TRUE",
+    "artifact": (
+        "SELECT 'artifact', revision.created_at, coalesce(created_by, ''), name, purpose,"
+        " CAST(artifact_id AS TEXT), revision_num FROM revision JOIN artifact ON artifact.id = artifact_id"
+        " WHERE TRUE",
         _LINKED,
-        "revision.id DESC",
     ),
-    "review": _Kind(
-        "coalesce(completed_at, review.created_at)",
-        "reviewer_persona",
-        "name AS title, coalesce(verdict, status) || coalesce(': ' || overall_comment, '') AS text,"
-        " review.id AS place, NULL AS number",
-        "review JOIN artifact ON artifact.id = artifact_id",
-        "TRUE",
+    "review": (
+        "SELECT 'review', coalesce(completed_at, review.created_at), reviewer_persona, name,"
+        " replace(coalesce(verdict, status), '_', ' ') || coalesce(': ' || overall_comment, ''),"
+        " CAST(review.id AS TEXT), 0"
+        " FROM review JOIN artifact ON artifact.id = artifact_id WHERE TRUE",
         _LINKED,
-        "review.id DESC",
     ),
 }
-"""The kinds of entries by their domains."""
+"""Entries by their domains, as SQL, and the conditions for those of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,73 +68,61 @@ class Entry:
     by: str
     title: str
     text: str
-    place: int | str
-    number: int | None
+    place: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class Acts:
     """A choice of entries.
 
+    :param kinds: some of :data:`KINDS`.
     :param project: project of the worklogs.
     :param session: id of a session; only its entries.
     :param since: time of the first entry.
-    :param until: time after the last entry.
     """
 
+    kinds: Sequence[str]
     project: str
     session: str | None = None
     since: str | None = None
-    until: str | None = None
+
+    def newest(
+        self, tx: Transaction, most: int, by: str | None = None, day: str | None = None
+    ) -> list[Entry]:
+        """Return the newest entries, newest first.
+
+        :param most: maximum number of entries.
+        :param by: an agent; only its entries.
+        :param day: a day, as ``2026-01-31``; only its entries.
+        """
+        limits = {"by": ('"by" = :by', by), "day": ("substr(at, 1, 10) = :day", day)}
+        rows = self._rows(tx, "*", "ORDER BY at DESC, number DESC LIMIT :most", {"most": most}, **limits)
+        return [fill(Entry, row, text=_text(row)) for row in rows]
+
+    def counts(self, tx: Transaction) -> list[Row]:
+        """Return the numbers of entries by day and agent: ``day``, ``by`` and ``entries``."""
+        return self._rows(tx, 'substr(at, 1, 10) AS day, "by", count(*) AS entries', "GROUP BY 1, 2", {})
+
+    def _rows(
+        self, tx: Transaction, columns: str, end: str, given: dict[str, Any], **limits: tuple[str, Any]
+    ) -> list[Row]:
+        where, values = conditions(since=("at >= :since", self.since), **limits)
+        chosen = [KINDS[kind] for kind in self.kinds]
+        parts = [_COLUMNS, *(f"{sql} AND {linked}" if self.session else sql for sql, linked in chosen)]
+        given |= {"session": self.session} if self.session and self.kinds else {}
+        given |= {"project": self.project} if "worklog" in self.kinds else {}
+        acts = f"({' UNION ALL '.join(parts)}) AS act"
+        return tx.all(f"SELECT {columns} FROM {acts} WHERE {where} {end}", **values, **given)
 
 
-def entries(tx: Transaction, kinds: Sequence[str], period: Period, by: str | None, most: int) -> list[Entry]:
-    """Return the newest entries, newest first.
-
-    :param by: an agent; only its entries.
-    :param most: maximum number of entries.
-    """
-    found: list[Entry] = []
-    for name in kinds:
-        kind = KINDS[name]
-        where, values = _conditions(kind, period, by)
-        sql = (
-            f'SELECT {kind.at} AS at, {kind.by} AS "by", {kind.columns} FROM {kind.tables}'
-            f" WHERE {where} ORDER BY {kind.order} LIMIT :most"
-        )
-        rows = tx.all(sql, **values, most=most)
-        found += (fill(Entry, row, kind=name, text=_text(name, row["text"])) for row in rows)
-    return sorted(found, key=lambda entry: entry.at, reverse=True)[:most]
-
-
-def counts(tx: Transaction, kinds: Sequence[str], period: Period) -> list[Row]:
-    """Return the numbers of entries by day and agent: ``day``, ``by`` and ``entries``."""
-    rows: list[Row] = []
-    for kind in map(KINDS.__getitem__, kinds):
-        where, values = _conditions(kind, period, None)
-        day = f'SELECT substr({kind.at}, 1, 10) AS day, {kind.by} AS "by", count(*) AS entries'
-        rows += tx.all(f"{day} FROM {kind.tables} WHERE {where} GROUP BY 1, 2", **values)
-    return rows
-
-
-def _conditions(kind: _Kind, period: Period, by: str | None) -> tuple[str, dict[str, Any]]:
-    where, values = conditions(
-        session=(kind.in_session, period.session),
-        since=(f"{kind.at} >= :since", period.since),
-        until=(f"{kind.at} < :until", period.until),
-        by=(f"{kind.by} = :by", by),
-    )
-    if "project" in kind.where:
-        values["project"] = period.project
-    return f"{kind.where} AND {where}", values
-
-
-def _text(kind: str, text: str | None) -> str:
+def _text(row: Row) -> str:
     """Return the beginning of an entry's text; that of an event is in its JSON data."""
-    if kind == "chat":
+    text = row["text"] or ""
+    if row["kind"] == "chat":
         try:
-            data = json.loads(text or "")
-        except ValueError:
-            data = None
-        text = (data.get("message") or data.get("description")) if isinstance(data, dict) else None
-    return " ".join(str(text or "").split())[:MAX_TEXT]
+            data = json.loads(text)
+            text = data.get("message") or data.get("description") or ""
+        except (ValueError, AttributeError):
+            text = ""
+    return " ".join(str(text).split())[:MAX_TEXT]

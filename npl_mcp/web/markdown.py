@@ -180,7 +180,7 @@ def _offer_edit(heading: Token, edits: list[tuple[str, str]]) -> None:
             "aria-label": f"Edit {heading.content}",
         }
         link = Token("link_open", "a", 1, attrs={**attrs, "class": "edit"})
-        heading.children += [link, _text(" Edit"), Token("link_close", "a", -1)]
+        heading.children += [link, _text("Edit"), Token("link_close", "a", -1)]
         del edits[: place + 1]
 
 
