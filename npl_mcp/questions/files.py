@@ -58,7 +58,7 @@ READ_SECONDS = 10.0
 
 _DATA = "data folder"
 
-_ITEM = re.compile(r" {0,3}[-*+][ \t]+(?:`(?P<code>[^`]+)`|(?P<plain>\S.*?))\s*$")
+_ITEM = re.compile(r" {0,3}[-*+][ \t]+(?:`(?P<code>[^`]+)`|(?P<plain>\S.*))$")
 _COMMENT = re.compile(r"\s*<!--.*-->\s*$")
 _LEVEL = 2
 _EXPECTED = f"expected a list item with a selector or {NOWHERE!r}: - limits > ## Upload size"
@@ -164,7 +164,7 @@ def _answers(
         line = tree.line(number)
         if not line.strip() or _COMMENT.match(line):
             continue
-        item = _ITEM.match(line)
+        item = _ITEM.match(line.rstrip())
         answers.append("" if item is None else item["code"] or item["plain"])
         try:
             if item is None:

@@ -510,7 +510,7 @@ ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
         asking(1, "tools/call", name="npl_section_index", arguments={"file": "big.md"}, _meta=META),
         {**BOTH, "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "npl_section_index"},
     ),
-    "a page": ("GET", "/documents/big.md", None, {}),
+    "a page": ("GET", "/search?q=paragraph", None, {}),
     "half a body": ("POST", "/mcp/tools/session_list", b"{", {**JSON, "Content-Length": "9"}),
 }
 OF_SESSIONS = {
