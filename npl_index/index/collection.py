@@ -38,7 +38,7 @@ from npl_index.selectors.names import Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
-MAX_CANDIDATES = 64
+MAX_CANDIDATES = 80
 """Maximum documents whose sections are ranked."""
 
 MAX_HOLDERS = 1_000
