@@ -54,14 +54,14 @@ class Outcome:
     wrong: tuple[str, ...] = ()
 
 
-def ask_one(app: Context, question: Question, ref: DocumentRef | None = None) -> Outcome:
+async def ask_one(app: Context, question: Question, ref: DocumentRef | None = None) -> Outcome:
     """Ask one question.
 
     :param ref: documents to ask; by default those of a call without ``file``.
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    return app.read_here(lambda: _ask(app, question, ref or DocumentRef()))
+    return await app.read(lambda: _ask(app, question, ref or DocumentRef()))
 
 
 def known_outcomes(app: Context, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
@@ -101,7 +101,7 @@ def rank_documents(app: Context, question: str) -> tuple[Sequence[DocumentFile],
     return app.read_here(answer)
 
 
-def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
+async def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
     """Return the sections that selectors of a question select, as selectors that an audit has.
 
     :raises NPLError: the documents cannot be read.
@@ -117,7 +117,7 @@ def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dic
                 sections[text] = [documents.selector(place, own=True, by_path=True) for place in places]
         return sections
 
-    return app.read_here(read)
+    return await app.read(read)
 
 
 def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:

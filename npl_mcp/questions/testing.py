@@ -10,6 +10,7 @@ from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
+from npl_mcp.app.waiting import result_of
 from npl_mcp.config.settings import Settings
 from npl_mcp.questions.files import MAX_BYTES, QuestionFile, problems_of, question_files, read_questions
 from npl_mcp.questions.outcomes import Outcome, ask_one
@@ -77,7 +78,10 @@ def run_tests(settings: Settings, paths: Sequence[str]) -> Tested:
     """
     with closing(App(settings)) as app:
         files = [_file_at(path) for path in paths] or question_files(app)
-        outcomes = {file.name: tuple(ask_one(app, question) for question in file.questions) for file in files}
+        outcomes = {
+            file.name: tuple(result_of(ask_one(app, question)) for question in file.questions)
+            for file in files
+        }
         return Tested(outcomes, problems_of(files) or (() if files else (_NO_FILE,)))
 
 

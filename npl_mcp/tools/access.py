@@ -74,6 +74,7 @@ def without_hidden(body: Any, spec: ToolSpec, caller: Caller, settings: Settings
 def _without(value: Any, hidden: set[str], paths: Collection[str]) -> Any:
     if isinstance(value, dict):
         shown = {name: _without(part, hidden, paths) for name, part in value.items() if name not in hidden}
-        ends = {name: os.path.basename(shown[name]) for name in paths if os.path.isabs(shown.get(name) or "")}  # noqa: PTH117, PTH119 - texts
+        texts = {name: text for name in paths if isinstance(text := shown.get(name), str)}
+        ends = {name: os.path.basename(text) for name, text in texts.items() if os.path.isabs(text)}  # noqa: PTH117, PTH119 - texts
         return {**shown, **ends}
     return [_without(part, hidden, paths) for part in value] if isinstance(value, list) else value

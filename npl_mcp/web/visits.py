@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from unicodedata import normalize
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -15,12 +15,11 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
 from npl_index.cached import cached_property
-from npl_index.deadline import limited
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
 from npl_mcp.app.context import Context
-from npl_mcp.app.lanes import lane
+from npl_mcp.app.lanes import LaneThreads, lane
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.domains import domains_named
 from npl_mcp.config.settings import Settings
@@ -198,8 +197,14 @@ class Visit:
         digest, numbers = content_digest(fields.encode("utf-8", "replace")), defaultdict[str, Any](count)
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
-    async def run(self, domain: str | None, work: Callable[[Context], T]) -> T:
-        """Return the result of a function of the visitor's application; the function runs in a thread.
+    @overload
+    async def run(self, domain: str | None, work: Callable[[Context], Coroutine[Any, Any, T]]) -> T: ...
+    @overload
+    async def run(self, domain: str | None, work: Callable[[Context], T]) -> T: ...
+    async def run(self, domain: str | None, work: Callable[[Context], Any]) -> Any:
+        """Return the result of a function of the visitor's application.
+
+        A coroutine function can wait without a thread; any other one runs in a thread.
 
         :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
         :raises CallError: the visitor does not see the domain, or the function failed.
@@ -209,8 +214,9 @@ class Visit:
 
         token = CALLER.set(self.caller)
         try:
-            timed = limited(self.app.settings.time_limit)(work)
-            return await lane("heavy").run(timed, self.caller.context(self.app))
+            threads = LaneThreads(self.app.settings.time_limit, "heavy")
+            found = await threads.run(work, self.caller.context(self.app, threads))
+            return await found if isinstance(found, Coroutine) else found
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
             parameter = error.parameter if isinstance(error, InvalidRequestError) else None

@@ -11,6 +11,7 @@ from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.context import Context
 from npl_mcp.app.section_edits import edited_text, own_section
+from npl_mcp.app.waiting import result_of
 from npl_mcp.questions.files import (
     DEFAULT_NAME,
     Question,
@@ -145,7 +146,7 @@ async def try_text(visit: Visit) -> FormPage:
     def ask(app: Context) -> Outcome:
         edited = edited_text(app, form.get("file", ""), form.get("section", ""), text)
         with changed_documents(app, question.text, *edited) as copy:
-            return ask_one(copy, question)
+            return result_of(ask_one(copy, question))
 
     data = await _explained(visit, question, file)
     try:
@@ -202,13 +203,13 @@ async def save(visit: Visit) -> str | FormPage:
 
     def change(app: Context) -> int | None:
         """Return the line of the saved question."""
-        if question is not None:
-            _check(app, answers, nowhere)
         known = next((file for file in question_files(app) if file.name == name), None)
         number = line or _line_of(known, text) if known else line
         return _line_of(save_question(app, name, question, number, form.get("digest") or None), text)
 
     try:
+        if question is not None:
+            await visit.run("npl", partial(_check, answers=answers, nowhere=nowhere))
         number = await visit.run("npl", change)
     except CallError as error:
         shown = {**_form(files, name, typed, nowhere=nowhere), "_problem": error.message}
@@ -221,14 +222,15 @@ def _line_of(file: QuestionFile, text: str) -> int | None:
     return next((question.line for question in file.questions if question.text == text), None)
 
 
-def _check(app: Context, answers: Sequence[str], nowhere: bool) -> None:
+async def _check(app: Context, answers: Sequence[str], nowhere: bool) -> None:
     """Check the answers of a question before it is saved.
 
     :raises InvalidRequestError: no selector is given, or one selects nothing.
     """
     if not answers and not nowhere:
         raise InvalidRequestError("not saved yet: name a section that answers it, or say that none does")
-    wrong = [selector for selector, names in sections_of(app, answers, DocumentRef()).items() if not names]
+    sections = await sections_of(app, answers, DocumentRef())
+    wrong = [selector for selector, names in sections.items() if not names]
     if wrong:
         raise InvalidRequestError(f"{wrong[0]!r} selects no section")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from contextlib import suppress
 from functools import partial
 
+from npl_index.errors import NPLError
 from npl_index.ranking.analysis import terms
 from npl_mcp.app.usage import latest, unanswered
+from npl_mcp.calls.arguments import validator
 from npl_mcp.questions.files import question_files
 from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.tools.npl import npl_load_tailored
 from npl_mcp.web.pages.ask import to_ask
 from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.tables import paged
@@ -69,12 +72,12 @@ def _key(question: str) -> frozenset[str]:
 
 def _again(call: LoggedCall) -> str | None:
     """Return the address that shows what a call got; ``None`` for a call without a question."""
-    try:
-        given = json.loads(call.arguments or "{}")
-    except ValueError:  # a log of earlier versions, or too long
-        given = {}
-    if call.tool == "npl_load_tailored" and (call.context or given):
-        return to_ask({"context": call.context, "file": call.file, **given})
+    if call.tool == "npl_load_tailored":
+        asked = {"context": call.context, "file": call.file}
+        with suppress(ValueError, NPLError):  # a log of earlier versions, too long, or not valid
+            given = validator(npl_load_tailored).validate_json(call.arguments or "")
+            asked = {name: value for name, value in given.items() if value is not None}
+        return to_ask(asked) if call.context or call.arguments else None
     return address("/search", q=call.context) if call.tool == "search" and call.context else None
 
 

@@ -29,7 +29,7 @@ from tests.until import until
 
 PLAN = "# Plan\n\n## Siphon\n\nA siphon lifts water over the edge.\n"
 CONFIG = '[project]\ncode = "{0}"\nname = "{0}"\nticketsPath = "crs"\n'
-HEAD = "---\ncode: {0}-001\ntitle: Siphon\nstatus: Proposed\ntype: Bug Fix\npriority: High\n---\n"
+HEAD = "---\ncode: {0}-001\nstatus: Proposed\ntype: Bug Fix\npriority: High\npath: [a, 2]\n---\n"
 CR = f"{HEAD}# Siphon\n\nIt leaks.\n"
 
 
@@ -285,6 +285,12 @@ def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
         for name in (hidden, absent, *ALIKE):
             shown, missing = shown.replace(name, "N"), missing.replace(name, "N")
         assert shown == missing, (who, hidden)
+
+
+def test_a_field_with_the_name_of_a_path_may_have_any_value(site: Site) -> None:
+    """Only the path of the file is shortened for a caller who may not know it."""
+    request = site.data("docs", "get_cr", key="DOC-001")
+    assert (request["path"], request["other"]["path"]) == ("crs/DOC-001-siphon.md", ["a", "2"])
 
 
 def resource(site: Site, who: str, path: str) -> dict[str, Any]:

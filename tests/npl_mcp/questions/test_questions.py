@@ -9,6 +9,7 @@ import pytest
 from npl_index.errors import DocumentTooLargeError, InvalidRequestError, UnreadableDocumentError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
+from npl_mcp.app.waiting import result_of
 from npl_mcp.config.settings import Settings
 from npl_mcp.questions import files
 from npl_mcp.questions.files import (
@@ -141,25 +142,31 @@ def test_stored_question_files_are_no_documents(call: Call) -> None:
 
 def test_an_outcome_says_where_the_right_section_is(app: App) -> None:
     """It names the section's rank, the sections above, missing words, and wrong selectors."""
-    first, nowhere = (ask_one(app, question) for question in question_files(app)[0].questions)
+    first, nowhere = (result_of(ask_one(app, question)) for question in question_files(app)[0].questions)
     assert (first.passed, first.rank, first.verdict, first.wrong) == (True, 1, "held", ())
     assert 50 < first.tokens <= 450
     assert (nowhere.passed, nowhere.rank) == (True, None)
     assert {"brew", "coffee"} <= set(nowhere.absent)
-    missed = ask_one(app, Question("How many requests may a client send?", ("limits > ## Upload size",)))
+    missed = result_of(
+        ask_one(app, Question("How many requests may a client send?", ("limits > ## Upload size",)))
+    )
     assert not missed.passed
     assert missed.above[0] == "limits.md > ## Requests"
-    wrong = ask_one(app, Question("Upload size?", ("limits > ## Upload", "limits > ## Upload size")))
+    wrong = result_of(
+        ask_one(app, Question("Upload size?", ("limits > ## Upload", "limits > ## Upload size")))
+    )
     assert not wrong.passed
     assert "limits > ## Upload:" in wrong.wrong[0]
-    shown = ask_one(app, Question("How large may an upload be?"))
+    shown = result_of(ask_one(app, Question("How large may an upload be?")))
     assert (shown.passed, shown.above) == (False, ("limits.md > ## Upload size",))
 
 
 def test_an_outcome_is_that_of_the_tool(app: App) -> None:
     text = "How large may an upload be?"
     answer = npl_load_tailored(app, context=text)
-    outcome = ask_one(app, Question(text, tuple(section.selector for section in answer.value.sections)))
+    outcome = result_of(
+        ask_one(app, Question(text, tuple(section.selector for section in answer.value.sections)))
+    )
     assert (outcome.passed, outcome.tokens) == (True, app.counter.count(answer.text))
 
 

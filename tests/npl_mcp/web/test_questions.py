@@ -1,11 +1,17 @@
 """Questions: their list, their outcomes as they come, edits, and the permissions to see them."""
 
+import fcntl
+import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.stores.access import Permissions
 from tests import engines
 from tests.conftest import case_text
@@ -54,6 +60,28 @@ def test_questions_are_asked_in_the_request(server: Running) -> None:
     shown = visitor.open(RUN)
     assert "2 of 3 pass." in shown.text
     assert "data-poll" not in shown.html
+
+
+@pytest.mark.thorough
+def test_pages_that_wait_for_an_index_delay_no_other_page(server: Running, docs: Path) -> None:
+    """Another process indexes for a while; more pages than threads wait for it."""
+    visitor, ended = Visitor(server), list[str]()
+    waiting = ["/questions/one?file=questions.md&line=3", RUN] * 3
+
+    def visit(path: str) -> None:
+        visitor.open(path)
+        ended.append(path)
+
+    visit(other := "/documents/plums.md")
+    handle = os.open(docs.parent / "data", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    (docs / "large.md").write_text("# Large\n\n" + "Pruned in July.\n" * (BACKGROUND_BYTES // 16))
+    with ThreadPoolExecutor() as pool:
+        list(map(partial(pool.submit, visit), waiting))
+        time.sleep(0.5)  # they are there
+        visit(other)
+        os.close(handle)
+    assert (ended[:2], len(ended)) == ([other, other], len(waiting) + 2)
 
 
 def test_a_failing_question_is_mended_in_its_place(server: Running, docs: Path) -> None:

@@ -107,6 +107,26 @@ def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
         assert "In the questions" in visitor.open("/usage").text
 
 
+ASKED: list[tuple[dict[str, Any], str]] = [
+    ({"topics": ["Part 1", "edge"]}, "/ask?topics=Part+1%2C+edge"),
+    ({"topics": '["Part 1"]', "selectors": "siphons"}, "/ask?topics=Part+1&selectors=siphons"),
+    ({"topics": 5, "context": "edge"}, "/ask?context=edge"),
+    ({"topics": [1], "context": ["edge"], "selectors": {"a": 1}, "exclude": 2}, "/ask"),
+    ({"selectors": [None], "sections": 9, "token_budget": "all"}, "/ask"),
+]
+"""Arguments, with the address where a person asks the same."""
+
+
+def test_a_call_with_any_arguments_has_a_link(tmp_path: Path) -> None:
+    with serving(tmp_path, "--log-calls", "contexts", files=DOCS) as running:
+        visitor = Visitor(running)
+        for given, _ in ASKED:
+            call(running, "npl_load_tailored", given)
+        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(ASKED))
+        rows = visitor.json("/usage?show=all")["items"]
+        assert [row["href"] for row in reversed(rows)] == [href for _, href in ASKED]
+
+
 @pytest.mark.parametrize(("log", "flag"), [("off", "--log-calls contexts"), ("on", "--log-calls contexts")])
 def test_a_log_without_questions_says_how_to_keep_them(tmp_path: Path, log: str, flag: str) -> None:
     with serving(tmp_path, "--log-calls", log, files=DOCS) as running:
