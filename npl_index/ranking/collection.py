@@ -81,14 +81,6 @@ class Collection(ABC):
         """Read one state of the collection within the context."""
         return nullcontext()
 
-    def document_at(self, path: str) -> int | None:
-        """Return the document with an absolute path."""
-        return self._by_path.get(path)
-
-    @cached_property
-    def _by_path(self) -> dict[str, int]:
-        return {path: number for number, path in enumerate(self.paths)}
-
     def holder(self, row: int) -> tuple[int, int]:
         """Return a section with a term: the document, and the section in it."""
         passages = self.passages(self.vocabulary.texts([row]))

@@ -392,18 +392,20 @@ class DocumentSets:
 
     def _count(self, live: _CachedSet, files: SetFiles) -> None:
         """Count the tokens of a set for later answers, many in a process of low priority."""
-        with suppress(NPLError, *reading_errors()):  # answers count what is missing
-            if not self._closed.wait(COUNT_DELAY) and (documents := live.documents) is not None:
-                todo, count = documents.uncounted(), self._indexer.count
-                parts = list(batches(todo))
-                if files.process_reader and sum(entry.state.size for entry in todo) >= BACKGROUND_BYTES:
-                    made = worked(parts, files.process_reader, count, python(WORKER), 1)
-                else:
-                    made = ([count(entry, files.read) for entry in part] for part in parts)
-                for counted in made:
-                    self._check_open()
-                    documents.put_tokens(counted)
-        live.counting = False
+        try:
+            with suppress(NPLError, *reading_errors()):  # answers count what is missing
+                if not self._closed.wait(COUNT_DELAY) and (documents := live.documents) is not None:
+                    todo, count = documents.uncounted(), self._indexer.count
+                    parts = list(batches(todo))
+                    if files.process_reader and sum(entry.state.size for entry in todo) >= BACKGROUND_BYTES:
+                        made = worked(parts, files.process_reader, count, python(WORKER), 1)
+                    else:
+                        made = ([count(entry, files.read) for entry in part] for part in parts)
+                    for counted in made:
+                        self._check_open()
+                        documents.put_tokens(counted)
+        finally:
+            live.counting = False
 
     def _learn(self, files: SetFiles) -> None:
         """Analyse some files again after workers, so that the words of an edit are known in this process."""

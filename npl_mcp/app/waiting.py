@@ -113,7 +113,7 @@ async def when_new(
     until = time.monotonic() + seconds
 
     def look(known: Topic | None, last: bool) -> Pending | T:
-        """Return the entries; if there are none and the wait is not over, what to wait for."""
+        """Return the entries, or the news to wait for while there are none."""
         seen: Position = None
         if not last:
             known = known or user.database.reading(topic)

@@ -1,4 +1,4 @@
-"""Every tool declares its actor and its references to other domains, beside its function and its answers."""
+"""The annotations of a tool name its actor and the other domains that it refers to."""
 
 import inspect
 from collections.abc import Iterator

@@ -67,7 +67,7 @@ def test_the_former_assignee_of_a_todo_is_told(den: Call) -> None:
 
 
 def test_todos_are_listed_by_state(den: Call) -> None:
-    """A claimed todo is ready for nobody, an assigned one for its assignee; a freed one for all again."""
+    """A claimed todo is ready for no other agent, an assigned one for its assignee, a freed one for all."""
     free, own, done = todo(den), todo(den, assigned_to="cy"), todo(den)
     den("chat_update_todo", event_id=done, persona="ann", status="done")
     claim(den, event_id=free)
