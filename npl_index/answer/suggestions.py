@@ -34,7 +34,8 @@ def further_parts(findings: Findings, plan: Plan) -> Iterator[str | Suggestion]:
     yield from findings.ranking.query.keywords.words[:MAX_KEYWORDS]
     documents = findings.documents
     wanted = places_of((*findings.selected, *findings.answers))
-    taken = {*wanted, *findings.excluded, *places_of((*findings.named, *plan.kept))}
+    shown = (*findings.named, *plan.kept, *(pointer.unit for pointer in plan.pointers))
+    taken = {*wanted, *findings.excluded, *places_of(shown)}
     taken |= {above for place in taken for above in documents.ancestors(place)}
     ideas = dict(islice(_adding_words(findings, wanted, taken), MAX_SUGGESTIONS))
     if not (ideas or findings.selected):

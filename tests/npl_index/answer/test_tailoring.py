@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import Form, Json, Markdown
 from npl_index.answer.request import TailorRequest
+from npl_index.answer.steps import Findings
 from npl_index.answer.suggestions import MAX_SUGGESTIONS
-from npl_index.answer.tailoring import write
+from npl_index.answer.tailoring import find, write
+from npl_index.answer.units import row as row_of
 from npl_index.answer.values import Tailored, Written
 from npl_index.choices import DEFAULT_BUDGET
 from npl_index.deadline import Deadline
 from npl_index.errors import DocumentTimeoutError, InvalidRequestError, SectionNotFoundError
 from npl_index.markdown.sections import Span
+from npl_index.ranking.scoring import DEFAULT_WEIGHTS
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.selection import select_in
 from npl_index.tokens.estimated import estimator
@@ -92,21 +95,23 @@ def test_no_answer_is_over_its_budget(sets: list[DocumentSet], seed: int, budget
     assert answer.request_more or not answer.truncated or (selectors and answer.sections)
     most = DEFAULT_BUDGET if budget <= DEFAULT_BUDGET else 10**6
     whole = write(replace(request, token_budget=most), on, form).value
-    check_that_nothing_better_is_lost(answer, whole)
+    check_that_nothing_better_is_lost(answer, whole, find(request, on, DEFAULT_WEIGHTS))
 
 
 def bare(selector: str) -> str:
     return re.sub(r"( \[(lines|depth)=[-0-9]+\])+$", "", selector)
 
 
-def check_that_nothing_better_is_lost(answer: Tailored, whole: Tailored) -> None:
-    """Compare the best three texts of an answer with those for a budget which holds as much as it may."""
+def check_that_nothing_better_is_lost(answer: Tailored, whole: Tailored, findings: Findings) -> None:
+    """Compare the first three texts of an answer with those for a budget which holds as much as it may."""
     here = [bare(row.selector) for row in answer.sections]
     named = [*here, *(bare(selector) for selector in answer.request_more)]
-    wanted = [row for row in whole.sections if row.relevance_score < 1]
-    last = max((at for at, row in enumerate(wanted) if bare(row.selector) in here), default=-1)
-    for row in wanted[: min(last + 1, 3)]:
-        assert bare(row.selector) in named
+    ranked = (row_of(findings.documents, unit, lean=True) for unit in (*findings.answers, *findings.further))
+    wanted = {bare(each.selector): None for each in ranked if each.relevance_score < 1}
+    given = {bare(each.selector) for each in whole.sections}
+    texts = [selector for selector in wanted if selector in given]
+    last = max((at for at, selector in enumerate(texts) if selector in here), default=-1)
+    assert set(texts[: min(last + 1, 3)]) <= set(named)
     if not answer.truncated:
         assert here == [bare(row.selector) for row in whole.sections]
     again = [suggestion.selector for suggestion in answer.suggestions]
