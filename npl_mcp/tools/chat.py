@@ -34,7 +34,6 @@ from npl_mcp.tools.contract.parameters import (
     Whole,
 )
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.naming import NamedDocument, documents_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,10 @@ class Claim:
 
     :param claimed: whether a todo was claimed.
     :param todo: the claimed todo.
-    :param documents: the documents that its description names, at most five.
     """
 
     claimed: bool
     todo: todos.Todo | None
-    documents: tuple[NamedDocument, ...] | None
 
 
 Join = Annotated[RowId | None, Unlisted]
@@ -233,8 +230,7 @@ async def chat_claim_todo(
             todo: todos.Todo | None = todos.claim(tx, event_id, persona)
         else:
             todo = todos.claim_next(tx, room_id or 0, persona)
-        documents = None if todo is None else documents_named(app, todo.description)
-        return Claim(todo is not None, todo, documents)
+        return Claim(todo is not None, todo)
 
     return await when_new(
         app,

@@ -10,8 +10,7 @@ from functools import partial
 from npl_index.errors import InvalidRequestError
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.context import Context
-from npl_mcp.app.section_edits import edited_text, own_section
-from npl_mcp.app.waiting import result_of
+from npl_mcp.app.section_edits import own_section
 from npl_mcp.questions.files import (
     DEFAULT_NAME,
     Question,
@@ -21,7 +20,6 @@ from npl_mcp.questions.files import (
     save_question,
 )
 from npl_mcp.questions.outcomes import Outcome, ask_one, known_outcomes, sections_of
-from npl_mcp.questions.trial import changed_documents
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.ask import audit_of
@@ -121,7 +119,6 @@ async def _explained(visit: Visit, question: Question, file: str) -> Data:
         "right": right,
         "above": above,
         "section": await _text(visit, right) if right else None,
-        "tried": None,
         "_action": ACTION,
         "_marked": partial(marked, terms=sought(question.text, "")),
     }
@@ -135,25 +132,6 @@ async def _text(visit: Visit, right: Data) -> Data | None:
     except CallError:
         return None
     return {**as_dict(section), "selector": selector}
-
-
-async def try_text(visit: Visit) -> FormPage:
-    """Ask a question with a changed text of its right section, which is not saved."""
-    form = visit.form
-    file, text = form.get("questions", ""), form.get("text", "")
-    question = await _question(visit, file, whole_number("line", form.get("line", "")))
-
-    def ask(app: Context) -> Outcome:
-        edited = edited_text(app, form.get("file", ""), form.get("section", ""), text)
-        with changed_documents(app, question.text, *edited) as copy:
-            return result_of(ask_one(copy, question))
-
-    data = await _explained(visit, question, file)
-    try:
-        outcome = await visit.run("npl", ask)
-    except CallError as error:
-        return FormPage("one_question.html", {**data, "_text": text, "_problem": error.message}, error.status)
-    return FormPage("one_question.html", {**data, "tried": as_dict(outcome), "_text": text}, 200)
 
 
 def _row(question: Question, file: str) -> Data:
@@ -238,7 +216,6 @@ async def _check(app: Context, answers: Sequence[str], nowhere: bool) -> None:
 DECLARED = (
     WebPage(PATH, questions, "questions.html", "npl", "Questions"),
     WebPage(f"{PATH}/one", one_question, "one_question.html", "npl"),
-    Action(f"{PATH}/try", try_text, "npl", writes=False),
     WebPage(f"{PATH}/edit", edit_page, "question.html", "npl"),
     Action(f"{PATH}/save", save, "npl"),
 )
