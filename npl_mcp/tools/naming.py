@@ -26,7 +26,7 @@ def question_in(app: Context, context: str | None) -> str | None:
     if (todo := _TODO.fullmatch(name)) and app.permissions.has_domain("chat"):
         with app.database.read() as tx:
             number = int(todo[1])
-            (event,) = feed.by_ids(tx, rooms.room_of(tx, number), [number])
+            (event,) = feed.by_ids(tx, rooms.require_event(tx, number)["room_id"], [number])
         return str(event.data.get("description") or event.data.get("message") or name)
     if re.fullmatch(SCHEMES["cr"].address, name):
         tree = app.gather(DocumentRef(file=name)).collection.documents[0].tree
