@@ -15,7 +15,7 @@ from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
-from tests.conftest import Call
+from tests.conftest import Call, cases
 from tests.folders import fill
 from tests.npl_mcp.http.http_server import serving
 from tests.programs import Run
@@ -189,13 +189,7 @@ def test_a_folder_may_be_called_like_the_scheme(call: Call, docs: Path) -> None:
         assert call("npl_section_index", file=name)["data"]["sections"][0]["name"] == f"{name}/valve.md"
 
 
-LIMITS = [
-    (None, '["docs"]', "none"),
-    ("[]", '["docs", "x"]', "none"),
-    ('["/srv"]', '["docs"]', "/srv"),
-    ('["/srv"]', "[]", "/srv"),
-    (None, None, "all"),
-]
+LIMITS = cases("npl_mcp/stores/libraries")["limits"]
 
 
 @pytest.mark.parametrize(("roots", "libraries", "shown"), LIMITS)

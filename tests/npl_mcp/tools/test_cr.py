@@ -14,15 +14,7 @@ from tests import conftest
 from tests.conftest import Connect, calls, cases
 from tests.npl_mcp.documents.change_requests import NAME, SECOND, inside, make_project, without_stamp
 
-STATUSES = (
-    "Proposed",
-    "Approved",
-    "In Progress",
-    "Implemented",
-    "Rejected",
-    "On Hold",
-    "Partially Implemented",
-)
+STATUSES = cases("npl_mcp/tools/cr")["statuses"]
 TYPES = ("Architecture", "Feature Enhancement", "Bug Fix", "Technical Debt", "Documentation", "Research")
 
 
@@ -302,12 +294,7 @@ def test_an_edit_changes_these_bytes_and_no_others(
 
 @pytest.mark.parametrize(
     ("mode", "expected"),
-    [
-        ("append", "why\n\n### Sub A\n\ndup\n\nx"),
-        ("prepend", "x\n\nwhy\n\n### Sub A\n\ndup"),
-        ("replace", "x"),
-        (None, "x"),
-    ],
+    cases("npl_mcp/tools/cr")["both_spellings_of_an_update_do_the_same"],
 )
 def test_both_spellings_of_an_update_do_the_same(
     ended: tuple[Workspace, str], mode: str | None, expected: str
@@ -366,14 +353,7 @@ def test_a_new_change_request_gets_the_next_key(workspace: Workspace) -> None:
     assert data["sections"] == [line for line in body.split("\n") if line.startswith("## ")]
 
 
-OUTLINES = {
-    "Architecture": "Description, Solution Analysis, Implementation Specification, Acceptance Criteria, "
-    "Implementation Notes, References",
-    "Research": "Description, Research Questions, Validation Approach, Acceptance Criteria, "
-    "Dependencies & Next Steps, References",
-    "Documentation": "Description, Content Analysis, Implementation Specification, Acceptance Criteria, "
-    "Implementation Notes, References",
-}
+OUTLINES = cases("npl_mcp/tools/cr")["outlines"]
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -647,12 +627,7 @@ def test_there_may_be_no_project(settings: Settings) -> None:
 
 @pytest.mark.parametrize(
     ("old", "arguments", "new", "more"),
-    [
-        ("get_cr_full_content", {}, "get_cr", {"mode": "full"}),
-        ("get_cr_attributes", {}, "get_cr", {"mode": "attributes"}),
-        ("list_cr_sections", {}, "manage_cr_sections", {"operation": "list"}),
-        ("get_cr_section", {"section": "Rationale"}, "manage_cr_sections", {"operation": "get"}),
-    ],
+    cases("npl_mcp/tools/cr")["names_from_before_are_accepted"],
 )
 def test_names_from_before_are_accepted(
     workspace: Workspace, old: str, arguments: dict[str, str], new: str, more: dict[str, str]

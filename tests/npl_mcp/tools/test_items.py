@@ -10,6 +10,7 @@ from npl_mcp.tools import items, survey
 from npl_mcp.tools.items import items_agent, items_load, items_raw
 from npl_mcp.tools.npl import npl_load_components
 from npl_mcp.tools.survey import survey_agents, survey_notation, survey_versions
+from tests.conftest import cases
 from tests.folders import fill
 
 
@@ -106,15 +107,7 @@ def test_texts_have_a_limit(files: Files) -> None:
     assert survey_notation(files, "{a}", matches=1).used[0].matches == ("a",)
 
 
-OWN: dict[str, tuple[str, ...]] = {
-    "nothing": (),
-    "a folder without items": (".npl/notes.txt",),
-    "a component": (".npl/npl/own.md",),
-    "components that replace bundled ones": (".npl/npl/syntax.md", ".npl/npl/syntax/own.md"),
-    "another kind": (".npl/prds/own.md",),
-    "a core reference": (".npl/npl.md",),
-    "an agent of a client": (".claude/agents/own.md",),
-}
+OWN: dict[str, tuple[str, ...]] = cases("npl_mcp/tools/items")["own"]
 WANTED = ("syntax.*", "*", "syntax", "own", "nosuch", "syntax,own,syn*")
 
 
