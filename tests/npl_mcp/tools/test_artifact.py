@@ -278,12 +278,6 @@ def test_text_comes_and_goes_as_it_is(settings: Settings) -> None:
     assert (revised["data"]["revision_num"], newest["data"]["content"]) == (1, "new")
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b"])
-def test_what_is_no_text_comes_in_base64(settings: Settings, content: bytes) -> None:
-    _, got = calls(settings, [create(content=content), ("artifact_get", {"artifact_id": 1})])
-    assert (got["data"]["file_content"], "content" in got["data"]) == (encoded(content), False)
-
-
 UNUSABLE_CONTENTS: dict[str, tuple[dict[str, Any], str]] = {
     "neither": ({}, "MISSING_REQUIRED"),
     "empty": ({"content": ""}, "MISSING_REQUIRED"),
