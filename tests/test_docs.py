@@ -157,7 +157,7 @@ def test_the_examples_of_the_guide_print_what_it_shows(
             out = "".join(out.splitlines(keepends=True)[: int(step["lines"])])
         shown = f"{out}{code}\n" if step["code"] else out
         if step["errors"] != "/dev/null":
-            shown = err + shown if "tailored" in command else shown + err
+            shown += err
         pattern = re.escape(expected).replace("\n…\\\n", "\n(?:.*\n)+?").replace("…", ".+")
         assert re.fullmatch(pattern, shown), (command, shown)
 

@@ -88,25 +88,6 @@ def _key(app: Context, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
 
 
-async def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
-    """Return the sections that selectors of a question select, as selectors that an audit has.
-
-    :raises NPLError: the documents cannot be read.
-    """
-
-    def read() -> dict[str, list[str]]:
-        documents = app.documents_of(ref)
-        sections = {}
-        with documents.collection.reading():
-            for text in selectors:
-                selected, _ = _right(documents, Question("", (text,)))
-                places = [(section.tree, section.head) for section in selected]
-                sections[text] = [documents.selector(place, own=True, by_path=True) for place in places]
-        return sections
-
-    return await app.read(read)
-
-
 def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)

@@ -15,7 +15,7 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review import reviews as store
 from npl_mcp.tools.contract.parameters import Actor, ActorIfOwn, Check, Name, RowId, Text, Unlisted, Whole
-from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.contract.spec import ToolSpec
 
 RevisionId = Annotated[RowId, "Not its number"]
 Pixels = Annotated[int, Check(checks.whole, annotation.MAX_PIXEL)]
@@ -188,5 +188,6 @@ TOOLS = (
     ToolSpec(review_get, title="Get Review"),
     ToolSpec(review_generate_annotated, title="Copy with Comments", lane="heavy"),
     ToolSpec(review_complete, title="Complete Review", read_only=False),
-    *not_listed(review_comment_own, review_complete_own, read_only=False, idempotent=False, lane="heavy"),
+    ToolSpec(review_comment_own, read_only=False, idempotent=False, lane="heavy", listed=False),
+    ToolSpec(review_complete_own, read_only=False, idempotent=False, lane="heavy", listed=False),
 )
