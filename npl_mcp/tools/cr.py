@@ -76,14 +76,14 @@ def manage_cr_sections(
     requests = app.change_requests
     if operation == "list":
         return requests.sections(project, key)
-    path = _given(section, "section", operation)
+    path = _required(section, "section", operation)
     if operation == "get":
         return requests.section(project, key, path)
     how = updateMode if operation == "update" else operation
-    return requests.edit_section(project, key, path, how, _given(content, "content", operation), expect)
+    return requests.edit_section(project, key, path, how, _required(content, "content", operation), expect)
 
 
-def _given(value: str | None, parameter: str, operation: str) -> str:
+def _required(value: str | None, parameter: str, operation: str) -> str:
     if value is None:
         hint = "the operation list names all sections" if parameter == "section" else None
         raise checks.missing(parameter, f"is required for the operation {operation}", hint)
