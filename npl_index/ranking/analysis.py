@@ -37,8 +37,9 @@ from npl_index.ranking.wordlists import forms_of, stem, stop_words
 logger = logging.getLogger(__name__)
 
 _SIGNS = rf"""\s\x00-\x1f!"$%&()*,/:;<=>?@\[\\\]^`{{|}}~\x7f{HIDDEN}"""
-CHUNK, _BETWEEN = re.compile(f"[^{_SIGNS}]+"), re.compile(f"[{_SIGNS}]")
-_SPACES = {code: " " for code in range(128) if CHUNK.match(chr(code)) is None}
+CHUNK = re.compile(f"[^{_SIGNS}]+")
+_SPACES = bytes(code if code > 127 or CHUNK.match(chr(code)) else ord(" ") for code in range(256))
+_WIDE_SIGNS = re.compile(f"[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{HIDDEN}]")
 ESCAPE = re.compile(r"\\[nrt](?![a-z])")
 _SPLITS = re.compile(r"[-._#+'][^-._#+']|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z][0-9]|[0-9][A-Za-z]{2}")
 MARKS = "-._#+'"
@@ -150,8 +151,9 @@ def _spaced(text: str) -> str:
     """Return a text with a space for each sign between chunks."""
     if "\\" in text:
         text = ESCAPE.sub("  ", text)
-    # The same, but several times faster.
-    return text.translate(_SPACES) if text.isascii() else _BETWEEN.sub(" ", text)
+    # Bytes are translated several times as fast as characters.
+    spaced = text.encode("utf-8", "surrogatepass").translate(_SPACES).decode("utf-8", "surrogatepass")
+    return spaced if text.isascii() else _WIDE_SIGNS.sub(" ", spaced)
 
 
 def _chunks(text: str) -> list[str]:
