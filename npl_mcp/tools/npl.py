@@ -42,7 +42,7 @@ _MAX_LEVEL = 3
 
 File = Annotated[
     str | None,
-    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
+    "Files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
