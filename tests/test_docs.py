@@ -17,8 +17,8 @@ from benchmarks.agent_day import __main__ as agent_day
 from docs import demo, reference
 from npl_index import estimator
 from npl_mcp import __version__
-from npl_mcp.__main__ import parser
 from npl_mcp.cli.commands import serving
+from npl_mcp.cli.commands.mcp import parser
 from npl_mcp.config.clients import READING
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.tools.domains import listed_tools
