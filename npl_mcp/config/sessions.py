@@ -86,23 +86,21 @@ def inside(folder: str) -> Iterator[None]:
 def connect(folder: str) -> socket.socket | None:
     """Connect to the server of sessions of a data folder; return ``None`` if none runs.
 
-    :raises OSError: the folder or the socket is not this user's, or cannot be used.
+    :raises OSError: the server is not this user's alone, or does not answer.
     """
-    with suppress(FileNotFoundError), inside(folder):
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError), inside(folder):
         return _connected()
     return None
 
 
 def _connected() -> socket.socket | None:
-    status = os.stat(os.curdir)
-    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise PermissionError("others may write to the data folder")
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(_ASK_SECONDS)
         connection.connect(SOCKET)
         if not is_own(connection):
-            raise PermissionError("another user listens")
+            raise OSError("another user listens in the data folder")
+        _check_folder()
         connection.settimeout(None)
         return connection
     except (FileNotFoundError, ConnectionRefusedError):
@@ -111,6 +109,12 @@ def _connected() -> socket.socket | None:
     except OSError:
         connection.close()
         raise
+
+
+def _check_folder() -> None:
+    status = os.stat(os.curdir)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise OSError("others may write to the data folder")
 
 
 def start(folder: str, words: Sequence[str]) -> socket.socket | None:
@@ -126,6 +130,7 @@ def start(folder: str, words: Sequence[str]) -> socket.socket | None:
     os.makedirs(folder, 0o700, exist_ok=True)
     here = os.getcwd()
     with inside(folder):
+        _check_folder()
         file = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             lock(file, START_SECONDS)
