@@ -1,4 +1,4 @@
-"""Rooms: their events, live, and forms to answer and to claim."""
+"""Rooms: their events, and forms to answer and to claim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Download, NewsRow, Stream, WebPage
+from npl_mcp.web.routing import Action, Data, Download, WebPage
 from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.visits import CallError, Visit
 
@@ -20,9 +20,6 @@ SHOWN = 100
 _TODOS = 50
 _QUOTED = 120
 """Characters of a quoted event."""
-
-_CHANGING = ("emoji_reaction", "todo_update")
-"""Events that change the appearance of another event."""
 
 
 async def room(visit: Visit) -> Data:
@@ -58,7 +55,6 @@ async def _events(visit: Visit, number: int) -> Data:
     return {
         "items": items,
         "total": page["total"],
-        "cursor": page["cursor"],
         "older": items[0]["id"] if items and older else None,
         "newer": items[-1]["id"] if items and newer else None,
         "marked": around,
@@ -91,24 +87,6 @@ async def _event(visit: Visit, room: int, event_id: int) -> Any:
     for event in await visit.read("chat", feed.by_ids, room, [event_id]):
         return event
     raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
-
-
-async def news(visit: Visit, since: str) -> Sequence[NewsRow]:
-    """Return the events of a room after an event, and the earlier events that they changed."""
-    number, shown = visit.path("room"), (visit.who, visit.may_write)
-    given = {"since": since or None, "limit": SHOWN, "wait": WAIT_SECONDS}
-    new = (await visit.call("chat_get_feed", room_id=number, **given))["items"]
-    changed = await _affected(visit, number, new)
-    events = await _quoting(visit, number, [*changed, *new])
-    cursors = [*(None for _ in changed), *(str(event["id"]) for event in new)]
-    return [NewsRow((event, *shown), cursor) for event, cursor in zip(events, cursors, strict=True)]
-
-
-async def _affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
-    """Return earlier events of a room, in their current state, that later events changed."""
-    targets = {event["reply_to_id"] for event in events if event["event_type"] in _CHANGING}
-    earlier = sorted(targets - {event["id"] for event in events})
-    return await visit.read("chat", feed.by_ids, number, earlier) if earlier else []
 
 
 def _back(visit: Visit, mark: object = None) -> str:
@@ -169,7 +147,6 @@ _ROOM = "/rooms/{room:id}"
 DECLARED = (
     WebPage(_ROOM, room, "room.html", "chat"),
     Download(f"{_ROOM}/events/{{event:id}}", moved),
-    Stream(f"{_ROOM}/events", news, "chat.html", "event"),
     Action(f"{_ROOM}/messages", partial(write, "chat_send_message", ("message", "reply_to_id")), "chat"),
     Action(f"{_ROOM}/reactions", react, "chat"),
     Action(f"{_ROOM}/todos", partial(write, "chat_create_todo", ("description", "assigned_to")), "chat"),
