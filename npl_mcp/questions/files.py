@@ -208,7 +208,7 @@ def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
 
 
 def add_question(app: Context, question: Question) -> tuple[str, int | None]:
-    """Add a question, unless a file has it, to the first file that may be changed; the data folder's comes last.
+    """Add a question, unless a file has it, to the first writable file; the data folder's comes last.
 
     :returns: the name of the file, and the line of the question in it.
     :raises NotAllowedError: the caller sees no file that may be changed.
