@@ -31,7 +31,7 @@ from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
 
 File = Annotated[
     str | None,
-    "Markdown files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
+    "Files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
     CommaList,
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
