@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from starlette.responses import RedirectResponse, Response
-
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import Action, Data, Download, WebPage
+from npl_mcp.web.routing import Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.visits import CallError, Visit
 
@@ -94,12 +92,6 @@ def _back(visit: Visit, mark: object = None) -> str:
     return f"/rooms/{visit.path('room')}" + (f"#event-{mark}" if mark else "#end")
 
 
-async def moved(visit: Visit) -> Response:
-    """Return the redirection from the former page of an event to its place in the room."""
-    event = visit.path("event")
-    return RedirectResponse(f"/rooms/{visit.path('room')}?event={event}#event-{event}", 308)
-
-
 def _member(visit: Visit) -> dict[str, Any]:
     """Return the sender of a form, who becomes a member of its room."""
     return {"join": visit.path("room"), "persona": visit.who}
@@ -146,7 +138,6 @@ _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
     WebPage(_ROOM, room, "room.html", "chat"),
-    Download(f"{_ROOM}/events/{{event:id}}", moved),
     Action(f"{_ROOM}/messages", partial(write, "chat_send_message", ("message", "reply_to_id")), "chat"),
     Action(f"{_ROOM}/reactions", react, "chat"),
     Action(f"{_ROOM}/todos", partial(write, "chat_create_todo", ("description", "assigned_to")), "chat"),
