@@ -48,11 +48,10 @@ class ErrorCode(str, Enum):
     :param INTERNAL_ERROR: a defect of the server; its log has the details.
     :param DATABASE_ERROR: the database cannot be used; the message gives the reason.
     :param FILE_SYSTEM_ERROR: a file cannot be read or written.
-
-    ``status`` is the HTTP status of a failed call; MCP itself answers 200.
     """
 
     status: int
+    """HTTP status of a failed call; MCP itself answers 200."""
 
     def __new__(cls, name: str, status: int) -> ErrorCode:
         """Return a member with its status."""
