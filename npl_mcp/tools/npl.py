@@ -201,10 +201,10 @@ def npl_load_agent(
 
 async def npl_section_index(
     app: Context,
-    file: Annotated[str | None, "Files or globs", CommaList] = None,
+    file: Annotated[str | None, "docs/*.md", CommaList] = None,
     filter: Annotated[dict[str, Any] | None, CONDITIONS_TEXT] = None,
     resource_type: Kind = None,
-    item: Annotated[str | None, "Name"] = None,
+    item: Annotated[str | None, "fences"] = None,
     depth: Annotated[Count | None, "Levels"] = None,
     token_budget: Annotated[Count | None, "0: no limit"] = None,
     format: Format = None,
@@ -259,7 +259,7 @@ async def npl_load_tailored(
     sections: Annotated[list[str] | None, Unlisted] = None,
     depth: Annotated[Count | None, "Levels below selected sections"] = None,
     explain: bool = False,
-    exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
+    exclude: Annotated[list[str] | None, "Not wanted: ## A"] = None,
     filter: Annotated[dict[str, Any] | None, "As in npl_section_index"] = None,
     format: FormatOrText = None,
 ) -> Tailored | Written[Tailored]:
