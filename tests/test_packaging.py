@@ -43,6 +43,14 @@ def test_the_versions_of_python_that_are_tried_begin_with_the_first_one_allowed(
     assert minors == list(range(minors[0], minors[-1] + 1))
 
 
+def test_github_checks_the_oldest_and_the_newest_version_of_python() -> None:
+    """It runs what a developer runs."""
+    text = (ROOT / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
+    job = yaml.safe_load(text)["jobs"]["check"]
+    assert job["strategy"]["matrix"]["python"] == [pythons.supported()[0], pythons.supported()[-1]]
+    assert job["steps"][-1]["run"].startswith("make check ")
+
+
 def test_the_pinned_packages_say_where_they_come_from_and_name_no_index() -> None:
     """The first line of the list stays when it is written again."""
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
