@@ -40,6 +40,8 @@ leave it out for all tools. Some clients take 40 tools at most, npl has more.
 Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry
 at the start; leave it out if you list all. The reading tools are marked to load then anyway.
 
+With many sessions, add `--shared`: they then have [one process](GUIDE.md#many-sessions).
+
 Other clients take Cursor's form. For a server over HTTP, write what `npl-mcp-server config` prints.
 `make docs` writes this page.
 """

@@ -17,8 +17,8 @@ from benchmarks.agent_day import __main__ as agent_day
 from docs import connecting, demo, reference
 from npl_index import estimator
 from npl_mcp import __version__
-from npl_mcp.__main__ import parser
 from npl_mcp.cli.commands import serving
+from npl_mcp.cli.commands.mcp import parser
 from npl_mcp.config.clients import READING
 from npl_mcp.config.settings import corpus_folder
 from npl_mcp.tools.domains import listed_tools
@@ -162,7 +162,7 @@ def test_the_examples_of_the_guide_print_what_it_shows(
             out = "".join(out.splitlines(keepends=True)[: int(step["lines"])])
         shown = f"{out}{code}\n" if step["code"] else out
         if step["errors"] != "/dev/null":
-            shown = err + shown if "tailored" in command else shown + err
+            shown += err
         pattern = re.escape(expected).replace("\n…\\\n", "\n(?:.*\n)+?").replace("…", ".+")
         assert re.fullmatch(pattern, shown), (command, shown)
 

@@ -16,7 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from npl_mcp.__main__ import parser
+from npl_mcp.cli.commands.mcp import parser
 from npl_mcp.config.settings import SETTINGS, Settings
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import calls

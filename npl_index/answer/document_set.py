@@ -23,7 +23,7 @@ from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.ranking.collection import Collection
 from npl_index.ranking.documents import ParsedDocument
 from npl_index.ranking.scoring import Ranking
-from npl_index.ranking.standing import status_in
+from npl_index.ranking.standing import standing_in
 from npl_index.selectors.grammar import spell
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import heading_label, label
@@ -244,8 +244,8 @@ class DocumentSet:
 
     def note(self, part: SectionPart) -> str | None:
         """Return the remark about a ranked section: its document's standing, and copies."""
-        standing = self.behind.get(part.document) or self.status(part.document)
-        notes = [standing] if standing else []
+        behind, status = self.behind.get(part.document, ""), self.status(part.document)
+        notes = [text for text in ("" if status.startswith(behind) else behind, status) if text]
         if part.place in self.noted and not part.chosen:
             for word, places in zip(("also", "similar"), self.copies(part.place), strict=True):
                 if files := len({document for document, _ in places}):
@@ -269,8 +269,8 @@ class DocumentSet:
 
     @once
     def status(self, document: int) -> str:
-        """Return the status of a document by its front matter; empty unless it is retired."""
-        return status_in(self.tree(document).front_matter)
+        """Return what a document's front matter says of it: retired, verified, generated."""
+        return standing_in(self.tree(document).front_matter)
 
     @once
     def scope(self) -> Scope:

@@ -334,6 +334,12 @@ class IndexedCollection(Collection):
         select = f"SELECT name, count(DISTINCT document) FROM field WHERE document {AMONG} GROUP BY name"
         return dict(self._reader.rows(select, self.members.as_json))
 
+    def value_counts(self) -> dict[tuple[str, str], int]:
+        """Return the number of documents with each folded value of a field, of those that several have."""
+        select = f"SELECT name, value, count(*) FROM field WHERE document {AMONG} GROUP BY name, value"
+        rows = self._reader.rows(f"{select} HAVING count(*) > 1", self.members.as_json)
+        return {(name, value): number for name, value, number in rows}
+
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:
         """Return the sections of other documents with the text of a section, and those with a similar one."""
         number, positions = int(self.members.documents[document]), self.members.positions

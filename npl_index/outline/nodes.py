@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from npl_index.markdown.sections import Section, SectionTree, section_digest
 from npl_index.markdown.traits import TraitFilter
-from npl_index.ranking.standing import status_in
+from npl_index.ranking.standing import standing_in
 from npl_index.tokens.sections import TokenCounts
 
 
@@ -57,7 +57,7 @@ class OutlineNode:
     :param matches: false for a section shown only because of a matching subsection.
     :param more: number of subsections hidden by the depth or the budget.
     :param digest: digest of the section with its subsections, for ``expect``; only if sections are editable.
-    :param status: status of a retired document by its front matter.
+    :param status: what front matter says of a document: retired, verified, generated.
     """
 
     name: str
@@ -157,7 +157,7 @@ def outline(
             if depth == 0 and children
             else None,
             digest=section_digest(tree, index, whole=True) if digests and section.level else None,
-            status=None if index else status_in(tree.front_matter) or None,
+            status=None if index else standing_in(tree.front_matter) or None,
         )
 
     return node(0, depth, name)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Collection as Collection_
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -150,6 +150,12 @@ class Collection(ABC):
         fronts = (parsed.tree.front_matter for parsed in self.documents)
         names = ({name for name, _ in field_values(front)} for front in fronts)
         return dict(Counter(chain.from_iterable(names)))
+
+    def value_counts(self) -> Mapping[tuple[str, str], int]:
+        """Return the number of documents with each folded value of a field, of those that several have."""
+        fronts = (parsed.tree.front_matter for parsed in self.documents)
+        counts = Counter(chain.from_iterable(map(field_values, fronts)))
+        return {field: number for field, number in counts.items() if number > 1}
 
     def copies(self, document: int, section: int) -> tuple[Sequence[Place], Sequence[Place]]:  # noqa: ARG002
         """Return the sections of other documents with the text of a section, and those with a similar one."""

@@ -18,7 +18,7 @@ from math import inf
 from typing import NamedTuple
 from unicodedata import normalize
 
-from npl_index.markdown.front_matter import field_values
+from npl_index.markdown.front_matter import MAX_YAML, field_values, fields
 from npl_index.ranking.wordlists import data_lines, stop_words
 
 SAMPLE = 2_000
@@ -36,6 +36,7 @@ _WORD = re.compile(r"(?<![\w./:_<-])[^\W\d_]+(?:'[^\W\d_]+)?(?![\w/:_>-]|\.\w)")
 _SCRIPT_SHARE = 0.15
 _NONE = frozenset[str]()
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_ACTOR = re.compile(r"\w[\w.-]{0,40}(?=[:/])")  # the kind of an actor, before its name or version
 _VERSION = re.compile(r"(?:versions?[-_])?v?(\d+(?:\.(?:\d+|x))*)(?:[-_.]?(?:x|lts|docs))?")
 _CURRENT: tuple[float, ...] = (2,)
 _ORDERS: Mapping[str, tuple[float, ...]] = {
@@ -128,6 +129,21 @@ def status_of(fields: Iterable[tuple[str, str]]) -> str:
 def status_in(front: str) -> str:
     """Return the status of a document by its front matter; empty unless it is retired."""
     return status_of(field_values(front))
+
+
+def standing_in(front: str) -> str:
+    """Return the status of a retired document, and when it was last verified and generated, by what kind of
+    actor, as the Open Knowledge Format writes it; empty without these fields.
+    """
+    told = [status_in(front)]
+    for field in fields(f"---\n{front[:MAX_YAML]}", ("verified", "generated")):
+        events = field.value if isinstance(field.value, list) else [field.value]
+        dated = [event for event in events if isinstance(event, dict) and _DATE.match(str(event.get("at")))]
+        for last in sorted(dated, key=lambda event: str(event["at"]))[-1:]:
+            told.append(f"{field.name} {last['at'][:10]}")
+            if actor := _ACTOR.match(str(last.get("by"))):
+                told[-1] += f" by {actor[0]}"
+    return "; ".join(filter(None, told))
 
 
 class Versions(NamedTuple):

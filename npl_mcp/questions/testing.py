@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from npl_index.errors import InvalidRequestError
@@ -18,6 +20,9 @@ from npl_mcp.tools.contract.responses import as_dict
 
 MISSED, UNREADABLE = 1, 2
 """Exit codes: a question fails; a question file is invalid or missing."""
+
+CUTS = (1, 3, 10)
+"""Numbers of first sections for the recall."""
 
 _NO_FILE = "there is no question file: create questions.md or NAME.questions.md"
 
@@ -43,9 +48,20 @@ class Tested:
         """The exit code."""
         return UNREADABLE if self.problems else 0 if all(self.passed) else MISSED
 
+    @property
+    def ranking(self) -> Mapping[str, float]:
+        """The share of questions with a right section among the first ones, and the mean reciprocal rank, to
+        three places; empty without questions that have right sections.
+        """
+        outcomes = [outcome for each in self.outcomes.values() for outcome in each]
+        ranks = [outcome.rank or inf for outcome in outcomes if outcome.question.answers]
+        means = {f"recall@{cut}": fmean(rank <= cut for rank in ranks) for cut in CUTS if ranks}
+        means |= {"mrr": fmean(1 / rank for rank in ranks)} if ranks else {}
+        return {name: round(mean, 3) for name, mean in means.items()}
+
     def as_dict(self) -> dict[str, Any]:
         """Return its fields and sums as JSON."""
-        return {**as_dict(self), "passed": sum(self.passed), "asked": len(self.passed)}
+        return {**as_dict(self), **self.ranking, "passed": sum(self.passed), "asked": len(self.passed)}
 
     def lines(self) -> Iterator[str]:
         """Yield a report for people: a line for each question, with more lines for a failing one."""
@@ -56,6 +72,8 @@ class Tested:
                 state = "pass" if outcome.passed else "FAIL"
                 yield f"  {state}  rank {rank:>3}  {outcome.tokens:>4} tokens  {outcome.question.text}"
                 yield from (f"        {line}" for line in (() if outcome.passed else _reasons(file, outcome)))
+        if self.ranking:
+            yield ", ".join(f"{name} {mean:.3f}" for name, mean in self.ranking.items())
         yield from self.problems
 
 

@@ -83,7 +83,7 @@ class Hits:
 async def search(
     app: Context,
     query: str,
-    kinds: Annotated[str | None, "Some of document, message, worklog, artifact, cr", CommaList] = None,
+    kinds: Annotated[str | None, "document, message, worklog, artifact, cr", CommaList] = None,
     limit: int | None = None,
     offset: int | None = None,
     file: Annotated[str | None, Unlisted] = None,
@@ -91,7 +91,7 @@ async def search(
     item: Annotated[str | None, Unlisted] = None,
     format: UnlistedFormat = None,
     filter: Annotated[dict[str, Any] | None, Unlisted] = None,
-    path: Annotated[list[str] | None, Unlisted] = None,
+    path: Annotated[str | None, "Part of the path: docs/api", CommaList] = None,
     without: Annotated[list[str] | None, Unlisted] = None,
     seconds: Annotated[float, Interval(ge=0, le=MAX_SECONDS), Unlisted] = MAX_WAIT,
 ) -> Hits | Written[Hits]:
@@ -107,7 +107,7 @@ async def search(
     :param offset: number of hits to skip.
     :param file: the only documents to search, in the form of ``npl_load_tailored``.
     :param filter: conditions of sections, as in ``npl_section_index``; no other records are searched then.
-    :param path: parts of the path of the documents to search.
+    :param path: parts of the path of the documents to search, separated by commas.
     :param without: words that no hit has.
     :param seconds: maximum wait for the index of documents.
     :returns: a page of hits.
@@ -120,16 +120,13 @@ async def search(
     if not text:
         raise MissingRequestError("query is empty", parameter="query", hint="write some words")
     page = Slice.parse(limit, offset, PAGE, MAX_HITS)
-    named = (kind.strip() for kind in (kinds or "").split(","))
-    wanted = [checks.choice(kind, "kinds", tuple(KINDS)) for kind in named if kind]
+    wanted = [checks.choice(kind, "kinds", tuple(KINDS)) for kind in _parts(kinds)]
     wanted = wanted or ["document"] * bool(filter)
     ref = DocumentRef(file, resource_type, item)
     is_all = ref == DocumentRef() and "document" in (wanted or visible_kinds(app))
 
     def hits_now() -> Hits | Written[Hits]:
-        conditions = QueryConditions(
-            tuple(path or ()), tuple(without or ()), seconds, SectionFilter.parse(filter)
-        )
+        conditions = QueryConditions(_parts(path), tuple(without or ()), seconds, SectionFilter.parse(filter))
         only = None if ref == DocumentRef() else ref
         every = find(app, text, visible_kinds(app), wanted, only, conditions)
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
@@ -154,6 +151,11 @@ async def search(
         return Written(hits, _hits_text(hits, words_of(text), app.counter))
 
     return await app.read(hits_now)
+
+
+def _parts(names: str | None) -> tuple[str, ...]:
+    """Return names separated by commas."""
+    return tuple(name for part in (names or "").split(",") if (name := part.strip()))
 
 
 def _hits_text(hits: Hits, words: Sequence[str], counter: TokenCounter) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.forms import partial_note
@@ -19,6 +20,7 @@ from npl_index.outline.nodes import FolderNode, Node, OutlineNode, outline
 from npl_index.outline.text import OutlineText
 from npl_index.ranking.documents import ParsedDocument
 from npl_index.selectors.filters import SectionFilter
+from npl_index.selectors.labels import label
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.context import Context
@@ -29,6 +31,7 @@ DEFAULT_BUDGET = 1_000
 
 _MAX_LINES = 8
 _MAX_FILES = 8
+_MAX_FIELDS, _MAX_VALUES, _MAX_LETTERS = 6, 4, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class IndexReply:
     :param total_tokens: tokens of all documents.
     :param token_counter: name of the token counter.
     :param version: version of the document, if it has one.
-    :param status: status of a retired document by its front matter.
+    :param status: what front matter says of the document: retired, verified, generated.
+    :param fields: of a set, fields of front matter with the commonest values and their numbers of documents.
     :param unreadable: files of a set that were left out, with the reasons.
     :param not_served: numbers of documents below the roots that are not served, with the reasons.
     :param title: title in the document's front matter.
@@ -71,6 +75,7 @@ class IndexReply:
     token_counter: str
     version: str | None
     unreadable: tuple[str, ...] | None
+    fields: Mapping[str, Mapping[str, int]] | None = None
     not_served: str | None = None
     status: str | None = None
     title: str | None = None
@@ -123,6 +128,7 @@ def section_index(
         token_counter=outlined.counter.name,
         version=document.version if document else None,
         unreadable=gathered.unreadable or None,
+        fields=(gathered.several and _fields(gathered)) or None,
         not_served=gathered.not_served() or None,
         status=document.status if document else None,
         title=(document.heading if document else None) or None,
@@ -230,10 +236,10 @@ class Fields:
     def reply(self, shown: Shown) -> IndexReply:
         """Return the reply with the shown sections."""
         frame, note = self.frame, shown.note
-        remarks = len(frame.unreadable or ()) + len(frame.warnings or ())
+        remarks = len(frame.unreadable or ()) + len(frame.warnings or ()) + bool(frame.fields)
         if remarks and not shown.has_remarks:
             note = f"{note}, with {remarks} remarks"
-            frame = replace(frame, unreadable=None, warnings=None)
+            frame = replace(frame, unreadable=None, warnings=None, fields=None)
         return replace(frame, sections=tuple(shown.nodes), unfold=note)
 
     def answer(self, shown: Shown) -> str:
@@ -247,6 +253,18 @@ class Fields:
 
 def _selector(indexed: ParsedDocument, file: str, section: int) -> str:
     return qualified(document_name(file), indexed.step(section))
+
+
+def _fields(documents: DocumentSet) -> dict[str, dict[str, int]]:
+    """Return the fields whose short values several documents share, commonest first."""
+    fields: dict[str, dict[str, int]] = {}
+    counts = documents.collection.value_counts()
+    for (name, value), number in sorted(counts.items(), key=lambda count: (-count[1], count[0])):
+        if value and max(len(name), len(value)) <= _MAX_LETTERS:
+            values = fields.setdefault(name, {})
+            if len(values) < _MAX_VALUES and value[:10] not in values:  # the day of a time
+                values[value] = number
+    return dict(islice(fields.items(), _MAX_FIELDS))
 
 
 def _warning(lines: Sequence[int], lead: str) -> str:
@@ -263,6 +281,12 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
         result += [f"{what}: {' '.join(text.split())}" for text in texts[:_MAX_FILES]]
         if len(texts) > _MAX_FILES:
             result.append(f"{what}: {len(texts) - _MAX_FILES} more")
+    if reply.fields:
+        fields = (
+            f"{name} = {', '.join(f'{value} {number}' for value, number in values.items())}"
+            for name, values in reply.fields.items()
+        )
+        result.append(label(f"front matter: {'; '.join(fields)}"))
     if reply.not_served is not None:
         result.append(f"not served: {reply.not_served}")
     if reply.digest is not None:

@@ -26,6 +26,10 @@ PAGES = {
     "kite/2.0/man/fly.md": "# Kite\n\n## Launch of the kite\n\nThe kite flies on a string of 30 metres.\n",
     "CHANGELOG.md": "# Changes\n\n## 2.0\n\nThe pond starts on port 8080; `pond init` was removed.\n",
     "margin.md": "---\nstatus: stable\n---\n# Margin\n\nMargin is revenue minus the full cost of goods.\n",
+    "orders.md": "---\ntype: Table\nverified:\n  - { by: process:nightly, at: 2026-06-26T02:00:00Z }\n"
+    "  - { by: human:ada, at: 2026-06-25T09:00:00Z }\ngenerated: { by: pen/2, at: 2026-06-20T22:53:05Z }\n"
+    "stale_after: 2124-12-31T00:00:00Z\n---\n# Orders\n\nOrders have one row for each checkout.\n",
+    "metric.md": "---\ntype: Table\nstale_after: 2124-12-31T00:00:00Z\nverified: 1\n---\n# Metric\n\nPay.\n",
     "margin-old.md": "---\nStatus: Deprecated\n---\n# Margin\n\nMargin is revenue minus the cost of goods.\n",
 }
 
@@ -113,11 +117,37 @@ def test_marks_name_standing_and_copies(folder: Call) -> None:
     assert "(also in 3 files, cmd/" in copied
 
 
+TRUST = "verified 2026-06-26 by process; generated 2026-06-20 by pen"
+
+
+def test_who_confirmed_a_document_stands_beside_it(folder: Call) -> None:
+    """As the Open Knowledge Format writes it; other values of these fields say nothing."""
+    for page, question, note in (
+        ("orders.md", "rows of checkout orders", TRUST),
+        ("metric.md", "metric pay", None),
+    ):
+        hit, *_ = folder("search", query=question)["data"]["items"]
+        assert (hit["file"], hit.get("note")) == (page, note)
+
+
+def test_an_outline_of_a_folder_has_its_fields(folder: Call) -> None:
+    """Those that several documents have, with the commonest values; a small budget leaves them out."""
+    fields = {"stale_after": {"2124-12-31": 2}, "type": {"table": 2}}
+    assert folder("npl_section_index", token_budget=0)["data"]["fields"] == fields
+    line = "front matter: stale_after = 2124-12-31 2; type = table 2\n"
+    load = partial(folder.text, "npl_section_index", format="markdown")
+    assert load().endswith(line)
+    assert "front matter" not in load(token_budget=60)
+    assert "front matter" not in load(file="orders.md")
+    folder("npl_section_index", filter={"type": "table"})
+
+
 def test_the_outline_names_the_status(folder: Call) -> None:
     """The status stands after the name of a retired document, as in answers."""
     nodes = folder("npl_section_index", format="json", token_budget=0)["data"]["sections"]
     assert {node["name"]: node["status"] for node in nodes if "status" in node} == {
-        "margin-old.md": "deprecated"
+        "margin-old.md": "deprecated",
+        "orders.md": TRUST,
     }
     assert folder("npl_section_index", file="margin-old.md")["data"]["status"] == "deprecated"
     outline = partial(folder.text, "npl_section_index", format="markdown")

@@ -13,7 +13,6 @@ PARAMETERS = {
     "worklog": "s",
     "artifact": "1",
     "review": "1",
-    "comment": "1",
     "revision": "0",
     "key": "BAD-001",
     "file": "hostile.md",

@@ -33,6 +33,7 @@ def test_all_questions_pass(run: Run) -> None:
     code, out, _ = run()
     assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 pass")
     assert out.count("  pass  rank   1 ") == 4
+    assert out.endswith("recall@1 1.000, recall@3 1.000, recall@10 1.000, mrr 1.000\n")
 
 
 # What is changed: file, old text, new text; the question that must fail.
@@ -75,6 +76,8 @@ def test_reports_for_programs(run: Run) -> None:
     code, out, _ = run("--json")
     report = json.loads(out)
     assert (code, report["passed"], report["asked"]) == (1, 4, 5)
+    ranks = {"recall@1": 0.75, "recall@3": 0.75, "recall@10": 0.75, "mrr": 0.75}
+    assert {name: report[name] for name in ranks} == ranks
     assert report["outcomes"]["questions.md"][0]["wrong"]
 
 

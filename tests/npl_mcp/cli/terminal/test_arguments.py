@@ -2,14 +2,13 @@
 
 import pytest
 
-from npl_mcp import __main__
-from npl_mcp.cli.commands import load, worklog
+from npl_mcp.cli.commands import load, mcp, worklog
 from npl_mcp.cli.terminal.arguments import Program, ProgramParser, parsers_of
 from npl_mcp.config.domains import LISTED, PRESETS
 from npl_mcp.config.settings import SETTINGS
 from npl_mcp.tools.domains import tool_named
 
-PROGRAMS = (load.PROGRAM, worklog.PROGRAM, __main__.PROGRAM)
+PROGRAMS = (load.PROGRAM, worklog.PROGRAM, mcp.PROGRAM)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

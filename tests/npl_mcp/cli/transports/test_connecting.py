@@ -299,13 +299,13 @@ def test_files_are_looked_for_where_this_environment_says(
     theatre = stage(playing(message(HEALTHY), message(DONE)))
     play_server(data, url=url(theatre))
     told: Told = []
-    arguments = {"kind": "init"}
-    assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
+    arguments = {"items": "syntax"}
+    assert call_once(None, told, "npl_load_components", **arguments)["data"] == {"n": 1}
     monkeypatch.setenv("NPL_HOME", "/nowhere")
-    assert "content" in call_once(None, told, "items_raw", **arguments)["data"]
-    assert call_once("http", told, "items_raw", **arguments)["data"] == {"n": 1}
+    assert "content" in call_once(None, told, "npl_load_components", **arguments)["data"]
+    assert call_once("http", told, "npl_load_components", **arguments)["data"] == {"n": 1}
     play_server(data, url=url(theatre), places="NPL_HOME=/nowhere")
-    assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
+    assert call_once(None, told, "npl_load_components", **arguments)["data"] == {"n": 1}
     assert told == []
 
 
@@ -331,7 +331,7 @@ def test_variables_that_cannot_be_used(
     monkeypatch.setenv(name, value)
     with pytest.raises(InvalidRequestError, match=f"{name}='{value}'"):
         connect(Namespace(via=None), print)
-    for words in (["npl-load", "init"], ["npl-worklog", "current"]):
+    for words in (["npl-load", "index"], ["npl-worklog", "current"]):
         done = program(*words)
         assert (done.code, f"{name}='{value}'" in done.err) == (2, True)
 
