@@ -1,7 +1,12 @@
 # make run, make test and make check work in a fresh clone with Python 3.10 or newer.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BINARIES := bin
+ifeq ($(OS),Windows_NT)
+SHELL := bash
+BINARIES := Scripts
+endif
+BIN := $(VENV)/$(BINARIES)
 LAST := .last-release
 SETUP := $(VENV)/.set-up
 
@@ -122,7 +127,7 @@ docs: $(SETUP)
 package: $(SETUP)
 	$(BIN)/python -m tests.packaging.build
 
-# Write the sizes of an installation into OPERATIONS.md; needs the network.
+# Print what each package of an installation weighs, and name the heaviest in OPERATIONS.md; needs the network.
 weigh: $(SETUP)
 	$(BIN)/python -m tests.packaging.weigh
 

@@ -13,6 +13,8 @@ from npl_mcp.config.clients import CLIENTS, NAME, READING, Client, Entry
 
 OPTIONS = (*READING, "--format", "markdown")
 IN_A_SHELL = "$PWD"
+PROGRAM = "~/.npl-mcp/bin/npl-mcp"
+"""The program, where README installs it; a shell knows what ``~`` means."""
 HERE = "."
 SOME_FOLDER = "/path/to/your/notes"
 FOLDERS = {
@@ -28,15 +30,17 @@ FOLDERS = {
 INTRODUCTION = """\
 # Connecting clients
 
-[Install](README.md) npl first, so that `npl-mcp` is on your path. A desktop program may have another path and
-need the full one: `npl-mcp`, run in a terminal, prints these entries with it. `npl-mcp doctor`
-checks if your clients list npl.
+[Install](README.md#install) npl first. The entries say `npl-mcp`, which a client
+finds only if `~/.npl-mcp/bin` is on its `PATH`. `~/.npl-mcp/bin/npl-mcp --root .`, run in a terminal, prints
+them with the full path; Ctrl-C ends it. `npl-mcp doctor` checks if your clients list npl.
 
 `--root .` serves the project in which the client runs. `--domains reading` lists the tools for documents;
 leave it out for all tools. Some clients take 40 tools at most, npl has more.
 
 Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry
 at the start; leave it out if you list all. The reading tools are marked to load then anyway.
+
+With many sessions, add `--shared`: they then have [one process](GUIDE.md#many-sessions).
 
 Other clients take Cursor's form. For a server over HTTP, write what `npl-mcp-server config` prints.
 `make docs` writes this page.
@@ -74,10 +78,10 @@ def link(client: Client) -> str | None:
 
 
 def _described(client: Client) -> Iterator[str]:
-    added = client.adding(_command(IN_A_SHELL if client.name in FOLDERS else HERE))
+    added = client.adding(_command(IN_A_SHELL if client.name in FOLDERS else HERE, PROGRAM))
     if added:
         expanded = added.replace(shlex.quote(IN_A_SHELL), f'"{IN_A_SHELL}"')
-        yield f"```\n{expanded}\n```\n\n"
+        yield f"```\n{expanded.replace(shlex.quote(PROGRAM), PROGRAM)}\n```\n\n"
     elif client.name in LINKS:
         yield f"[Add npl to {client.name}]({link(client)})\n\n"
     path = client.paths[-1].removeprefix("+/")
@@ -85,5 +89,5 @@ def _described(client: Client) -> Iterator[str]:
     yield f"`{path}`:\n\n```{path.rpartition('.')[2]}\n{client.file(entry)}\n```\n"
 
 
-def _command(folder: str) -> list[str]:
-    return ["npl-mcp", "--root", folder, *OPTIONS]
+def _command(folder: str, program: str = "npl-mcp") -> list[str]:
+    return [program, "--root", folder, *OPTIONS]

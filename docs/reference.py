@@ -110,6 +110,21 @@ If a document contains lines like the marks above passages, npl's own marks end 
 Answers are frozen dataclasses; every error is an `NPLError`. `counter` takes a token counter, for
 instance `load_vocabulary("o200k_base", [Path("vocabularies")])`.
 
+```python
+from npl_index import load_tailored, section_index
+
+answer = load_tailored("corpus", "write the commit message for a fix", budget=500)
+print(answer.content)  # the passages, ready for a prompt
+print(answer.total_tokens, answer.request_more)  # pointers: selectors of the next sections
+print(answer.absent, answer.weak)  # words that no section has; whether the best one has too few
+for section in answer.sections:  # most relevant first
+    print(section.relevance_score, section.selector, section.start_line)
+
+for document in section_index("GUIDE.md"):
+    for section in document.children[0].children:  # below the title
+        print(section.selector, section.token_count, section.has_code)
+```
+
 Over MCP, any client works; this one is [FastMCP's](https://gofastmcp.com):
 
 ```python

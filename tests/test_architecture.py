@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from npl_mcp.config.domains import LISTED
-from npl_mcp.config.domains import MODULES as TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,7 +49,8 @@ PACKAGES = {
     "npl_mcp.server": "npl_index config stores projects app tools calls",
     "npl_mcp.http": "npl_index config stores app tools calls web server",
     "npl_mcp.cli": "npl_index config stores projects app tools questions server http",
-    "npl_mcp.__main__": "npl_index config stores projects app tools server cli",
+    "npl_mcp.pipe": "config",
+    "npl_mcp.__main__": "config cli pipe",
 }
 
 # Inside the two packages that have packages of their own: rooms in the order of their imports.
@@ -85,11 +85,18 @@ LATE = {
         "npl_mcp.cli.transports.connecting",
         "npl_mcp.app.app",
     ): "it takes a quarter of a second; whole items and worklogs need none of it",
+    ("npl_mcp.cli.commands.map_block", "npl_mcp.app.app"): "a quarter of a second",
+    ("npl_mcp.cli.commands.map_block", "npl_mcp.app.document_map"): "the index, as above",
     (
         "npl_mcp.cli.commands.serving",
         "npl_mcp.http.listening",
     ): "FastMCP takes most of a second; status and stop need none of it",
-    ("npl_mcp.__main__", "npl_mcp.server.server"): "FastMCP takes most of a second; --help needs none of it",
+    (
+        "npl_mcp.cli.commands.mcp",
+        "npl_mcp.server.server",
+    ): "FastMCP takes most of a second; --help needs none of it",
+    ("npl_mcp.cli.commands.mcp", "npl_mcp.server.sessions"): "FastMCP as well",
+    ("npl_mcp.__main__", "npl_mcp.cli.commands.mcp"): "a pipe needs none of it",
 }
 
 # Modules that import others by a name made while the program runs, with the reason.
@@ -99,8 +106,8 @@ BY_NAME = {
     "npl_index.index.driver": "one of two drivers, whichever is newer",
 }
 
-# A failure becomes a reply in exactly one place; a failing report of a call must not end the reports.
-BROAD = {"npl_mcp.calls.invoking": 1, "npl_mcp.app.call_reports": 1}
+# A failure becomes a reply in exactly one place; a failing report or session must not end the others.
+BROAD = {"npl_mcp.calls.invoking": 1, "npl_mcp.app.call_reports": 1, "npl_mcp.server.sessions": 1}
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
@@ -150,7 +157,7 @@ def package_of(module: str) -> str:
 
 
 # Modules that are imported by a name put together at run time, by the one function that does so.
-TOOL_MODULES = {f"npl_mcp.tools.{name}" for name in (*LISTED, *TOOLS)}
+TOOL_MODULES = {f"npl_mcp.tools.{name}" for name in LISTED}
 
 
 def uses(name: str) -> set[str]:
@@ -254,7 +261,9 @@ def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply() -> None:
 # The package sets a variable before FastMCP is imported; vocabularies lie where tiktoken's own variables say.
 READERS = (
     "npl_mcp",
+    "npl_mcp.pipe",
     "npl_mcp.config.child_processes",
+    "npl_mcp.config.sessions",
     "npl_mcp.config.settings",
     "npl_mcp.config.sources",
     "npl_mcp.config.user_folders",
@@ -319,7 +328,12 @@ HEAVY = ("fastmcp", "mcp", "mcp_types", "pydantic", "httpx2", "numpy", "tiktoken
 
 @pytest.mark.parametrize(
     "statement",
-    ["import npl_index", "import npl_mcp.tools.npl", "import npl_mcp.app.app", "import npl_mcp.__main__"],
+    [
+        "import npl_index",
+        "import npl_mcp.tools.npl",
+        "import npl_mcp.app.app",
+        "import npl_mcp.cli.commands.mcp",
+    ],
 )
 def test_the_core_and_the_tools_import_nothing_heavy(statement: str) -> None:
     """The command line's modules start without the protocol's packages, numpy and vocabularies."""

@@ -174,7 +174,7 @@ def test_toml_that_people_write_is_not_refused(text: str) -> None:
     assert read_toml(text)
 
 
-COMMENT = Comment(1, "line:1", "Why?", "alice", "", first=1, last=1)
+COMMENT = Comment(1, "line:1", "Why?", "alice", "")
 
 
 @pytest.mark.thorough

@@ -16,7 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from npl_mcp.__main__ import parser
+from npl_mcp.cli.commands.mcp import parser
 from npl_mcp.config.settings import SETTINGS, Settings
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import calls
@@ -41,6 +41,14 @@ def test_the_versions_of_python_that_are_tried_begin_with_the_first_one_allowed(
     minors = [int(version.removeprefix("3.")) for version in pythons.supported()]
     assert PROJECT["requires-python"] == f">=3.{minors[0]}"
     assert minors == list(range(minors[0], minors[-1] + 1))
+
+
+def test_github_checks_the_oldest_and_the_newest_version_of_python() -> None:
+    """It runs what a developer runs."""
+    text = (ROOT / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
+    job = yaml.safe_load(text)["jobs"]["check"]
+    assert job["strategy"]["matrix"]["python"] == [pythons.supported()[0], pythons.supported()[-1]]
+    assert job["steps"][-1]["run"].startswith("make check ")
 
 
 def test_the_pinned_packages_say_where_they_come_from_and_name_no_index() -> None:

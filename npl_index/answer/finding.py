@@ -64,14 +64,16 @@ class Occurrence(NamedTuple):
     worth: float
 
 
-def find_all(documents: DocumentSet, document: int, begin: int, end: int) -> list[Occurrence]:
-    """Return the occurrences of the wanted terms in a range of a document's text, in order.
+@once
+def find_all(documents: DocumentSet, place: Place) -> list[Occurrence]:
+    """Return the occurrences of the wanted terms in a section's own text, in order.
 
     :raises DocumentTimeoutError: the deadline has passed.
     """
-    sought = _sought(documents)
+    sought, tree, own = _sought(documents), documents.tree(place[0]), documents.section(place).own
+    begin, end = tree.line_starts[own.start], tree.line_starts[own.stop]
     offsets_of: list[list[tuple[int, float]]] = [[] for _ in documents.wanted]
-    for chunk in CHUNKS.finditer(documents.tree(document).source, begin, end):
+    for chunk in CHUNKS.finditer(tree.source, begin, end):
         documents.clock.check()
         first = chunk.start()
         for at, term in locate(chunk[0], sought.keys(), _MAX_PLACES):
@@ -106,9 +108,7 @@ def occurrences(documents: DocumentSet, place: Place) -> list[Occurrence]:
     of the section, a little.
     """
     tree, blocks, terms = documents.tree(place[0]), documents.blocks(place), len(documents.wanted)
-    every = find_all(
-        documents, place[0], blocks.starts[0], tree.line_starts[documents.section(place).own.stop]
-    )
+    every = find_all(documents, place)
     below = bisect_left(every, (blocks.body,))
     above = {match.term for match in every[:below]}
     found = [match for match in every[below:] if match.term not in above and not _is_aside(tree, match.at)]
@@ -165,7 +165,8 @@ def matching_line(documents: DocumentSet, part: SectionPart) -> tuple[int, str] 
     tree = part.tree
     starts = tree.line_starts
     body = max(part.lines.start, tree.sections[part.section].heading_lines.stop)
-    matches = find_all(documents, part.document, starts[body], starts[part.lines.stop])
+    begin, end = starts[body], starts[part.lines.stop]
+    matches = [match for match in find_all(documents, part.place) if begin <= match.at < end]
     lines: dict[int, dict[int, Occurrence]] = {}
     for match in matches:
         lines.setdefault(bisect_right(starts, match.at) - 1, {}).setdefault(match.term, match)

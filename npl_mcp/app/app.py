@@ -46,10 +46,11 @@ class App(Context):
     Construction opens nothing; safe for several threads.
 
     :param settings: settings of the server or command.
-    :param state: shared state; by default a new one.
+    :param state: shared state, which lasts longer; by default a new one.
     """
 
     def __init__(self, settings: Settings, state: SharedState | None = None) -> None:
+        self._close_state = state is None
         state = state or SharedState(settings)
         super().__init__(state, Documents(settings, state, ALL))
         self._views: LRUCache[object, Documents] = LRUCache(VIEWS)
@@ -128,8 +129,9 @@ class App(Context):
                 self.state.sets.begin(*self.documents.set_of(DocumentRef(), locations)[:2])
 
     def close(self) -> None:
-        """Stop the warm-up; close the shared state."""
+        """Stop the warm-up; close the shared state, if it is not another's."""
         self._closing.set()
         if self._warm_up is not None:
             self._warm_up.join()
-        self.state.close()
+        if self._close_state:
+            self.state.close()

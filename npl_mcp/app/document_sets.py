@@ -169,7 +169,7 @@ class DocumentSets:
         # Calls that gather, and updates that calls need: meanwhile other updates pause.
         self._urgent: set[object] = set()
         self._closed = threading.Event()
-        self.built = 0
+        self.built, self._verified = 0, False
 
     def close(self) -> None:
         """End the background work; close the index."""
@@ -179,12 +179,13 @@ class DocumentSets:
         self.database.close()
 
     def verify(self, ended: Callable[[], bool]) -> None:
-        """Compare the index with its documents, and remove it if they differ.
+        """Compare the index with its documents once, and remove it if they differ.
 
         :param ended: whether to give up.
         """
-        if self.database.path is None:
+        if self.database.path is None or self._verified:
             return
+        self._verified = True
         try:
             damages = problems(self.database, ended)
         except reading_errors() as error:

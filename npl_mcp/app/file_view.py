@@ -62,6 +62,10 @@ class Files:
         """
         return OwnItems(tuple(self.library.roots), self.catalog, self.settings.limits)
 
+    def place(self, absolute: str) -> str:
+        """Return a path for display: relative to the working directory if it lies below."""
+        return absolute.removeprefix(os.path.join(os.path.realpath(self.settings.cwd), ""))
+
 
 class OwnItems(Library):
     """A library in which bundled items only replace kinds without items of the user.

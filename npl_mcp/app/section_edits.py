@@ -109,19 +109,6 @@ def update_section(
     )
 
 
-def edited_text(app: Context, file: str, selector: str, content: str) -> tuple[str, bytes]:
-    """Return the absolute path of a file, and its content with another own text of a section.
-
-    :raises NPLError: as for :func:`update_section`.
-    """
-    check_write(app)
-    checks.text(content, "content", MAX_SECTION_TEXT)
-    wanted = compile_selector(f"{checks.text(selector, 'selector')} [depth=0]")
-    target = Target.of(app, DocumentRef(file=file))
-    data = app.documents.read(target.file).data
-    return target.file.absolute, target.edit(wanted, "replace", content)(data) or b""
-
-
 def _create_file(app: Context, file: str, content: str) -> EditedSection:
     target = Target.new(app, file)
     data = (content if content.endswith(("\n", "\r")) else f"{content}\n").encode()

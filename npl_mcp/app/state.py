@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Hashable
+from copy import copy
 
 from cachetools import LRUCache, cached
 
@@ -58,8 +59,17 @@ class SharedState:
             key=lambda parsed, counter, _: (parsed.document.digest, parsed.tree.dialect, counter.name),
             lock=self.lock,
         )(lambda parsed, counter, stored: KnownCounts(len(parsed.tree.sections), counter, stored()))
-        self._counter: TokenCounter | None = None
+        self._counters: dict[str, TokenCounter] = {}
         self._counter_lock = threading.Lock()
+
+    def of_session(self, settings: Settings) -> SharedState:
+        """Return this state for a session of several in this process, which differ in settings.
+
+        :param settings: settings of the session; their common values are those of this state.
+        """
+        state = copy(self)
+        state.settings, state.process = settings, f"process {secrets.token_hex(8)}"
+        return state
 
     @property
     def counter(self) -> TokenCounter:
@@ -67,16 +77,17 @@ class SharedState:
 
         A server that loads it after startup estimates until then, so that no call waits for it.
         """
-        if self._counter is None and self.settings.warm_up:
+        if self.settings.vocabulary not in self._counters and self.settings.warm_up:
             return estimator(self.settings.vocabulary)
         return self.load_counter()
 
     def load_counter(self) -> TokenCounter:
         """Load the vocabulary if it is on this machine; afterwards :attr:`counter` is exact."""
+        name = self.settings.vocabulary
         with self._counter_lock:
-            if self._counter is None:
-                self._counter = best_counter(self.settings.vocabulary, self.settings.vocabularies)
-        return self._counter
+            if name not in self._counters:
+                self._counters[name] = best_counter(name, self.settings.vocabularies)
+        return self._counters[name]
 
     def close(self) -> None:
         """Close the index and the database; stop indexing."""

@@ -15,10 +15,10 @@ from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.stores import calls
-from npl_mcp.stores.calls import Chosen, LoggedCall
+from npl_mcp.stores.calls import LoggedCall
 
-LATEST = 2_000
-"""Maximum calls to read: the latest of their kind."""
+LATEST = 5_000
+"""Maximum calls to read: the latest."""
 
 MAX_WORDINGS = 3
 
@@ -45,8 +45,8 @@ class OpenQuestion:
     who: Sequence[str]
 
 
-def latest(app: Context, chosen: Chosen | None = None, until: str | None = None) -> Sequence[LoggedCall]:
-    """Return the latest calls of a kind that the caller may see, the newest first.
+def latest(app: Context, until: str | None = None) -> Sequence[LoggedCall]:
+    """Return the latest calls that the caller may see, the newest first.
 
     :param until: a time; only earlier calls.
     """
@@ -55,7 +55,7 @@ def latest(app: Context, chosen: Chosen | None = None, until: str | None = None)
     caller, permissions = CALLER.get().identity, app.permissions
     owner = caller.name if caller is not None and permissions.roots is not None else None
     hidden = [f"{name}:" for name, scheme in SCHEMES.items() if not permissions.has_domain(scheme.domain)]
-    rows = app.database.reading(calls.latest, LATEST, permissions.domains, owner, chosen, until)
+    rows = app.database.reading(calls.latest, LATEST, permissions.domains, owner, until)
     return [row for row in rows if not any(start in text for text in _texts(row) for start in hidden)]
 
 
@@ -67,8 +67,9 @@ def _texts(call: LoggedCall) -> Iterator[str]:
 def unanswered(app: Context) -> list[OpenQuestion]:
     """Return the questions without a full answer, the most frequent first."""
     groups: dict[frozenset[str], list[LoggedCall]] = {}
-    for call in latest(app, "unanswered"):
-        groups.setdefault(frozenset(terms(call.context or "")), []).append(call)
+    for call in latest(app):
+        if call.context and call.outcome in ("nothing", "weak"):
+            groups.setdefault(frozenset(terms(call.context)), []).append(call)
     return sorted(map(_question_of, groups.values()), key=lambda question: -question.times)
 
 

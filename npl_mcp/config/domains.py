@@ -25,9 +25,6 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 }
 """Groups of domains, by name."""
 
-MODULES: Mapping[str, str] = dict.fromkeys(("items", "survey"), "npl")
-"""The domains of further modules, with tools for command lines and tools that a setting lists."""
-
 NEEDS: Mapping[str, tuple[str, ...]] = {"review": ("artifact",)}
 """Domains whose answers contain data of other domains: a caller needs those domains as well."""
 

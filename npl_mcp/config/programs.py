@@ -15,6 +15,9 @@ _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fi
 SERVER = "from npl_mcp.__main__ import main; sys.exit(main())"
 """Code that runs ``npl-mcp``."""
 
+SESSIONS = "from npl_mcp.cli.commands.mcp import serve_sessions; serve_sessions()"
+"""Code that runs the server of sessions."""
+
 
 def search_path() -> list[str]:
     """Return the module search path of this process without the working directory."""

@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
-
-from platformdirs import user_data_path
 
 from npl_index.choices import DEFAULT_BUDGET, FORMATS, VOCABULARIES, Weights
 from npl_index.errors import InvalidRequestError
@@ -24,11 +24,13 @@ from npl_index.tokens.folders import vocabulary_folders
 from npl_mcp.config import kinds
 from npl_mcp.config.docstrings import parameters
 from npl_mcp.config.kinds import choice
-from npl_mcp.config.sources import Given, given_values
+from npl_mcp.config.sources import Given, Origin, given_values
+from npl_mcp.config.user_folders import user_folder
 
 DEFAULT_PORT = 8765
 
 SERVERS, HTTP, COMMANDS = "npl-mcp and npl-mcp-server", "npl-mcp-server", "npl-load and npl-worklog"
+STDIO = "npl-mcp"
 """Programs that have a flag."""
 
 SEARCH_PLACES = (
@@ -132,6 +134,7 @@ class Settings:
     :param origins: origin of web pages that may call the server (repeatable).
     :param max_calls: limit of concurrent calls; further calls are refused.
     :param max_body_bytes: limit of a request over HTTP, by default enough for the largest artifact.
+    :param shared: pass the session to one process for all sessions of this user and data folder.
     :param url: server that the command lines call, e.g. ``http://127.0.0.1:8765``.
     :param via: transport to the tools: ``auto``, ``http``, ``stdio`` or ``direct`` (this process).
     """
@@ -152,33 +155,45 @@ class Settings:
     exclude: tuple[str, ...] = project_flag("exclude", "NPL_EXCLUDE", kinds.LIST, (), metavar="PATTERN")
     search_cwd: bool = setting("search-cwd", "NPL_SEARCH_CWD", kinds.SWITCH, False, project=True)
     cr_projects: tuple[Path, ...] = setting("cr-projects", "NPL_CR_PROJECTS", kinds.PATHS, ())
-    cache_mode: str = project_flag("cache", "NPL_CACHE_MODE", choice("disk", "memory", "sqlite"), "disk")
-    cache_bytes: int = setting("cache-bytes", "NPL_CACHE_BYTES", kinds.COUNT, 256 << 20)
-    index_bytes: int = setting("index-bytes", "NPL_INDEX_BYTES", kinds.COUNT, 8 << 30)
-    data_dir: Path | None = server_flag("data-dir", "NPL_MCP_DATA_DIR", kinds.PATH, shown="data_folder")
-    database_url: str | None = setting("database-url", "NPL_DATABASE_URL", kinds.DATABASE, secret=True)
-    max_artifact_bytes: int = setting("max-artifact-bytes", "NPL_MAX_ARTIFACT_BYTES", kinds.COUNT, 10 << 20)
+    cache_mode: str = project_flag(
+        "cache", "NPL_CACHE_MODE", choice("disk", "memory", "sqlite"), "disk", common=True
+    )
+    cache_bytes: int = setting("cache-bytes", "NPL_CACHE_BYTES", kinds.COUNT, 256 << 20, common=True)
+    index_bytes: int = setting("index-bytes", "NPL_INDEX_BYTES", kinds.COUNT, 8 << 30, common=True)
+    data_dir: Path | None = server_flag(
+        "data-dir", "NPL_MCP_DATA_DIR", kinds.PATH, shown="data_folder", common=True
+    )
+    database_url: str | None = setting(
+        "database-url", "NPL_DATABASE_URL", kinds.DATABASE, secret=True, common=True
+    )
+    max_artifact_bytes: int = setting(
+        "max-artifact-bytes", "NPL_MAX_ARTIFACT_BYTES", kinds.COUNT, 10 << 20, common=True
+    )
     web: str = http_flag("web", "NPL_MCP_WEB", choice("on", "read", "off"), "on")
     web_url: str | None = setting("web-url", "NPL_MCP_WEB_URL", kinds.WEB_ADDRESS)
     structured: bool = project_flag("structured", "NPL_STRUCTURED", kinds.SWITCH, False)
     exact_names: bool = project_flag("exact-names", "NPL_EXACT_NAMES", kinds.SWITCH, False)
     domains: tuple[str, ...] = project_flag("domains", "NPL_DOMAINS", kinds.DOMAINS, ())
     small_list: bool = project_flag("small-list", "NPL_SMALL_LIST", kinds.SWITCH, False)
-    vocabulary: str = project_flag("vocabulary", "NPL_VOCABULARY", choice(*VOCABULARIES), VOCABULARIES[0])
+    vocabulary: str = project_flag(
+        "vocabulary", "NPL_VOCABULARY", choice(*VOCABULARIES), VOCABULARIES[0], common=True
+    )
     format: str = project_flag("format", "NPL_FORMAT", choice(*FORMATS), "json")
     token_budget: int = project_flag("token-budget", "NPL_TOKEN_BUDGET", kinds.BUDGET, DEFAULT_BUDGET)
     tell_changes: bool = setting("tell-changes", "NPL_TELL_CHANGES", kinds.SWITCH, True)
     weights: Weights = setting("weights", "NPL_WEIGHTS", kinds.WEIGHTS, Weights(), project=True)
     theme: str = setting("theme", "NPL_THEME", kinds.TEXT, "default", project=True)
     limits: Limits = setting(
-        "max-file-bytes", "NPL_MAX_FILE_BYTES", kinds.LIMITS, Limits(), shown="limits.max_bytes"
+        "max-file-bytes", "NPL_MAX_FILE_BYTES", kinds.LIMITS, Limits(), common=True, shown="limits.max_bytes"
     )
-    time_limit: float = setting("time-limit", "NPL_TIME_LIMIT", kinds.COUNT, 10)
+    time_limit: float = setting("time-limit", "NPL_TIME_LIMIT", kinds.COUNT, 10, common=True)
     patience: float | None = project_flag("patience", "NPL_PATIENCE", kinds.SECONDS)
-    log_calls: str = server_flag("log-calls", "NPL_LOG_CALLS", choice("off", "on", "contexts"), "off")
+    log_calls: str = server_flag(
+        "log-calls", "NPL_LOG_CALLS", choice("off", "on", "contexts"), "off", common=True
+    )
     project: Path | None = project_flag("project", "NPL_PROJECT", kinds.PROJECT)
     log_level: str = project_flag(
-        "log-level", "NPL_LOG_LEVEL", choice("DEBUG", "INFO", "WARNING", "ERROR"), "WARNING"
+        "log-level", "NPL_LOG_LEVEL", choice("DEBUG", "INFO", "WARNING", "ERROR"), "WARNING", common=True
     )
     host: str = http_flag("host", "NPL_MCP_HOST", kinds.TEXT, "127.0.0.1", metavar="ADDRESS")
     port: int | None = http_flag("port", "NPL_MCP_PORT", kinds.PORT, DEFAULT_PORT, metavar="NUMBER")
@@ -191,8 +206,9 @@ class Settings:
     )
     max_calls: int = setting("max-calls", "NPL_MCP_MAX_CALLS", kinds.COUNT, 64)
     max_body_bytes: int | None = setting(
-        "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, shown="body_limit"
+        "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, common=True, shown="body_limit"
     )
+    shared: bool = setting("shared", "NPL_SHARED", kinds.SWITCH, False, flag=STDIO)
     url: str | None = setting("url", "NPL_MCP_URL", kinds.TEXT)
     via: str = setting("via", "NPL_VIA", choice("auto", "http", "stdio", "direct"), "auto", flag=COMMANDS)
 
@@ -209,7 +225,7 @@ class Settings:
     @property
     def data_folder(self) -> Path:
         """The folder of all stored data; it is created when first needed."""
-        return self.data_dir or user_data_path("npl-mcp", appauthor=False)
+        return self.data_dir or Path(user_folder("data"))
 
     @property
     def vocabularies(self) -> tuple[Path, ...]:
@@ -241,6 +257,17 @@ class Settings:
         return "\n".join(SETTINGS[name].line(given.texts) for name, given in self.sources.items())
 
     @property
+    def common(self) -> dict[str, str]:
+        """The values that all sessions of a server share, by name; of secrets the digests."""
+        values = {
+            name: str(attrgetter(setting.shown or setting.attribute)(self))
+            for name, setting in SETTINGS.items()
+            if setting.common
+        }
+        secrets = (name for name in values if SETTINGS[name].secret)
+        return values | {name: sha256(values[name].encode()).hexdigest() for name in secrets}
+
+    @property
     def ignoring(self) -> Ignoring:
         """The entries that folders leave out below the roots."""
         return Ignoring(not self.no_gitignore, self.exclude)
@@ -253,21 +280,29 @@ class Settings:
         return None if self.roots else "there is no root"
 
     @classmethod
-    def from_env(cls, flags: Mapping[str, object] | None = None, **values: object) -> Settings:
+    def from_env(
+        cls, flags: Mapping[str, object] | None = None, origin: Origin | None = None, **values: object
+    ) -> Settings:
         """Read flags, the environment and the files.
 
         :param flags: values of the flags by name, with ``_`` for ``-``.
+        :param origin: the process with the variables and the working directory; by default this one.
         :param values: values by attribute that override all others; ``None`` overrides nothing.
         :raises InvalidRequestError: a value or a file is invalid; the message names its source and a valid
             value.
         """
-        sources = given_values(SETTINGS, flags or {})
-        home, cwd = Path.home(), _working_directory()
+        origin = origin or Origin(os.environ)
+        sources = given_values(SETTINGS, flags or {}, origin)
+        home, cwd = Path.home(), origin.cwd or _working_directory()
         attributes: dict[str, object] = {
             "cwd": cwd,
             "home": home,
             "system": _system_folder(),
-            "environment": {name: Path(os.environ[name]) for name in SEARCH_PLACES if os.environ.get(name)},
+            "environment": {
+                name: Path(origin.absolute(origin.environment[name]))
+                for name in SEARCH_PLACES
+                if origin.environment.get(name)
+            },
             "vocabulary_folders": vocabulary_folders(),
             "sources": sources,
             # Clients and services start servers in the home folder or above, which is not meant to be served.
@@ -278,7 +313,9 @@ class Settings:
         if "socket" in sources:
             attributes["port"] = None
         for name, given in sources.items():
-            attributes[SETTINGS[name].attribute] = SETTINGS[name].read(given.texts, given.label)
+            setting = SETTINGS[name]
+            texts = [*map(origin.absolute, given.texts)] if setting.kind.is_path else given.texts
+            attributes[setting.attribute] = setting.read(texts, given.label)
         attributes.update({name: value for name, value in values.items() if value is not None})
         return cls(**attributes)  # type: ignore[arg-type]
 
@@ -297,7 +334,7 @@ SETTINGS: Mapping[str, kinds.Setting] = {declared.name: declared for declared in
 
 def search_places() -> str:
     """Return the variables with search places and their values, one per line."""
-    sources = given_values(SETTINGS, {})
+    sources = given_values(SETTINGS, {}, Origin(os.environ))
     lines = {SETTINGS[name].variable: sources[name].texts for name in ("root", "theme") if name in sources}
     lines |= {name: [os.environ[name]] for name in SEARCH_PLACES if os.environ.get(name)}
     return "\n".join(f"{name}={os.pathsep.join(texts)}" for name, texts in lines.items())
@@ -306,7 +343,7 @@ def search_places() -> str:
 def flags(programs: str) -> Iterator[tuple[tuple[str], dict[str, Any]]]:
     """Yield the flags of settings, each with its keyword arguments of ``add_argument``.
 
-    :param programs: :data:`SERVERS`, :data:`HTTP` or :data:`COMMANDS`.
+    :param programs: :data:`SERVERS`, :data:`HTTP`, :data:`STDIO` or :data:`COMMANDS`.
     """
     for name, declared in SETTINGS.items():
         if declared.flag == programs:

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from platformdirs import user_config_path
-
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_index.library.references import near_names
 from npl_mcp.config.kinds import Setting
 from npl_mcp.config.removed import REMOVED_SETTINGS, warn
 from npl_mcp.config.toml import read_toml
+from npl_mcp.config.user_folders import user_folder
 
 # ruff: noqa: PTH111, PTH117, PTH118 - real paths of broken and circular links
 
@@ -27,6 +26,21 @@ FILE = "npl.toml"
 MAX_FILE_BYTES = 64 * 1024
 PROJECT_SWITCH = "NPL_PROJECT_CONFIG"
 """Variable that can exclude the project's file."""
+
+
+class Origin(NamedTuple):
+    """The process that settings come from: this one, or the pipe of a session.
+
+    :param environment: its variables.
+    :param cwd: its working directory; ``None`` for that of this process.
+    """
+
+    environment: Mapping[str, str]
+    cwd: Path | None = None
+
+    def absolute(self, text: str) -> str:
+        """Return a path that means the same in this process."""
+        return text if self.cwd is None else os.path.join(self.cwd, os.path.expanduser(text))
 
 
 class Given(NamedTuple):
@@ -49,20 +63,23 @@ class Given(NamedTuple):
         return f"{self.source}: {self.key}" if self.key else self.source
 
 
-def given_values(settings: Mapping[str, Setting], flags: Mapping[str, object]) -> dict[str, Given]:
+def given_values(
+    settings: Mapping[str, Setting], flags: Mapping[str, object], origin: Origin
+) -> dict[str, Given]:
     """Return the values of settings that have a source, by name.
 
     An empty variable counts as unset.
 
     :param flags: values of the flags by name, with ``_`` for ``-``; ``None`` for an absent flag.
+    :param origin: the process with the variables and the working directory.
     :raises InvalidRequestError: a file is invalid; the message names file, key and a valid value.
     """
-    given = _of_files(settings)
+    given = _of_files(settings, origin)
     for name, advice in REMOVED_SETTINGS.items():
-        if os.environ.get(variable := f"NPL_{name.upper().replace('-', '_')}"):
+        if origin.environment.get(variable := f"NPL_{name.upper().replace('-', '_')}"):
             warn(variable, advice)
     for name, setting in settings.items():
-        if text := os.environ.get(setting.variable):
+        if text := origin.environment.get(setting.variable):
             given[name] = Given(setting.kind.split(text), setting.variable)
         value = flags.get(name.replace("-", "_"))
         if value is not None:
@@ -71,25 +88,25 @@ def given_values(settings: Mapping[str, Setting], flags: Mapping[str, object]) -
     return given
 
 
-def _of_files(settings: Mapping[str, Setting]) -> dict[str, Given]:
-    user, project = user_config_path("npl-mcp", appauthor=False) / FILE, _project_file()
+def _of_files(settings: Mapping[str, Setting], origin: Origin) -> dict[str, Given]:
+    user, project = Path(user_folder("config"), FILE), _project_file(origin)
     given = _File(user, settings).read() if os.path.lexists(user) else {}
     if project is not None and os.path.realpath(project) != os.path.realpath(user):
         given |= _File(project, settings, user).read()
     return given
 
 
-def _project_file() -> Path | None:
+def _project_file(origin: Origin) -> Path | None:
     """Return the project's file in the working directory or the nearest folder above it.
 
     Above the working directory only folders of the same repository count; otherwise every user with write
     access to a shared folder could change the settings of all projects in it.
     """
-    switch = os.environ.get(PROJECT_SWITCH, "").lower() or "on"
+    switch = origin.environment.get(PROJECT_SWITCH, "").lower() or "on"
     if switch not in ("on", "off"):
         raise InvalidRequestError(f"{PROJECT_SWITCH}={switch!r} is not known", hint="use on or off")
     try:
-        here = Path.cwd()
+        here = origin.cwd or Path.cwd()
     except OSError:  # the folder was removed
         return None
     folders = [here, *here.parents]

@@ -75,18 +75,21 @@ class ChangeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenRequest:
-    """A change request after a call that wrote it.
+class RequestRow:
+    """A row of a list of change requests, or one after a call that wrote it.
 
     :param key: key of the change request.
     :param title: its first heading.
-    :param status: its status.
+    :param status: its status, e.g. ``Approved``.
+    :param type: its type, e.g. ``Bug Fix``; in a list, and if it is new or deleted.
+    :param priority: its priority, e.g. ``High``; in a list, and if it is new.
+    :param phaseEpic: its phase or epic, in a list.
+    :param assignee: its assignee, in a list.
+    :param path: path of its file below the project, if it is new or deleted, or if there is a problem.
+    :param problem: reason why it cannot be read or changed.
     :param change: old status, arrow, new status, after a change of the status.
     :param updated: changed attributes with their new values.
     :param digest: new digest of the file, after a change.
-    :param type: its type, if it is new or deleted.
-    :param priority: its priority, if it is new.
-    :param path: path of its file below the project, if it is new or deleted.
     :param dateCreated: time of its creation, if it is new.
     :param sections: headings of the template to fill in, if it is new and the caller gave no content.
     """
@@ -94,40 +97,17 @@ class WrittenRequest:
     key: str
     title: str
     status: str
-    change: str | None = None
-    updated: Mapping[str, str] | None = None
-    digest: str | None = None
     type: str | None = None
     priority: str | None = None
-    path: Annotated[str | None, LocalPath] = None
-    dateCreated: str | None = None
-    sections: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeRow:
-    """A row of a list of change requests.
-
-    :param key: key of the change request.
-    :param title: its first heading.
-    :param status: its status, e.g. ``Approved``.
-    :param type: its type, e.g. ``Bug Fix``.
-    :param priority: its priority, e.g. ``High``.
-    :param phaseEpic: its phase or epic.
-    :param assignee: its assignee.
-    :param path: path of its file, if there is a problem.
-    :param problem: reason why it cannot be read or changed.
-    """
-
-    key: str
-    title: str
-    status: str
-    type: str
-    priority: str
     phaseEpic: str | None = None
     assignee: str | None = None
     path: Annotated[str | None, LocalPath] = None
     problem: str | None = None
+    change: str | None = None
+    updated: Mapping[str, str] | None = None
+    digest: str | None = None
+    dateCreated: str | None = None
+    sections: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

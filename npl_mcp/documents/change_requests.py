@@ -118,7 +118,7 @@ class ChangeRequests:
             digest=digest_of(section.written),
         )
 
-    def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> answers.WrittenRequest:
+    def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> answers.RequestRow:
         """Create a change request.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
@@ -135,7 +135,7 @@ class ChangeRequests:
             keep_number(project, number)
             if not folder.create(name, draft.text(key).encode()):
                 raise errors.AlreadyExistsError(f"{name!r} already exists", hint="try again")
-        return answers.WrittenRequest(
+        return answers.RequestRow(
             key,
             draft.title,
             form.DEFAULTS["status"],
@@ -148,7 +148,7 @@ class ChangeRequests:
 
     def update_status(
         self, code: str | None, key: str, status: str, expect: str | None = None
-    ) -> answers.WrittenRequest:
+    ) -> answers.RequestRow:
         """Set the status; every order of statuses is allowed.
 
         :param expect: digest of the file; only this state is changed.
@@ -156,11 +156,11 @@ class ChangeRequests:
         checks.choice(status, "status", form.STATUSES)
         before, digest = self._set(code, key, {"status": status}, expect)
         change = f"{before.status} → {status}"
-        return answers.WrittenRequest(before.key, before.title, status, change, digest=digest)
+        return answers.RequestRow(before.key, before.title, status, change=change, digest=digest)
 
     def update_attributes(
         self, code: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
-    ) -> answers.WrittenRequest:
+    ) -> answers.RequestRow:
         """Set attributes; an empty text clears an attribute, ``None`` leaves it unchanged.
 
         :param expect: digest of the file; only this state is changed.
@@ -173,7 +173,7 @@ class ChangeRequests:
         before, digest = self._set(code, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
         names = before.key, before.title, before.status
-        return answers.WrittenRequest(*names, updated=updated, digest=digest)
+        return answers.RequestRow(*names, updated=updated, digest=digest)
 
     def _set(
         self, code: str | None, key: str, changes: Mapping[str, str], expect: str | None
@@ -195,7 +195,7 @@ class ChangeRequests:
         before, new = self._change(project, ticket, edit)
         return before, digest_of(new)
 
-    def delete(self, code: str | None, key: str, expect: str | None = None) -> answers.WrittenRequest:
+    def delete(self, code: str | None, key: str, expect: str | None = None) -> answers.RequestRow:
         """Remove a change request's file.
 
         :param expect: digest of the file; only this state is removed.
@@ -209,11 +209,11 @@ class ChangeRequests:
 
         before, _ = self._change(project, ticket, edit)
         path = _answer_path(project, before.name)
-        return answers.WrittenRequest(before.key, before.title, before.status, type=before.type, path=path)
+        return answers.RequestRow(before.key, before.title, before.status, type=before.type, path=path)
 
     def list(
         self, code: str | None, filters: Mapping[str, object] | None, part: Slice
-    ) -> Page[answers.ChangeRow]:
+    ) -> Page[answers.RequestRow]:
         """List a project's change requests, highest number first."""
         project = self.projects.find(code)
         files = self._listing(project)
@@ -224,7 +224,7 @@ class ChangeRequests:
         for name, problem in () if filters else files.unreadable.items():
             title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(project, name)
             known = (form.key_in(title), title, _UNREADABLE, "", "")
-            rows.append(answers.ChangeRow(*known, path=path, problem=problem))
+            rows.append(answers.RequestRow(*known, path=path, problem=problem))
         return part.cut(rows)
 
     def suggest(self, code: str | None, key: str) -> answers.Suggestions:
@@ -325,7 +325,7 @@ def _check_visible(folder: SharedFolder) -> None:
         raise errors.NotAllowedError("change requests in a hidden folder cannot be changed", hint=hint)
 
 
-def _list_row(project: Project, ticket: Ticket, same: int) -> answers.ChangeRow:
+def _list_row(project: Project, ticket: Ticket, same: int) -> answers.RequestRow:
     """Return the row of a list.
 
     :param same: number of files with its key.
@@ -334,7 +334,7 @@ def _list_row(project: Project, ticket: Ticket, same: int) -> answers.ChangeRow:
     problem = f"{same} files have this code" if same > 1 else None
     phase, assignee = (ticket.text(name) or None for name in ("phaseEpic", "assignee"))
     known = (ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority)
-    return answers.ChangeRow(*known, phase, assignee, path, problem)
+    return answers.RequestRow(*known, phase, assignee, path, problem)
 
 
 def _current(ticket: Ticket, data: bytes) -> Ticket:

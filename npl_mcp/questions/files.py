@@ -23,6 +23,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from npl_index.deadline import Deadline
 from npl_index.errors import DocumentError, DocumentTooLargeError, InvalidRequestError, SelectorSyntaxError
@@ -31,12 +32,12 @@ from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_index.library.roots import DocumentFile, unusable
 from npl_index.library.walking import Walk
 from npl_index.markdown.headings import MAX_HEADING
-from npl_index.markdown.sections import Section, SectionTree, digest_of, parse_sections
+from npl_index.markdown.sections import Section, SectionTree, parse_sections
 from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.context import Context
-from npl_mcp.app.section_edits import check_writable, check_write, is_writable
+from npl_mcp.app.section_edits import is_writable
 from npl_mcp.documents.folders import SharedFolder
-from npl_mcp.stores.base.errors import ConflictError
+from npl_mcp.stores.base.errors import NotAllowedError
 from npl_mcp.stores.base.folder import QUESTION_FOLDER, private_folder
 
 NOWHERE = "nowhere"
@@ -90,15 +91,11 @@ class QuestionFile:
     :param name: path below a root, or ``data folder:NAME``.
     :param questions: valid questions, in order.
     :param problems: problems of the others, each with its place, ``NAME:LINE: …``; further ones are counted.
-    :param digest: digest of the content, for :func:`save_question`.
-    :param writable: whether :func:`save_question` may change it.
     """
 
     name: str
     questions: tuple[Question, ...]
     problems: tuple[str, ...]
-    digest: str = ""
-    writable: bool = False
 
 
 def reading_time() -> Deadline:
@@ -106,9 +103,7 @@ def reading_time() -> Deadline:
     return Deadline("question files", time.monotonic() + READ_SECONDS)
 
 
-def read_questions(
-    data: bytes, name: str = "questions", *, writable: bool = False, clock: Deadline | None = None
-) -> QuestionFile:
+def read_questions(data: bytes, name: str = "questions", clock: Deadline | None = None) -> QuestionFile:
     """Read a question file; an invalid place becomes a problem.
 
     :param clock: deadline of the reading, by default that of one file.
@@ -120,7 +115,7 @@ def read_questions(
     lines = [f"{name}:{line}: {problem}" for line, problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"{name}: {len(problems) - MAX_PROBLEMS:,} more problems")
-    return QuestionFile(name, questions, tuple(lines), digest_of(data), writable)
+    return QuestionFile(name, questions, tuple(lines))
 
 
 def _questions(data: bytes, clock: Deadline) -> tuple[tuple[Question, ...], list[tuple[int, str]]]:
@@ -184,43 +179,27 @@ def _answers(
     return () if NOWHERE in answers else tuple(answers)
 
 
-def with_question(data: bytes, question: Question | None, line: int | None = None) -> bytes:
-    """Add, replace or remove a question; all other lines stay unchanged.
+def with_question(data: bytes, question: Question) -> bytes:
+    """Add a question at the end; all other lines stay unchanged.
 
     :param data: content of a question file.
-    :param question: new question; ``None`` removes the old one.
-    :param line: line of the question to replace or remove, from 1; ``None`` adds a question at the end.
-    :raises InvalidRequestError: the line has no question, or the new question is invalid.
+    :raises InvalidRequestError: the question is invalid, or the file has it.
     :raises DocumentError: the file cannot be read, or is too large with the question.
     """
-    clock = reading_time()
-    tree = parse_sections(data, "questions", deadline=clock.moment)
-    start, stop = len(data.rstrip()), len(data)
-    if line is not None:
-        here = [part for part in tree.sections if part.level and part.heading_lines.start + 1 == line]
-        if not here:
-            raise InvalidRequestError(f"line {line} has no question", parameter="line")
-        start, stop = here[0].own_bytes.start, here[0].own_bytes.stop
-    new = "" if question is None else question.markdown()
-    if question is not None and stop < len(data):
-        new += "\n"
-    if line is None and start:
-        new = "\n\n" + new
-    text = new.encode()
-    changed = data[:start] + (text.replace(b"\n", b"\r\n") if b"\r\n" in data else text) + data[stop:]
-    if question is not None:
-        wanted = (question.text, question.answers)
-        known = ((read.text, read.answers) for read in _questions(changed, clock)[0])
-        if wanted not in known:
-            hint = "write one line, and a selector for each section; no question twice"
-            raise InvalidRequestError(f"{question.text[:80]!r} cannot be written as a question", hint=hint)
+    before, text = data.rstrip(), question.markdown()
+    added = (f"\n\n{text}" if before else text).encode()
+    changed = before + (added.replace(b"\n", b"\r\n") if b"\r\n" in data else added)
+    read, known = (_questions(part, reading_time())[0] for part in (changed, data))
+    if [(new.text, new.answers) for new in read[len(known) :]] != [(question.text, question.answers)]:
+        hint = "write one line, and a selector for each section; no question twice"
+        raise InvalidRequestError(f"{question.text[:80]!r} cannot be written as a question", hint=hint)
     return changed
 
 
 def question_files(app: Context) -> tuple[QuestionFile, ...]:
     """Return the question files that a caller may see; the files of the data folder come last."""
     clock = reading_time()
-    return tuple(_read_file(app, name, file, clock) for name, file in _files(app))
+    return tuple(_read_file(name, file, clock) for name, file in _files(app))
 
 
 def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
@@ -228,44 +207,35 @@ def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
     return tuple(problem for file in files for problem in file.problems)
 
 
-def save_question(
-    app: Context, name: str, question: Question | None, line: int | None = None, expect: str | None = None
-) -> QuestionFile:
-    """Add, replace or remove a question.
+def add_question(app: Context, question: Question) -> tuple[str, int | None]:
+    """Add a question, unless a file has it, to the first writable file; the data folder's comes last.
 
-    :param name: name of the file; only :data:`DEFAULT_NAME` may be new.
-    :param question: new question; ``None`` removes the old one.
-    :param line: line of the question to replace or remove; ``None`` adds a question at the end.
-    :param expect: digest of the file; only this state is changed.
-    :raises NotAllowedError: files below the roots may not be changed.
-    :raises InvalidRequestError: there is no such file or question, or the question is invalid.
-    :raises ConflictError: the file has changed.
+    :returns: the name of the file, and the line of the question in it.
+    :raises NotAllowedError: the caller sees no file that may be changed.
+    :raises InvalidRequestError: the question is invalid, or the file has it.
     :raises StorageError: the file cannot be written.
     """
-    file = dict(_files(app)).get(name)
-    if file is None and name == DEFAULT_NAME and app.permissions.roots is None:
-        file = _in_data(app).file(QUESTION_SUFFIXES[0])
-    if file is None:
-        hint = f"use {DEFAULT_NAME!r}, or a name of the list"
-        raise InvalidRequestError(f"there is no question file {name[:80]!r}", parameter="name", hint=hint)
-
-    def edit(data: bytes) -> bytes:
-        if expect is not None and digest_of(data) != expect:
-            raise ConflictError(f"{name} has changed since it was read", hint="read it again")
-        return with_question(data, question, line)
-
-    below, _, last = file.path.rpartition("/")
-    folder = SharedFolder(file.root.path, below, MAX_BYTES)
+    for known in question_files(app):
+        for same in known.questions:
+            if (same.text, same.answers) == (question.text, question.answers):
+                return known.name, same.line
+    files = list(_files(app))
+    if app.permissions.roots is None:
+        files.append((DEFAULT_NAME, _in_data(app).file(QUESTION_SUFFIXES[0])))
+    may_change = (row for row in files if _is_in_data(app, row[1]) or is_writable(app, row[1], row[0]))
+    name, file = next(may_change, (None, None))
+    if name is None or file is None:
+        raise NotAllowedError("no question file may be changed", hint="write the question in an editor")
     if _is_in_data(app, file):
         private_folder(app.settings.data_folder)
-    else:
-        check_write(app)
-        check_writable(app, file, name)
+    below, _, last = file.path.rpartition("/")
+    folder, edit = SharedFolder(file.root.path, below, MAX_BYTES), partial(with_question, question=question)
     if os.path.exists(file.absolute):  # noqa: PTH110
         folder.change(last, name, edit)
     else:
         folder.create(last, name, edit(b""))
-    return _read_file(app, name, file, reading_time())
+    read = _read_file(name, file, reading_time()).questions
+    return name, next((known.line for known in read if known.text == question.text), None)
 
 
 def _in_data(app: Context) -> SharedFolder:
@@ -293,10 +263,9 @@ def _files(app: Context) -> Iterator[tuple[str, DocumentFile]]:
                 yield f"{_DATA}:{name}", folder.file(name)
 
 
-def _read_file(app: Context, name: str, file: DocumentFile, clock: Deadline) -> QuestionFile:
-    writable = _is_in_data(app, file) or is_writable(app, file, name)
+def _read_file(name: str, file: DocumentFile, clock: Deadline) -> QuestionFile:
     try:
         data = read_below(file.root.path, file.path, MAX_BYTES)[0]
     except OSError as error:
-        return QuestionFile(name, (), (f"{name}:1: {unusable(name, error)}",), writable=writable)
-    return read_questions(data, name, writable=writable, clock=clock)
+        return QuestionFile(name, (), (f"{name}:1: {unusable(name, error)}",))
+    return read_questions(data, name, clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -12,10 +12,8 @@ from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import answer, find
 from npl_index.answer.units import selected_lines
 from npl_index.errors import NPLError, SectionNotFoundError
-from npl_index.library.documents import DocumentFile, DocumentRef
+from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
-from npl_index.ranking.keywords import extract_keywords
-from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import Selected, heads_in, select_in
@@ -88,36 +86,6 @@ def _view(app: Context) -> Hashable:
 
 def _key(app: Context, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
-
-
-def rank_documents(app: Context, question: str) -> tuple[Sequence[DocumentFile], list[int]]:
-    """Return the documents, and the positions of those of the ranked sections, best first."""
-
-    def answer() -> tuple[Sequence[DocumentFile], list[int]]:
-        documents = app.documents_of(DocumentRef())
-        ranking = rank(documents.collection, Query(extract_keywords(question)), weights=app.settings.weights)
-        return documents.locations, [hit.document for hit in ranking.hits]
-
-    return app.read_here(answer)
-
-
-async def sections_of(app: Context, selectors: Iterable[str], ref: DocumentRef) -> dict[str, list[str]]:
-    """Return the sections that selectors of a question select, as selectors that an audit has.
-
-    :raises NPLError: the documents cannot be read.
-    """
-
-    def read() -> dict[str, list[str]]:
-        documents = app.documents_of(ref)
-        sections = {}
-        with documents.collection.reading():
-            for text in selectors:
-                selected, _ = _right(documents, Question("", (text,)))
-                places = [(section.tree, section.head) for section in selected]
-                sections[text] = [documents.selector(place, own=True, by_path=True) for place in places]
-        return sections
-
-    return await app.read(read)
 
 
 def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:

@@ -47,7 +47,7 @@ class KnowCaller(Middleware):
         """Set the caller while the message is handled."""
         client = context.fastmcp_context
         request = client and client.request_context
-        token = CALLER.set(caller_of(request))
+        token = CALLER.set(caller_of(request, self._app.state.process))
         tells = request and "progressToken" in (request.meta or {})
         teller = Teller(client) if client is not None and tells else None
         try:
@@ -77,10 +77,11 @@ class KnowCaller(Middleware):
     on_discover = on_initialize
 
 
-def caller_of(request: Any) -> Caller:
+def caller_of(request: Any, session: str) -> Caller:
     """Return the caller, as identified by the connection and the message.
 
     :param request: FastMCP's context of a request; ``None`` outside a request.
+    :param session: key of callers without a connection of their own.
     """
     if not request:
         return CALLER.get()
@@ -93,7 +94,7 @@ def caller_of(request: Any) -> Caller:
     caller = request.request.scope.get(CALLER_KEY) if request.request else None
     name, version = client.get("name"), client.get("version")
     return replace(
-        caller or Caller(),
+        caller or Caller(key=session),
         name=name if isinstance(name, str) else None,
         version=version if isinstance(version, str) else None,
         folder=None if folder is None else str(folder),

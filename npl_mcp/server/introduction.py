@@ -18,8 +18,8 @@ from npl_mcp.app.app import VIEWS
 from npl_mcp.app.documents import Documents
 
 FIRST = (
-    "npl_load_tailored answers from Markdown: add likely terms to the question; use grep for an exact name in "
-    "code. npl_section_index lists sections. Comments without the marks' #code are text."
+    "npl_load_tailored answers from Markdown: ask with likely terms. For an exact name in code use grep. "
+    "npl_section_index lists sections. Comments without the marks' #code are text."
 )
 """Instructions for the tools of the domain ``npl``."""
 
@@ -34,7 +34,7 @@ ALSO: Mapping[str, str] = {
 ONLY_REFERENCE = "Served: the bundled reference of NPL; no root has Markdown."
 
 MAX_ROOTS = 10
-ROOM = 88
+ROOM = 96
 """Maximum letters of the names of roots and of words together; a token has at least two, and other characters
 count more. Counting tokens would delay the start.
 """

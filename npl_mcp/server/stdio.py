@@ -14,8 +14,9 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any, BinaryIO, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -29,6 +30,8 @@ from pydantic_core import from_json
 from npl_mcp.calls.messages import MAX_END, exceeded, request_id
 from npl_mcp.server.fastmcp_private import sdk_server
 from npl_mcp.tools.contract.error_codes import shortened
+
+T = TypeVar("T")
 
 _NO_REQUEST = (
     'not a JSON-RPC message: "jsonrpc" must be "2.0", "method" a string, "id" a string or an integer, '
@@ -89,6 +92,10 @@ def check(content: bytes, limit: int) -> protocol.JSONRPCMessage:
     return message
 
 
+def _end_process() -> None:
+    os._exit(0)
+
+
 class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage]):
     """A client with one message per line, as the stream of its messages and of the answers.
 
@@ -97,17 +104,24 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
     :param source: the client's output.
     :param target: the client's input.
     :param limit: the maximum bytes of a message.
+    :param gone: function that is called when the client reads no more, which may keep its output open.
     """
 
-    def __init__(self, source: BinaryIO, target: BinaryIO, limit: int) -> None:
-        self._source, self._target, self._limit = source, target, limit
+    def __init__(
+        self,
+        source: BinaryIO,
+        target: BinaryIO,
+        limit: int,
+        gone: Callable[[], object] = _end_process,
+    ) -> None:
+        self._source, self._target, self._limit, self._gone = source, target, limit, gone
         self._contents = self._read()
         self._unanswered: set[object] = set()
         self._sending = anyio.Lock()
 
     async def receive(self) -> SessionMessage:
         """Return the next message that can be parsed; answer any other."""
-        while (message := await anyio.to_thread.run_sync(self._next)) is not None:
+        while (message := await in_thread(self._next)) is not None:
             if not isinstance(message, UnreadableError):
                 return SessionMessage(message)
             await self.send(SessionMessage(message.answer))
@@ -117,11 +131,13 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
         raise anyio.EndOfStream
 
     async def send(self, item: SessionMessage) -> None:
-        """Send a message; end the process if the client is gone, which may keep its standard input open."""
-        async with self._sending:
-            await anyio.to_thread.run_sync(self._write, item.message)
-        if isinstance(item.message, protocol.JSONRPCResponse | protocol.JSONRPCError):
-            self._unanswered.discard(item.message.id)
+        """Send a message."""
+        try:
+            async with self._sending:
+                await in_thread(self._write, item.message)
+        finally:
+            if isinstance(item.message, protocol.JSONRPCResponse | protocol.JSONRPCError):
+                self._unanswered.discard(item.message.id)
 
     async def aclose(self) -> None:
         """Do nothing: every message is sent already."""
@@ -160,7 +176,7 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
             self._target.write(self._framed(message))
             self._target.flush()
         except ConnectionError:
-            os._exit(0)
+            self._gone()
 
     def _framed(self, message: protocol.JSONRPCMessage) -> bytes:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
@@ -221,7 +237,21 @@ def connect(limit: int) -> Lines:
     with open(os.devnull, "rb") as empty:  # noqa: PTH123 - a descriptor is wanted, not a path
         os.dup2(empty.fileno(), sys.stdin.fileno())
     os.dup2(2, 1)
-    return (Headers if source.peek(1)[:1] == _HEADER_BEGINS else Lines)(source, target, limit)
+    return kind_of(source)(source, target, limit)
+
+
+def kind_of(source: Any) -> type[Lines]:
+    """Wait for the first byte of a client; return its kind.
+
+    :param source: the client's output, buffered.
+    """
+    return Headers if source.peek(1)[:1] == _HEADER_BEGINS else Lines
+
+
+async def in_thread(work: Callable[..., T], *given: Any) -> T:
+    """Return the result of a function that waits for a client; each client has a thread of its own."""
+    free: Any = nullcontext()  # clients that wait must not take the threads of others
+    return await anyio.to_thread.run_sync(work, *given, limiter=free)
 
 
 async def serve(server: FastMCP[Any], client: Lines) -> None:

@@ -6,7 +6,7 @@ The log is off by default. Its size is limited by number and by age; the oldest 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -33,13 +33,6 @@ _UNUSED = {"bytes": 0, "hits": 0, "misses": 0}
 """Columns of earlier versions that are not NULL."""
 
 CallOutcome = Literal["found", "weak", "nothing"]
-
-Chosen = Literal["failed", "unanswered"]
-_CHOSEN: Mapping[str, str] = {
-    "failed": "error IS NOT NULL",
-    "unanswered": "outcome IN ('nothing', 'weak') AND context IS NOT NULL",
-}
-"""Kinds of calls, as SQL conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +90,12 @@ def latest(
     most: int,
     domains: frozenset[str] | None = None,
     owner: str | None = None,
-    chosen: Chosen | None = None,
     until: str | None = None,
 ) -> list[LoggedCall]:
     """Return the latest calls, the newest first.
 
     :param domains: visible domains of tools; ``None`` for all calls, including tools without a domain.
     :param owner: name of the token.
-    :param chosen: a kind of calls.
     :param until: a time; only earlier calls.
     """
     seen = None
@@ -117,8 +108,7 @@ def latest(
         owner=("owner = :owner", owner),
         domains=("domains IN :domains", seen),
     )
-    kind = "TRUE" if chosen is None else _CHOSEN[chosen]
-    sql = f"SELECT * FROM tool_call WHERE {where} AND {kind} ORDER BY id DESC LIMIT :most"
+    sql = f"SELECT * FROM tool_call WHERE {where} ORDER BY id DESC LIMIT :most"
     return [_entry(row) for row in tx.all(sql, **values, most=most)]
 
 

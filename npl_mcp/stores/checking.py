@@ -28,7 +28,7 @@ def check_rows(database: Database) -> Iterator[str]:
         else:
             if table in _HOLDERS:
                 yield from _damaged_content(database, table, row)
-    yield from miscounted(database)
+    yield from wrong_counts(database)
 
 
 def _damaged_content(database: Database, table: str, row: Row) -> Iterator[str]:
@@ -88,7 +88,7 @@ _COUNTERS = (
 the key."""
 
 
-def miscounted(database: Database) -> Iterator[str]:
+def wrong_counts(database: Database) -> Iterator[str]:
     """Compare every stored number with the rows; return one line for each that differs."""
     for table, key, column, counted, owner in _COUNTERS:
         counts = f"SELECT {owner} AS owner, count(*) AS counted FROM {counted} GROUP BY {owner}"

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import Annotated
 
 from npl_mcp.app.call_reports import CALLER
@@ -35,24 +34,6 @@ FileName = Annotated[str, Check(files.check_filename)]
 Purpose = Annotated[str, Check(checks.line, store.PURPOSE)]
 
 
-@dataclass(frozen=True, slots=True)
-class RevisionContent(store.RevisionOrigin):
-    """A revision of an artifact with its file.
-
-    :param filename: name of the file, as given.
-    :param file_path: absolute path of the file; absent on a shared database and for callers with a token.
-    :param metadata: description: front matter and notes.
-    :param content: text of the file.
-    :param file_content: file in base64, if it is not text or base64 was requested.
-    """
-
-    filename: str
-    file_path: str | None
-    metadata: str
-    content: str | None
-    file_content: str | None
-
-
 def artifact_create(
     app: Context,
     name: Line,
@@ -63,13 +44,13 @@ def artifact_create(
     created_by: Actor | None = None,
     purpose: Purpose | None = None,
     session_id: Annotated[Name | None, Of("session")] = None,
-) -> store.StoredRevision:
+) -> store.Revision:
     """Store a file as a new artifact, from content or file_content_base64.
 
     :param name: name of the artifact, unique.
     :param content: the file as text.
     :param file_content_base64: the file in base64, of any type.
-    :returns: a stored revision.
+    :returns: a revision.
     :raises TooLargeError: the file has too many bytes.
     :raises AlreadyExistsError: the name is taken.
     :raises SessionNotFoundError: there is no such session.
@@ -78,7 +59,7 @@ def artifact_create(
     data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or store.FIRST_PURPOSE}
     row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
-    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
+    return fill(store.Revision, fill(store.RevisionName, row), **_copy_paths(app, row, data))
 
 
 def artifact_add_revision(
@@ -91,7 +72,7 @@ def artifact_add_revision(
     purpose: Purpose | None = None,
     notes: Text | None = None,
     expect: Annotated[Whole | None, Unlisted] = None,
-) -> store.StoredRevision:
+) -> store.Revision:
     """Add a new current revision to an artifact.
 
     :param content: the file as text.
@@ -99,7 +80,7 @@ def artifact_add_revision(
     :param notes: notes on the revision.
     :param expect: ``revision_num`` of the revision that was changed; the call fails if another one is
         current.
-    :returns: a stored revision.
+    :returns: a revision.
     :raises TooLargeError: the file has too many bytes.
     :raises ConflictError: ``expect`` is not the current revision.
     :raises ArtifactNotFoundError: there is no such artifact.
@@ -108,7 +89,7 @@ def artifact_add_revision(
     data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or "", "notes": notes}
     row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
-    return fill(store.StoredRevision, row | _copy_paths(app, row, data))
+    return fill(store.Revision, fill(store.RevisionName, row), **_copy_paths(app, row, data))
 
 
 def artifact_get(
@@ -116,21 +97,21 @@ def artifact_get(
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
     text: Annotated[bool, "false: base64"] = True,
-) -> RevisionContent:
+) -> store.Revision:
     """Get an artifact's file and metadata.
 
     :param revision: number of the revision; by default the newest.
     :param text: whether to return text as text; files that are not UTF-8 or have a NUL always come in base64.
-    :returns: a revision of an artifact with its file.
+    :returns: a revision.
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
     row, content = app.database.reading(store.content, artifact_id, revision)
     plain = files.as_text(content) if text else None
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
-    row |= _copy_paths(app, row, content)
+    row["file_path"] = _copy_paths(app, row, content)["file_path"]
     metadata = files.description(row)
-    return fill(RevisionContent, row, metadata=metadata, content=plain, file_content=encoded)
+    return fill(store.Revision, row, metadata=metadata, content=plain, file_content=encoded)
 
 
 def _copy_paths(app: Context, row: Row, content: bytes) -> dict[str, str | None]:

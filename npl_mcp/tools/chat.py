@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.context import Context
@@ -34,7 +33,6 @@ from npl_mcp.tools.contract.parameters import (
     Whole,
 )
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.naming import NamedDocument, documents_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +41,24 @@ class Claim:
 
     :param claimed: whether a todo was claimed.
     :param todo: the claimed todo.
-    :param documents: the documents that its description names, at most five.
     """
 
     claimed: bool
     todo: todos.Todo | None
-    documents: tuple[NamedDocument, ...] | None
 
+
+T = TypeVar("T")
 
 Join = Annotated[RowId | None, Unlisted]
 Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
 
 
-@contextmanager
-def _joining(app: Context, room_id: int, persona: str) -> Iterator[None]:
-    """Join a room, unless the persona is a member, and make a change there: both or neither."""
-    with app.database.joined():
-        app.database.writing(rooms.join, room_id, persona)
-        yield
+def _write(app: Context, join: int | None, persona: str, change: Callable[[Transaction], T]) -> T:
+    """Return the result of a change, before which a persona may join a room: both or neither."""
+    with app.database.write() as tx:
+        if join is not None:
+            rooms.join(tx, join, persona)
+        return change(tx)
 
 
 def chat_create_room(
@@ -122,8 +120,7 @@ def chat_send_message(
     :raises RecordNotFoundError: the answered event is not in the room.
     :raises ClosedError: the room or its session is archived.
     """
-    with nullcontext() if join is None else _joining(app, join, persona):
-        return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
+    return _write(app, join, persona, lambda tx: messages.send(tx, room_id, persona, message, reply_to_id))
 
 
 def chat_react(
@@ -135,8 +132,7 @@ def chat_react(
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     """
-    with nullcontext() if join is None else _joining(app, join, persona):
-        return app.database.writing(messages.react, event_id, persona, emoji)
+    return _write(app, join, persona, lambda tx: messages.react(tx, event_id, persona, emoji))
 
 
 def chat_share_artifact(
@@ -173,8 +169,7 @@ def chat_create_todo(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
-    with nullcontext() if join is None else _joining(app, join, persona):
-        return app.database.writing(todos.create, room_id, persona, description, assigned_to)
+    return _write(app, join, persona, lambda tx: todos.create(tx, room_id, persona, description, assigned_to))
 
 
 def chat_update_todo(
@@ -197,8 +192,9 @@ def chat_update_todo(
     :raises ConflictError: the todo has not the expected status.
     :raises InvalidRequestError: the event is not a todo.
     """
-    with nullcontext() if join is None else _joining(app, join, persona):
-        return app.database.writing(todos.update, event_id, persona, status, assigned_to, expect)
+    return _write(
+        app, join, persona, lambda tx: todos.update(tx, event_id, persona, status, assigned_to, expect)
+    )
 
 
 async def chat_claim_todo(
@@ -233,8 +229,7 @@ async def chat_claim_todo(
             todo: todos.Todo | None = todos.claim(tx, event_id, persona)
         else:
             todo = todos.claim_next(tx, room_id or 0, persona)
-        documents = None if todo is None else documents_named(app, todo.description)
-        return Claim(todo is not None, todo, documents)
+        return Claim(todo is not None, todo)
 
     return await when_new(
         app,

@@ -76,14 +76,14 @@ def manage_cr_sections(
     requests = app.change_requests
     if operation == "list":
         return requests.sections(project, key)
-    path = _given(section, "section", operation)
+    path = _required(section, "section", operation)
     if operation == "get":
         return requests.section(project, key, path)
     how = updateMode if operation == "update" else operation
-    return requests.edit_section(project, key, path, how, _given(content, "content", operation), expect)
+    return requests.edit_section(project, key, path, how, _required(content, "content", operation), expect)
 
 
-def _given(value: str | None, parameter: str, operation: str) -> str:
+def _required(value: str | None, parameter: str, operation: str) -> str:
     if value is None:
         hint = "the operation list names all sections" if parameter == "section" else None
         raise checks.missing(parameter, f"is required for the operation {operation}", hint)
@@ -95,7 +95,7 @@ def create_cr(
     type: Type,
     data: Annotated[dict[str, Any], _NEW],
     project: Project = None,
-) -> answers.WrittenRequest:
+) -> answers.RequestRow:
     """Create a CR; without content from its type's template: Architecture (system design), Feature
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
     questions).
@@ -113,7 +113,7 @@ def create_cr(
 
 def update_cr_status(
     app: Context, key: str, status: Status, project: Project = None, expect: Expect = None
-) -> answers.WrittenRequest:
+) -> answers.RequestRow:
     """Set a CR's status.
 
     :param status: new status.
@@ -138,7 +138,7 @@ def update_cr_attrs(
     ],
     project: Project = None,
     expect: Expect = None,
-) -> answers.WrittenRequest:
+) -> answers.RequestRow:
     """Set attributes of a CR.
 
     :param expect: digest from an answer; the call fails if the file has changed since.
@@ -154,9 +154,7 @@ def update_cr_attrs(
     return app.change_requests.update_attributes(project, key, attributes, expect)
 
 
-def delete_cr(
-    app: Context, key: str, project: Project = None, expect: Expect = None
-) -> answers.WrittenRequest:
+def delete_cr(app: Context, key: str, project: Project = None, expect: Expect = None) -> answers.RequestRow:
     """Delete a CR's file.
 
     :param expect: digest from an answer; the call fails if the file has changed since.
@@ -179,7 +177,7 @@ def list_crs(
     ] = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[answers.ChangeRow]:
+) -> Page[answers.RequestRow]:
     """List CRs, newest first.
 
     :param filters: values of ``status``, ``type``, ``priority``, ``assignee`` or ``phaseEpic``; a list

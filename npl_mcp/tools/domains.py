@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from npl_mcp.config.domains import LISTED, MODULES, READING, domains_named
+from npl_mcp.config.domains import LISTED, READING, domains_named
 
 if TYPE_CHECKING:
     from npl_mcp.config.settings import Settings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _declared(module: str) -> tuple[ToolSpec, ...]:
     """Import a module, and return the tools that it declares.
 
-    :param module: one of :data:`LISTED` or :data:`MODULES`.
+    :param module: one of :data:`LISTED`.
     """
     tools: tuple[ToolSpec, ...] = importlib.import_module(f"npl_mcp.tools.{module}").TOOLS
     return tools
@@ -34,10 +34,9 @@ def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
 
 
 def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools for command lines and pages."""
+    """Return the tools that only a setting lists, and those for command lines."""
     chosen = set(domains)
-    modules = [name for name in (*LISTED, *MODULES) if MODULES.get(name, name) in chosen]
-    return tuple(spec for name in modules for spec in _declared(name) if name in MODULES or not spec.listed)
+    return tuple(spec for name in LISTED if name in chosen for spec in _declared(name) if not spec.listed)
 
 
 def optional_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
@@ -69,7 +68,7 @@ def tool_named(name: str) -> ToolSpec:
     :raises KeyError: there is no such tool.
     """
     domain = name.partition("_")[0]
-    for module in sorted((*LISTED, *MODULES), key=lambda module: module.partition("_")[0] != domain):
+    for module in sorted(LISTED, key=lambda module: module != domain):
         for spec in _declared(module):
             if spec.name == name:
                 return spec

@@ -1,7 +1,4 @@
-"""Markdown by section: browse documents, load the sections for a task, load whole items, change a section.
-
-The command line calls further tools by name, which are not listed.
-"""
+"""Markdown by section: browse documents, load the sections for a task, load whole items, change a section."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from npl_index.answer.forms import Form, Json, Markdown
+from npl_index.answer.forms import Json, Markdown
 from npl_index.answer.marks import in_mark, mark, tag_for
 from npl_index.answer.request import TailorRequest
 from npl_index.answer.tailoring import write
@@ -23,32 +20,24 @@ from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_
 from npl_index.library.documents import DocumentRef
 from npl_index.library.roots import real_path
 from npl_index.markdown.traits import CONDITIONS
-from npl_index.outline.overview import overview
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.context import Context
-from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.file_view import lies_in
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
 from npl_mcp.stores.base.values import fill
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
-from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.naming import part_of, question_in
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
-
-MAX_READ = 5_000
-"""Documents whose headings a map reads, in about half a second."""
 
 MAX_HINTS, HINT_TOKENS = 3, 60
 """Maximum names of sections for a prompt; maximum tokens of the text with them."""
 
 HINT = "npl_load_tailored selectors, quoted from files: "
-
-_MAX_LEVEL = 3
-"""Level of headings in a map."""
 
 File = Annotated[
     str | None,
@@ -58,10 +47,6 @@ File = Annotated[
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Format = Literal["json", "markdown"] | None
 UnlistedFormat = Annotated[Format, Unlisted]
-FormatOrText = Annotated[
-    Literal["json", "markdown", "text"] | None, {"type": "string", "enum": ["json", "markdown"]}
-]
-"""A form; the last one, which is not listed, has the content alone within the budget, for command lines."""
 CONDITIONS_TEXT = f'{", ".join(CONDITIONS)}, or front matter: {{"status": "!draft"}}'
 Count = Annotated[int, Ge(0)]
 Items = Annotated[str, "Names: a, b.*", CommaList]
@@ -261,8 +246,8 @@ async def npl_load_tailored(
     explain: bool = False,
     exclude: Annotated[list[str] | None, "Not wanted: ## A"] = None,
     filter: Annotated[dict[str, Any] | None, "As in npl_section_index"] = None,
-    format: FormatOrText = None,
-) -> Tailored | Written[Tailored]:
+    format: Format = None,
+) -> Written[Tailored]:
     """Find the Markdown sections that answer a question. Words are compared, not meanings.
 
     :param context: the question; ``todo:12`` or ``cr:KEY-1`` asks what that todo or change request says.
@@ -284,7 +269,7 @@ async def npl_load_tailored(
     :raises DocumentError: the file cannot be read.
     """
     ref = DocumentRef(file, resource_type, item)
-    form = Form() if format == "text" else _form(app, format)
+    form = Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
 
     def answer() -> Written[Tailored]:
         named = [*(selectors or ()), *(sections or ())] or part_of(file)
@@ -308,16 +293,7 @@ async def npl_load_tailored(
             app.when_delivered.append(partial(app.read_sections.remember, read))
         return written
 
-    written = await app.read(answer, ref)
-    return written.value if format == "text" else written
-
-
-def _form(app: Context, format: str | None) -> Form:
-    """Return the form of an answer.
-
-    :param format: the requested form.
-    """
-    return Markdown() if app.form(format) == "markdown" else Json(*ENVELOPE)
+    return await app.read(answer, ref)
 
 
 def npl_update_section(
@@ -355,33 +331,6 @@ def npl_update_section(
     if app.read_sections is not None:
         app.read_sections.record_own_edit(app, edited.file, edited.selector)
     return edited
-
-
-async def content_map(
-    app: Context,
-    file: File = None,
-    without: Annotated[str | None, "Absolute path of a file to leave out"] = None,
-) -> str:
-    """Show folders, names of documents and rare words of their headings.
-
-    :returns: a map of documents, as Markdown.
-    :raises DocumentNotFoundError: no file or item has the name.
-    :raises NotIndexedError: some files are not indexed, and the time to wait is over.
-    """
-
-    def drawn() -> str:
-        gathered = app.documents_of(DocumentRef(file))
-        if gathered.missing:
-            raise NotIndexedError(gathered.missing)
-        step = -(-len(gathered.locations) // MAX_READ)
-        headings: dict[str, list[str]] = {}
-        for number, document in enumerate(gathered.locations):
-            tree = gathered.collection.documents[number].tree if number % step == 0 else None
-            texts = [part.title for part in tree.sections if part.level <= _MAX_LEVEL] if tree else []
-            headings |= {} if document.absolute == without else {gathered.files[number]: texts}
-        return overview(*zip(*sorted(headings.items()), strict=True)) if headings else ""
-
-    return await app.read(drawn)
 
 
 async def npl_hints(
@@ -436,6 +385,5 @@ TOOLS = (
         switch="write",
         files=True,
     ),
-    *not_listed(content_map, lane="heavy"),
-    *not_listed(npl_hints),
+    ToolSpec(npl_hints, listed=False),
 )

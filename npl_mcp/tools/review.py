@@ -15,7 +15,7 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review import reviews as store
 from npl_mcp.tools.contract.parameters import Actor, ActorIfOwn, Check, Name, RowId, Text, Unlisted, Whole
-from npl_mcp.tools.contract.spec import ToolSpec, not_listed
+from npl_mcp.tools.contract.spec import ToolSpec
 
 RevisionId = Annotated[RowId, "Not its number"]
 Pixels = Annotated[int, Check(checks.whole, annotation.MAX_PIXEL)]
@@ -43,12 +43,10 @@ def review_add_comment(
     location: Annotated[str, "line:3, line:3-5 or a selector"],
     comment: Text,
     persona: Actor,
-    reply_to: Annotated[RowId | None, Unlisted] = None,
 ) -> store.NewComment:
     """Comment on lines or a section.
 
     :param location: ``line:3``, ``line:3-5``, ``@x:10,y:20`` on an image, or a selector.
-    :param reply_to: a comment on any revision of the artifact; this one joins its thread.
     :returns: a new comment.
     :raises ReviewNotFoundError: there is no such review.
     :raises SectionNotFoundError: the selector selects nothing.
@@ -60,7 +58,7 @@ def review_add_comment(
     # Other calls may write while the place is looked up.
     revision, content = app.database.reading(store.revision_of, review_id)
     where, selector = annotation.locate(place, content, revision["filename"])
-    return app.database.writing(store.comment, review_id, where, selector, comment, persona, reply_to)
+    return app.database.writing(store.comment, review_id, where, selector, comment, persona)
 
 
 def review_add_annotation(
@@ -84,7 +82,7 @@ def review_list(
     status: Status = None,
     limit: int | None = None,
     offset: int | None = None,
-) -> Page[store.ReviewEntry]:
+) -> Page[store.Review]:
     """List reviews, newest first.
 
     :param artifact_id: only reviews of this artifact.
@@ -133,32 +131,17 @@ def review_complete(
     overall_comment: Text | None = None,
     reviewer_persona: ActorIfOwn = None,
     verdict: Annotated[Verdict, Unlisted] = None,
-    resolve: Annotated[RowId | None, Unlisted] = None,
-    reopen: Annotated[RowId | None, Unlisted] = None,
 ) -> store.Completion:
     """Complete a review.
 
     :param overall_comment: summary of the review.
     :param verdict: ``approved`` or ``changes_needed``.
-    :param resolve: a comment on any revision of the artifact: only its thread is resolved, by any persona.
-    :param reopen: a comment: only its thread is reopened.
-    :returns: a completed review, or a thread that was resolved or reopened.
+    :returns: a completed review.
     :raises ReviewNotFoundError: there is no such review.
-    :raises RecordNotFoundError: the artifact has no such comment.
     :raises NotAllowedError: another persona began the review.
     :raises ClosedError: the review is complete, with another overall comment or verdict.
-    :raises InvalidRequestError: a thread is given with anything else to change.
     """
-    comment = reopen if resolve is None else resolve
-    if comment is not None and [resolve, reopen, overall_comment, verdict].count(None) < 3:
-        name = "reopen" if resolve is None else "resolve"
-        raise checks.invalid(
-            name, "changes only a thread", "leave out what completes or changes anything else"
-        )
-    with app.database.write() as tx:
-        if comment is not None:
-            return store.resolve(tx, review_id, comment, reviewer_persona, resolved=resolve is not None)
-        return store.complete(tx, review_id, overall_comment, reviewer_persona, verdict)
+    return app.database.writing(store.complete, review_id, overall_comment, reviewer_persona, verdict)
 
 
 def review_comment_own(
@@ -168,7 +151,6 @@ def review_comment_own(
     reviewer_persona: Actor,
     location: str,
     comment: Text,
-    reply_to: RowId | None = None,
 ) -> store.NewComment:
     """Comment in the persona's review of a revision, which begins unless it is in progress; both or neither.
 
@@ -177,7 +159,7 @@ def review_comment_own(
     """
     with app.database.joined():
         review = app.database.writing(store.open_review, artifact_id, revision, reviewer_persona)
-        return review_add_comment(app, review, location, comment, reviewer_persona, reply_to)
+        return review_add_comment(app, review, location, comment, reviewer_persona)
 
 
 def review_complete_own(
@@ -206,5 +188,6 @@ TOOLS = (
     ToolSpec(review_get, title="Get Review"),
     ToolSpec(review_generate_annotated, title="Copy with Comments", lane="heavy"),
     ToolSpec(review_complete, title="Complete Review", read_only=False),
-    *not_listed(review_comment_own, review_complete_own, read_only=False, idempotent=False, lane="heavy"),
+    ToolSpec(review_comment_own, read_only=False, idempotent=False, lane="heavy", listed=False),
+    ToolSpec(review_complete_own, read_only=False, idempotent=False, lane="heavy", listed=False),
 )

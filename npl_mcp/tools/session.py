@@ -21,14 +21,13 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat.rooms import Room
 from npl_mcp.stores.chat.rooms import of_session as rooms_of
-from npl_mcp.stores.review.reviews import ReviewEntry
+from npl_mcp.stores.review.reviews import Review
 from npl_mcp.stores.review.reviews import find as reviews_of
 from npl_mcp.stores.session import Session
 from npl_mcp.stores.worklog.rows import WorklogSession
 from npl_mcp.stores.worklog.worklogs import newest_of
 from npl_mcp.tools.contract.parameters import Check, Line, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.naming import NamedDocument, documents_named
 
 SHOWN = 200
 """Maximum rooms, artifacts and reviews in one answer; the session's counts include all."""
@@ -64,16 +63,14 @@ class SessionView:
     :param reviews: newest reviews of these artifacts, at most 200.
     :param worklog: worklog of this project with the same id.
     :param web_url: address of its page, if the server has pages.
-    :param documents: the documents that its title and the task of its worklog name, at most five.
     """
 
     session: Session
     chat_rooms: Annotated[Sequence[Room], Of("chat")]
     artifacts: Annotated[Sequence[ArtifactEntry], Of("artifact")]
-    reviews: Annotated[Sequence[ReviewEntry], Of("review")]
+    reviews: Annotated[Sequence[Review], Of("review")]
     worklog: Annotated[WorklogSession | None, Of("worklog")]
     web_url: str | None
-    documents: tuple[NamedDocument, ...] | None
 
 
 def _web_url(app: Context, session_id: str) -> str | None:
@@ -106,9 +103,7 @@ def session_get(app: Context, session_id: Name) -> SessionView:
         rooms, artifacts = rooms_of(tx, details.id, SHOWN), artifacts_of(tx, details.id, SHOWN)
         reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=details.id).items
         log = newest_of(tx, app.project, details.id)
-    task = log.task if log is not None and app.permissions.has_domain("worklog") else None
-    documents = documents_named(app, f"{details.title}\n{task}")
-    return SessionView(details, rooms, artifacts, reviews, log, _web_url(app, details.id), documents)
+    return SessionView(details, rooms, artifacts, reviews, log, _web_url(app, details.id))
 
 
 def session_list(

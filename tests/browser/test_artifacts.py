@@ -58,57 +58,6 @@ def test_a_person_comments_at_the_line_and_gives_a_verdict(tab: Tab) -> None:
     tab.check()
 
 
-def test_a_thread_is_answered_resolved_and_reopened(tab: Tab) -> None:
-    number = made(tab)
-    review = tab.site.call(
-        "review_create", artifact_id=number, revision_id=revision(tab, number), reviewer_persona="ben"
-    )
-    given = {"review_id": review["review_id"], "location": "line:3", "persona": "ben"}
-    tab.site.call("review_add_comment", comment="Which sea?", **given)
-    page = tab.open(f"/artifacts/{number}")
-    page.get_by_text("Reply", exact=True).first.click()
-    form = page.locator("#L3 form")
-    form.get_by_label("Your name").fill("ann")
-    form.get_by_label("Reply").fill("The *northern* one.")
-    tab.follow(form.get_by_role("button", name="Reply"))
-    expect(page.locator("#L3")).to_contain_text("The northern one.")
-    tab.follow(page.get_by_role("button", name="Resolve comment"))
-    expect(page.locator("#L3")).to_contain_text("resolved by ann")
-    expect(page.get_by_text("The northern one.")).not_to_be_visible()
-    tab.check()
-    tab.follow(page.get_by_role("button", name="Reopen comment"))
-    expect(page.get_by_text("The northern one.")).to_be_visible()
-
-
-def revision(tab: Tab, number: int) -> int:
-    return int(tab.site.call("artifact_get", artifact_id=number)["revision_id"])
-
-
-def test_open_comments_come_along_to_the_next_revision(tab: Tab) -> None:
-    """A comment follows its moved line; without its line it is outdated. Resolved comments stay behind."""
-    number = made(tab)
-    begun = tab.site.call(
-        "review_create", artifact_id=number, revision_id=revision(tab, number), reviewer_persona="ben"
-    )
-    given = {"review_id": begun["review_id"], "persona": "ben"}
-    tab.site.call("review_add_comment", location="line:1", comment="Whose log?", **given)
-    tab.site.call("review_add_comment", location="line:3", comment="Which sea?", **given)
-    tab.site.call(
-        "artifact_add_revision",
-        artifact_id=number,
-        filename="log.md",
-        content="Foreword.\n\n# Log\n\nStorm.\n",
-        created_by="ann",
-    )
-    page = tab.open(f"/artifacts/{number}")
-    expect(page.locator("#L3")).to_contain_text("Whose log?")
-    expect(page.locator("#L3")).to_contain_text("from revision 0")
-    outdated = page.locator(".remarks li")
-    expect(outdated).to_contain_text("Which sea?")
-    expect(outdated).to_contain_text("outdated")
-    tab.check()
-
-
 def test_a_typed_comment_moves_with_the_chosen_line(scripted: Tab) -> None:
     number = made(scripted)
     page = scripted.open(f"/artifacts/{number}?view=source")

@@ -1,4 +1,4 @@
-"""The page Ask: an answer is seen first, and is tuned, opened, compared and saved in place."""
+"""The page Ask: an answer is seen first, and is tuned, opened and saved in place."""
 
 import re
 from urllib.parse import quote
@@ -101,16 +101,14 @@ def test_blocks_lead_to_their_cards(tab: Tab) -> None:
 
 
 def test_any_budget_is_typed(tab: Tab) -> None:
-    """A budget may lie between two steps of the slider; 0 means no limit. The script keeps ticks."""
-    page = tab.open(f"{QUESTION}&right={quote('cellar/bottles.md > ## Corks')}")
+    """A budget may lie between two steps of the slider; 0 means no limit."""
+    page = tab.open(QUESTION)
     budget(page).fill("1337")
     budget(page).press("Enter")
     expect(page.locator(".sum")).to_contain_text("of 1,337 tokens")
     budget(page).fill("0")
     budget(page).press("Enter")
     expect(page.locator(".sum")).not_to_contain_text(" of ")
-    ticked = page.get_by_role("group", name="Right, not in this list").get_by_role("checkbox")
-    expect(ticked).to_have_count(int(tab.script))
 
 
 def test_another_question_forgets_what_was_done_below_the_former(tab: Tab) -> None:
@@ -149,28 +147,6 @@ def test_a_section_is_opened(tab: Tab) -> None:
     expect(opened).to_have_count(0)
 
 
-def test_two_requests_side_by_side(tab: Tab) -> None:
-    """Added, removed and moved sections are listed apart, with the marks of both requests."""
-    page = tab.open(QUESTION)
-    tab.follow(page.get_by_role("link", name="Compare"))
-    expect(page.locator(".sum").first).to_contain_text("Both requests get the same sections.")
-    second = page.get_by_role("group", name="Second request")
-    second.get_by_label("Budget").fill("0")
-    tab.follow(page.get_by_role("button", name="Compare"))
-    tab.check()
-    row = page.get_by_role("region", name="Moved").get_by_role("row", name="Turning barrels")
-    expect(row.first).to_contain_text("shortened")
-    expect(row.first).to_contain_text("taken")
-    second.get_by_label("Question or task").fill("soak corks")
-    tab.follow(page.get_by_role("button", name="Compare"))
-    expect(page.get_by_role("region", name="Came in").get_by_role("row", name="Corks").first).to_be_visible()
-    gone = page.get_by_role("region", name="Went out").get_by_role("row", name="Turning barrels")
-    expect(gone.first).to_be_visible()
-    tab.check()
-    tab.follow(page.get_by_role("link", name="Only the first"))
-    expect(page.locator(".cards")).to_be_visible()
-
-
 def test_a_question_is_saved(tab: Tab) -> None:
     """Sections are ticked and saved with one click; the result is shown at once, and Ask shows its ticks."""
     page = tab.open(QUESTION)
@@ -184,30 +160,20 @@ def test_a_question_is_saved(tab: Tab) -> None:
     expect(page.get_by_label("Right: Turning barrels")).to_be_checked()
 
 
-def test_ticks_are_kept(tab: Tab) -> None:
+def test_ticks_are_kept(scripted: Tab) -> None:
     """Ticks survive an opened section and a reload, until the question is saved."""
-    page = tab.open(f"/ask?context={quote('fill the barrels')}&file=cellar")
+    page = scripted.open(f"/ask?context={quote('fill the barrels')}&file=cellar")
     page.get_by_label("Right: Turning barrels").check()
     page.get_by_label("Right: Filling").check()
     page.get_by_label("Right: Turning barrels").uncheck()
-    keep(tab)
     card(page, "Filling").get_by_role("link", name="Filling").click()
     expect(page.get_by_role("region", name="Filling")).to_be_visible()
     expect(page.get_by_label("Right: Filling").first).to_be_checked()
     expect(page.get_by_label("Right: Turning barrels")).not_to_be_checked()
     page.reload()
-    tab.follow(page.get_by_role("button", name="Save as test"))
-    tab.follow(page.get_by_role("link", name="Open in Ask"))
+    scripted.follow(page.get_by_role("button", name="Save as test"))
+    scripted.follow(page.get_by_role("link", name="Open in Ask"))
     expect(page.get_by_label("Right: Filling").first).to_be_checked()
-
-
-def keep(tab: Tab) -> None:
-    """Keep the ticked sections, which the script does by itself."""
-    button = tab.page.get_by_role("button", name="Keep the ticks")
-    if tab.script:
-        expect(button).to_have_count(0)
-    else:
-        tab.follow(button)
 
 
 def test_back_shows_what_was_asked(tab: Tab) -> None:

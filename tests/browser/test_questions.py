@@ -1,4 +1,4 @@
-"""Questions: outcomes come into view, and a question is edited on its page."""
+"""Questions: outcomes come into view."""
 
 import re
 import secrets
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Tab
 from tests.browser.site import Site
@@ -44,21 +44,3 @@ def test_outcomes_come_with_their_sum_above_them(tab: Tab, listed: Path) -> None
     tab.follow(page.get_by_role("link", name="When are barrels turned?"))
     expect(page.get_by_role("status")).to_contain_text("pass")
     tab.check()
-
-
-def test_a_question_is_written_in_the_browser(browser: Browser, site: Site) -> None:
-    tab = Tab(browser.new_context(viewport={"width": 390, "height": 844}), site, True)
-    page = tab.open("/questions")
-    tab.follow(page.get_by_role("link", name="New question"))
-    tab.check()
-    page.get_by_label("Question", exact=True).fill("Where do racks stand?")
-    page.keyboard.press("Tab")
-    page.keyboard.type("cellar/bottles > ## Racks")
-    with tab.arriving():
-        page.keyboard.press("Control+Enter")
-    tab.follow(page.get_by_role("link", name="Change the question"))
-    expect(page.get_by_label("Sections that answer it")).to_have_value("cellar/bottles > ## Racks")
-    page.locator("summary", has_text="Delete").click()
-    tab.follow(page.get_by_role("button", name="Delete this question"))
-    expect(page.get_by_text("Where do racks stand?")).to_have_count(0)
-    tab.close()

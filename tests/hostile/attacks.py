@@ -349,7 +349,6 @@ EDITS = each(
             ("replace", "Text.\n\n<a " + "id=x " * 90_000),
         )
     ),
-    single("survey_versions", text="npl-instructions:\n   name: a\n---\n", renewed=["section"] * 20_000),
 )
 
 FOREIGN = each(

@@ -1,11 +1,14 @@
-"""``make weigh``: what an installation brings, in the table of OPERATIONS.md.
+"""``make weigh``: what each package of an installation weighs, and whether npl imports it.
 
-The package is installed alone, as a user does. A package counts for the first row that needs it.
+The package is installed alone, as a user does. The sizes are those on the disk, with compiled modules. The
+heaviest are written into OPERATIONS.md.
 """
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,101 +17,104 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from benchmarks.figures import put_between
 from tests.packaging.project import PROJECT, ROOT
 
 PAGE = ROOT / "OPERATIONS.md"
-MARKS = ("<!-- weight -->\n", "<!-- /weight -->\n")
+MARKS = ("<!-- weight -->", "<!-- /weight -->")
 HEAVY = 5_000_000
-"""Minimum bytes of a package that is named in a row."""
+"""Minimum bytes of a package that OPERATIONS.md names."""
+
+IMPORT_ALL = """
+import ast, json, sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+for package in map(import_module, ("npl_index", "npl_mcp")):
+    for file in Path(package.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            for name in [node.module] if isinstance(node, ast.ImportFrom) else names:
+                with suppress(ImportError):  # of an extra, or of another system
+                    import_module(name)
+import_module("npl_index.index.driver").driver()
+print(json.dumps([module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]))
+"""
+"""A program that imports what any line of npl imports, and prints the files of all modules."""
 
 
-class Row(NamedTuple):
-    """Packages that are there for one reason.
+class Weight(NamedTuple):
+    """A package that is installed.
 
-    :param roots: the requested packages; they bring their own needs.
-    :param why: the reason.
+    :param size: bytes on the disk.
+    :param name: its name.
+    :param needed_by: the packages that require it.
+    :param imported: whether a line of npl imports it, directly or through others.
     """
 
-    roots: tuple[str, ...]
-    why: str
-
-
-ROWS = (
-    Row(("rank-bm25",), "ranking; numpy's arrays are the index, mapped from files"),
-    Row(
-        ("fastmcp",),
-        "the protocol on standard streams and over HTTP, tokens, TLS; fastmcp-slim alone has no server",
-    ),
-    Row(
-        ("pysqlite3",), "a SQLite that several processes can write, if a wheel exists; otherwise Python's own"
-    ),
-    Row(("rapidfuzz",), "near names in errors and suggestions"),
-    Row(("tiktoken",), "exact counts, where a vocabulary is there"),
-    Row((PROJECT["name"],), "npl with its prompts, and small packages: parser, stemmer, templates, metrics"),
-)
+    size: int
+    name: str
+    needed_by: Collection[str]
+    imported: bool
 
 
 def main() -> None:
-    """Install in an environment of its own, and write the table."""
+    """Install in an environment of its own, print all packages, and name the heaviest in the page."""
     with TemporaryDirectory() as folder:
         python = Path(folder) / "env" / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python.parents[1])], check=True)
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", str(ROOT)]
         subprocess.run(pip, check=True)
+        command = [str(python), "-c", IMPORT_ALL]
+        modules = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
         (packages,) = python.parents[1].glob("lib/python*/site-packages")
-        installed = {
-            canonicalize_name(package.metadata["Name"]): package
-            for package in distributions(path=[str(packages)])
-        }
-        rows = table(installed)
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
-    PAGE.write_text(before + MARKS[0] + rows + MARKS[1] + rest.partition(MARKS[1])[2], encoding="utf-8")
+        found = {str(canonicalize_name(one.name)): one for one in distributions(path=[str(packages)])}
+        weights = weigh(found, set(json.loads(modules)))
+    print("\n".join(lines(weights)))
+    put_between(PAGE, MARKS, f"{sentence(weights)}\n")
 
 
-def table(installed: dict[str, Distribution]) -> str:
-    """Return the rows, heaviest first, and their sum."""
-    left = {name: size(package) for name, package in installed.items()}
-    rows = []
-    for roots, why in ROWS:
-        names = [name for name in closure(installed, roots) if name in left]
-        sizes = {name: left.pop(name) for name in names}
-        heavy = sorted((name for name in names if sizes[name] >= HEAVY), key=sizes.__getitem__, reverse=True)
-        rows.append((sum(sizes.values()), len(names), dict.fromkeys((*roots, *heavy)), why))
-    assert not left, left
-    total = (sum(row[0] for row in rows), sum(row[1] for row in rows))
-    lines = ["| packages | MB | number | why |", "|:--|--:|--:|:--|"]
-    lines += [
-        f"| {', '.join(named)} | {megabytes(weight)} | {number} | {why} |"
-        for weight, number, named, why in sorted(rows, key=lambda row: -row[0])
-    ]
-    return "\n".join([*lines, f"| all | {megabytes(total[0])} | {total[1]} | |", ""])
-
-
-def size(package: Distribution) -> int:
-    """Return how many bytes a package takes on the disk, compiled modules included."""
-    paths = {Path(str(package.locate_file(file))) for file in package.files or ()}
-    return sum(path.stat().st_blocks * 512 for path in paths if path.is_file())
-
-
-def megabytes(count: int) -> str:
-    return f"{count / 1e6:.0f}"
-
-
-def closure(installed: dict[str, Distribution], roots: tuple[str, ...]) -> Iterable[str]:
-    """Return installed packages and all they need."""
-    seen: set[tuple[str, str]] = set()
-    waiting = [(root, "") for root in roots]
+def weigh(installed: Mapping[str, Distribution], modules: Collection[str]) -> list[Weight]:
+    """Return the packages, heaviest first."""
+    needs = defaultdict(set)
+    waiting, seen = [(str(PROJECT["name"]), "")], set()
     while waiting:
         name, extra = waiting.pop()
         if (name, extra) in seen or name not in installed:
             continue
         seen.add((name, extra))
-        for text in installed[name].requires or ():
-            needed = Requirement(text)
+        for needed in map(Requirement, installed[name].requires or ()):
             if needed.marker is None or needed.marker.evaluate({"extra": extra}):
-                other = canonicalize_name(needed.name)
+                other = str(canonicalize_name(needed.name))
+                needs[other].add(name)
                 waiting += [(other, each) for each in ("", *needed.extras)]
-    return {name for name, _ in seen}
+    weights = []
+    for name, package in installed.items():
+        paths = {str(package.locate_file(file)) for file in package.files or ()}
+        size = sum(Path(path).stat().st_blocks * 512 for path in paths if Path(path).is_file())
+        weights.append(Weight(size, name, sorted(needs[name]), not paths.isdisjoint(modules)))
+    return sorted(weights, reverse=True)
+
+
+def lines(weights: list[Weight]) -> list[str]:
+    """Return a line for each package, and one for all."""
+    rows = [
+        f"{one.size / 1e6:6.1f}  {one.name:<26}{'' if one.imported else 'not imported':<14}"
+        f"{', '.join(one.needed_by)}"
+        for one in weights
+    ]
+    unused = [one.size for one in weights if not one.imported]
+    total = f"{sum(one.size for one in weights) / 1e6:6.1f}  MB in {len(weights)} packages"
+    return [*rows, f"{total}, {sum(unused) / 1e6:.1f} MB in {len(unused)} that npl does not import"]
+
+
+def sentence(weights: list[Weight]) -> str:
+    """Return the sentence of the page."""
+    heavy = [one for one in weights if one.size >= HEAVY]
+    named = ", ".join(f"{one.name} {one.size / 1e6:.0f}" for one in heavy)
+    rest = [one.size for one in weights if one.size < HEAVY]
+    total = sum(one.size for one in weights)
+    return f"{total / 1e6:.0f} MB: {named}, and {len(rest)} others {sum(rest) / 1e6:.0f}."
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from npl_index.answer.values import as_dict
+from npl_mcp.app.file_view import Files
 from npl_mcp.cli.commands.hook import EVENT
-from npl_mcp.cli.commands.targets import opened_target
+from npl_mcp.cli.commands.prompt_versions import compared
+from npl_mcp.cli.commands.targets import opened_target, with_files
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display
-from npl_mcp.cli.transports.connecting import ServerConnection, connected
 
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 """Exit codes: nothing to do, file changed, newer prompts available, source not found."""
@@ -26,7 +28,7 @@ MAX_BYTES = 16 * 1024 * 1024
 _SETTINGS = ".claude/settings.json"
 _COMMAND = "npl-load hook"
 
-COMMANDS = Commands(connected)
+COMMANDS = Commands(with_files)
 
 
 @COMMANDS.add(
@@ -45,7 +47,7 @@ COMMANDS = Commands(connected)
     switch("--dry-run", help="print the changes without writing them"),
     switch("--json", help="print the versions as JSON"),
 )
-def _init_claude(given: Namespace, connection: ServerConnection, display: Display) -> int:
+def _init_claude(given: Namespace, files: Files, display: Display) -> int:
     """Put versioned prompts into CLAUDE.md and keep them up to date."""
     if given.hook is not None:
         return _add_hook(given, display)
@@ -53,24 +55,22 @@ def _init_claude(given: Namespace, connection: ServerConnection, display: Displa
     if not target or "\0" in target:
         given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
     before = _text_of(target)
-    rows: list[dict[str, Any]] = connection.ask("survey_versions", text=before)["sections"]
+    rows: list[dict[str, Any]] = as_dict(compared(files, before).sections)
     behind = [row["name"] for row in rows if row["status"] in ("outdated", "missing")]
     if given.update is not None or given.update_all:
         names = [name for part in (given.update or "").split(",") if (name := part.strip())]
-        return _update(given, connection, display, before, names if given.update else behind)
+        return _update(given, files, display, before, names if given.update else behind)
     if any("installed_version" in row for row in rows):
         _show_versions(rows, display, as_json=given.json)
         return BEHIND if behind else CURRENT
-    return _append(given, connection, display, before)
+    return _append(given, files, display, before)
 
 
-def _update(
-    given: Namespace, connection: ServerConnection, display: Display, before: str, names: Sequence[str]
-) -> int:
+def _update(given: Namespace, files: Files, display: Display, before: str, names: Sequence[str]) -> int:
     if not names:
         display.text("No sections to update\n")
         return CURRENT
-    data = connection.ask("survey_versions", text=before, renewed=names)
+    data = as_dict(compared(files, before, renewed=names))
     for name in data.get("lost", ()):
         display.say(f"Warning: Source not found for {name}")
     if data.get("unknown"):
@@ -83,9 +83,9 @@ def _update(
     return _apply(given, display, data, report, f"Updated {len(report)} section(s) in {given.target}")
 
 
-def _append(given: Namespace, connection: ServerConnection, display: Display, before: str) -> int:
+def _append(given: Namespace, files: Files, display: Display, before: str) -> int:
     """Append the prompts to the file."""
-    data = connection.ask("survey_versions", text=before, prompts=given.prompts or [])
+    data = as_dict(compared(files, before, prompts=given.prompts or []))
     for name in data.get("unknown", ()):
         display.say(f"Prompt not found: {name}")
     if data.get("near"):

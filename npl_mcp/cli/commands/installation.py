@@ -25,9 +25,11 @@ from npl_index.library.walking import Walk
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
+from npl_mcp.cli.commands.sharing import session_lines
 from npl_mcp.cli.terminal.arguments import JSON, Commands, settings_of
 from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display, table
 from npl_mcp.cli.transports.http import problem_of
+from npl_mcp.config import sessions
 from npl_mcp.config.child_processes import find_program
 from npl_mcp.config.clients import READING, Configuration, configurations
 from npl_mcp.config.kinds import DATABASE_SERVERS
@@ -94,6 +96,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _data_folder(settings.data_folder)
     yield _database(settings)
     yield _server(settings.data_folder)
+    yield from _sessions(settings)
     yield from _clients(configurations(settings.home, settings.cwd), settings)
 
 
@@ -185,6 +188,26 @@ def _server(folder: Path) -> Finding:
         restart = "npl-mcp-server stop, then npl-mcp-server start"
         return Finding("server", PROBLEM, f"{place} {problem}", restart)
     return Finding("server", OK, f"{place} answers, process {state.pid}")
+
+
+def _sessions(settings: Settings) -> Iterator[Finding]:
+    """Check whether sessions with these settings share a process."""
+    try:
+        server = sessions.ask(str(settings.data_folder))
+    except OSError as error:
+        yield Finding("sessions", WARNING, f"each has a process of its own: {error}")
+        return
+    if settings.shared and not sessions.POSSIBLE:
+        yield Finding("sessions", WARNING, "each has a process of its own: this system has no Unix sockets")
+    if server is None:
+        return
+    for line in session_lines(server):
+        yield Finding("sessions", OK, line)
+    others = sessions.differing({**sessions.common(), **settings.common}, server["common"])
+    if settings.shared and others:
+        text = f"these settings need a process of their own: other values of {', '.join(others)}"
+        fix = "for one process: give all sessions the same values, then npl-mcp-server stop"
+        yield Finding("sessions", WARNING, text, fix)
 
 
 def _clients(files: list[Configuration], settings: Settings) -> Iterator[Finding]:

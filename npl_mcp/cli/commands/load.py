@@ -19,11 +19,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
-from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, section_commands
+from npl_index.answer.values import as_dict
+from npl_index.items.loading import Group, load_groups
+from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, section_commands, targets
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, Commands, Program, ProgramParser, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
-from npl_mcp.cli.transports.connecting import ServerConnection, connected
+from npl_mcp.cli.transports.connecting import connected
 
 TYPES: dict[str, str] = {
     "c": "components",
@@ -40,31 +42,33 @@ TYPES: dict[str, str] = {
 """Types of items with their plural; one line may have several."""
 
 
-def _load_items(given: Namespace, connection: ServerConnection, display: Display) -> int:
+def _load_items(given: Namespace, display: Display) -> int:
     """Print items by section, or whole with one header for all.
 
     :returns: the exit code: 0, or with ``--strict`` 1 if an item is missing.
     """
-    if given.selectors or given.index or given.filter:
-        return section_commands.run_items(given, connection, display)
+    if given.filter and not given.index:
+        hint = "write the condition into --select, e.g. '## Purpose [has-code]'"
+        given.parser.error(f"argument --filter: needs --index; {hint}")
+    if given.selectors or given.index:
+        with connected(given, display) as (connection, _):
+            return section_commands.run_items(given, connection, display)
     if given.depth is not None:
-        given.parser.error("argument --depth: needs --select, --filter or --index")
-    groups = [
-        {"kind": group.kind, "items": ",".join(group.names), "skip": " ".join(group.skip)}
-        for group in given.groups
-        if group.names
-    ]
+        given.parser.error("argument --depth: needs --select or --index")
+    named = (group for group in given.groups if group.names)
+    groups = [Group(group.kind, ",".join(group.names), " ".join(group.skip)) for group in named]
     if not groups:
         return 0
-    data = connection.ask("items_load", groups=groups)
+    with targets.with_files(given, display) as (files, _):
+        loaded = load_groups(files.own, groups)
     if given.format != "text":
-        display.data(data, given.format)
+        display.data(as_dict(loaded), given.format)
     else:
-        display.text(data["header"] if given.quiet else data["header"] + data["content"])
-    problems = list(data.get("problems", ()))
-    for missing in data.get("missing", ()):
-        near = f"; near: {', '.join(missing['near'])}" if missing["near"] else ""
-        problems.append(f"there is no {missing['kind']} {missing['name']!r}{near}")
+        display.text(loaded.header if given.quiet else loaded.header + loaded.content)
+    problems = list(loaded.problems or ())
+    for missing in loaded.missing or ():
+        near = f"; near: {', '.join(missing.near)}" if missing.near else ""
+        problems.append(f"there is no {missing.kind} {missing.name!r}{near}")
     for problem in problems:
         display.note(problem)
     return NOT_THERE if problems and given.strict else 0
@@ -157,14 +161,14 @@ and another word follows; with a comma it is always a name. --quiet goes before 
 _OPTIONS = (
     option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),
     SELECT,
-    switch("--index", help="print the tree of headings instead of the text"),
+    switch("--index", help="print the headings with their sizes instead of the text"),
     FILTER,
     DEPTH,
     FORMAT,
     AS_JSON,
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
-COMMANDS = Commands(connected)
+COMMANDS = Commands()
 for _module in (section_commands, map_block, checks, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from contextlib import closing
+from dataclasses import replace
 
 from npl_index.errors import NPLError
 from npl_index.markdown.marked import with_map
-from npl_mcp.cli.commands.targets import ROOT, opened_target, reaching
+from npl_mcp.app.waiting import result_of
+from npl_mcp.cli.commands.targets import ROOT, failures, opened_target, reached
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
-from npl_mcp.cli.terminal.display import EXIT_CODES, Display
+from npl_mcp.cli.terminal.display import EXIT_CODES, Display, progress
+from npl_mcp.cli.transports.connecting import user_settings
 
 OLD = 1
 """Exit code of ``map --check`` if the block is old."""
@@ -31,8 +35,17 @@ def _map(given: Namespace, display: Display) -> int:
     if given.check and not given.write:
         given.parser.error("argument --check: needs --write FILE")
     without = os.path.realpath(given.write) if given.write else None
-    with reaching(given.words, given, display) as (file, connection):
-        text = connection.ask("content_map", file=file, without=without)
+    # The application takes a quarter of a second to import; the other commands here need none of it.
+    from npl_mcp.app.app import App
+    from npl_mcp.app.document_map import document_map
+
+    file, roots = reached(given.words, given)
+    with (
+        failures(),
+        closing(App(replace(user_settings(given, roots), warm_up=False))) as app,
+        progress("working"),
+    ):
+        text = result_of(document_map(app, file, without))
     if not given.write:
         display.text(text)
         return 0

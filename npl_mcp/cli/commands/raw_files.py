@@ -4,38 +4,51 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
-from npl_index.errors import InvalidRequestError, escaped
-from npl_index.items.agents import search_expression
+from npl_index.answer.values import as_dict
+from npl_index.errors import DocumentNotFoundError, InvalidRequestError, escaped
+from npl_index.items.agents import (
+    AgentInfo,
+    field_condition,
+    has_field,
+    in_category,
+    list_agents,
+    search_expression,
+)
+from npl_index.items.loading import Loaded, load_agent, load_raw
+from npl_index.items.notation import Usage, analyse
 from npl_index.library.files import read_path
+from npl_mcp.app.file_view import Files
+from npl_mcp.cli.commands.targets import with_files
 from npl_mcp.cli.terminal.arguments import JSON, Commands, option, switch
-from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, FailedCallError
-from npl_mcp.cli.transports.connecting import ServerConnection, connected
+from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display
 
 NO_MATCH = "No agents found matching the specified criteria"
 NO_AGENTS = "No agents found in search paths"
 
 MAX_TEXT = 4 << 20
-"""Bytes of the text of ``syntax``, of which the tool takes as many characters."""
+"""Bytes of the text of ``syntax``."""
 
 MAX_MATCHES = 3
 """Matches of each notation that ``--matches`` shows."""
 
-COMMANDS = Commands(connected)
+COMMANDS = Commands(with_files)
 
 
 @COMMANDS.add("schema", option("item", "NAME"))
-def _schema(given: Namespace, connection: ServerConnection, display: Display) -> int:
+def _schema(given: Namespace, files: Files, display: Display) -> int:
     """Print the SQL of a schema."""
-    return _print_content(connection.call("items_raw", kind="schema", name=given.item), given, display)
+    load = partial(load_raw, files.own, "schema", given.item)
+    return _print_content(load, f"Schema not found: {given.item}", display)
 
 
 @COMMANDS.add("init")
-def _init(given: Namespace, connection: ServerConnection, display: Display) -> int:
+def _init(_: Namespace, files: Files, display: Display) -> int:
     """Print the core reference, npl.md."""
-    return _print_content(connection.call("items_raw", kind="init"), given, display)
+    return _print_content(partial(load_raw, files.own, "init"), "Main npl.md file not found", display)
 
 
 @COMMANDS.add(
@@ -49,77 +62,78 @@ def _init(given: Namespace, connection: ServerConnection, display: Display) -> i
     switch("--json", help="with --list: print JSON"),
     switch("--definition", help="append the NPL that the agent needs"),
 )
-def _agent(given: Namespace, connection: ServerConnection, display: Display) -> int:
+def _agent(given: Namespace, files: Files, display: Display) -> int:
     """Print an agent, or list agents."""
     if given.list:
-        return _list_agents(given, connection, display)
+        return _list_agents(given, files, display)
     if given.json:
         given.parser.error("argument --json: needs --list")
     if not given.item:
         display.say("Error: agent_name is required when not using --list")
         return 1
-    reply = connection.call("items_agent", name=given.item, definition=given.definition)
-    return _print_content(reply, given, display)
+    load = partial(load_agent, files.own, given.item, with_definition=given.definition)
+    return _print_content(load, f"Agent not found: {given.item}", display)
 
 
-def _print_content(reply: Mapping[str, Any], given: Namespace, display: Display) -> int:
-    if reply["success"]:
-        display.text(reply["data"]["content"])
-        return 0
-    if reply["error_code"] != "NOT_FOUND":
-        return display.failed(reply, given.parser)
-    display.say(reply["error"])
-    return USAGE
+def _print_content(load: Callable[[], Loaded], missing: str, display: Display) -> int:
+    """Print an item.
+
+    :param missing: the predecessor's message for a missing item.
+    """
+    try:
+        display.text(load().content)
+    except DocumentNotFoundError as error:
+        display.say(str(DocumentNotFoundError(missing, near=error.near)))
+        return USAGE
+    return 0
 
 
-def _list_agents(given: Namespace, connection: ServerConnection, display: Display) -> int:
+def _list_agents(given: Namespace, files: Files, display: Display) -> int:
     """List agents; an invalid condition is reported and matches no agent."""
     try:
         expression = search_expression(given.search) if given.search else None
-        data = connection.ask(
-            "survey_agents",
-            field=given.filter_meta or None,
-            category=given.category or None,
-            texts=expression is not None,
-        )
-    except (InvalidRequestError, FailedCallError) as error:
-        if isinstance(error, FailedCallError) and error.reply["error_code"] != "INVALID_PARAMETER":
-            raise
+        condition = field_condition(given.filter_meta) if given.filter_meta else None
+    except InvalidRequestError as error:
         display.say(str(error))
         return _show_agents([], NO_MATCH, given, display)
-    agents = [agent for agent in data["agents"] if expression is None or expression.search(agent["text"])]
-    return _show_agents(agents, NO_MATCH if data["total"] else NO_AGENTS, given, display)
+    agents = [replace(agent, location=files.place(agent.location)) for agent in list_agents(files.own)]
+    chosen = [
+        agent
+        for agent in agents
+        if (condition is None or has_field(agent.fields, condition))
+        and (not given.category or in_category(agent.fields, given.category))
+        and (expression is None or expression.search(agent.text or ""))
+    ]
+    return _show_agents(chosen, NO_MATCH if agents else NO_AGENTS, given, display)
 
 
-def _show_agents(
-    agents: Sequence[Mapping[str, Any]], if_empty: str, given: Namespace, display: Display
-) -> int:
+def _show_agents(agents: Sequence[AgentInfo], if_empty: str, given: Namespace, display: Display) -> int:
     """Print agents.
 
     :param if_empty: text for people if the list is empty.
     """
     if given.json:
-        rows = [{**agent["fields"], "name": agent["name"], "location": agent["location"]} for agent in agents]
+        rows = [{**agent.fields, "name": agent.name, "location": agent.location} for agent in agents]
         display.data(rows, "json")
     elif given.verbose:
         display.text("".join(map(_description, agents)) or f"{if_empty}\n")
     else:
-        display.text("".join(f"{escaped(agent['name'])}\n" for agent in agents) or f"{if_empty}\n")
+        display.text("".join(f"{escaped(agent.name)}\n" for agent in agents) or f"{if_empty}\n")
     return 0
 
 
-def _description(agent: Mapping[str, Any]) -> str:
+def _description(agent: AgentInfo) -> str:
     """Describe an agent in the form of earlier versions."""
-    fields = agent["fields"]
+    fields = agent.fields
     categories = fields.get("categories")
     if isinstance(categories, list):
         categories = ", ".join(map(str, categories))
     lines = [
-        f"{agent['name']} (v{fields.get('version', 'unknown')})",
+        f"{agent.name} (v{fields.get('version', 'unknown')})",
         f"  Description: {fields.get('description', 'No description')}",
         *([f"  Categories: {categories}"] if categories else []),
         f"  Model: {fields.get('model', 'unknown')}",
-        f"  Location: {agent['location']}",
+        f"  Location: {agent.location}",
     ]
     # Further lines of a value are indented: they must not look like the next field or the next agent.
     shown = (escaped(line, lines=True).rstrip("\n").replace("\n", "\n    ") for line in lines)
@@ -133,7 +147,7 @@ def _description(agent: Mapping[str, Any]) -> str:
     switch("--matches", help=f"show the first {MAX_MATCHES} of each"),
     JSON,
 )
-def _notation(given: Namespace, connection: ServerConnection, display: Display) -> CommandResult | int:
+def _notation(given: Namespace, _: Files, display: Display) -> CommandResult | int:
     """Count the NPL notations in a text."""
     source = f"file {given.file}" if given.file else "standard input"
     try:
@@ -147,24 +161,22 @@ def _notation(given: Namespace, connection: ServerConnection, display: Display) 
     if not (text or given.file):
         display.say("Error: Must provide content, --file, or - for stdin")
         return 1
-    data = connection.ask("survey_notation", text=text, matches=MAX_MATCHES if given.matches else 0)
-    return CommandResult(_usage_text(data), data)
+    used = analyse(text, MAX_MATCHES if given.matches else 0)
+    total, categories = sum(usage.count for usage in used), sorted({usage.category for usage in used})
+    data = {"total": total, "categories": categories, "used": as_dict(used)}
+    return CommandResult("\n".join(_usage_lines(total, categories, used)), data)
 
 
-def _usage_text(data: Mapping[str, Any]) -> str:
-    lines = [
-        "# NPL Syntax Analysis",
-        f"Total elements found: {data['total']}",
-        f"Element types: {', '.join(data['categories'])}",
-        "",
-    ]
-    if not data["used"]:
-        return "\n".join([*lines, "No NPL syntax elements found."])
-    lines.append("## Syntax Elements Found:")
-    for usage in data["used"]:
-        lines.append(f"  {usage['name']}: {usage['count']}")
-        lines += [f"    [{number}] {escaped(match)}" for number, match in enumerate(usage["matches"], 1)]
-        if usage["matches"] and usage["count"] > MAX_MATCHES:
-            lines.append(f"    ... and {usage['count'] - MAX_MATCHES} more")
-        lines.append("")
-    return "\n".join(lines)
+def _usage_lines(total: int, categories: Sequence[str], used: Sequence[Usage]) -> Iterator[str]:
+    yield "# NPL Syntax Analysis"
+    yield f"Total elements found: {total}"
+    yield f"Element types: {', '.join(categories)}"
+    yield ""
+    yield "## Syntax Elements Found:" if used else "No NPL syntax elements found."
+    for usage in used:
+        yield f"  {usage.name}: {usage.count}"
+        for number, match in enumerate(usage.matches, 1):
+            yield f"    [{number}] {escaped(match)}"
+        if usage.matches and usage.count > MAX_MATCHES:
+            yield f"    ... and {usage.count - MAX_MATCHES} more"
+        yield ""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from npl_mcp.cli.commands.sharing import session_lines, stop_sessions
 from npl_mcp.cli.terminal.arguments import (
     JSON,
     SERVER_FLAGS,
@@ -26,6 +27,7 @@ from npl_mcp.cli.terminal.arguments import (
 )
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_command
 from npl_mcp.cli.transports.http import problem_of
+from npl_mcp.config import sessions
 from npl_mcp.config.child_processes import inherited_environment, keep_absolute_path
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
@@ -190,23 +192,26 @@ def _spawn(settings: Settings, words: Iterable[str]) -> subprocess.Popen[bytes]:
 
 @COMMANDS.add("stop")
 def _stop(_: argparse.Namespace, settings: Settings, display: Display) -> int:
-    """End the server of the data folder."""
+    """End the server and the sessions of the data folder; the next message of a client begins them again."""
     try:
-        state = service.stop(settings.data_folder)
-    except (TimeoutError, PermissionError) as error:
+        state, ended = service.stop(settings.data_folder), stop_sessions(settings.data_folder)
+    except (TimeoutError, OSError) as error:
         display.note(str(error))
         return 1
-    if state is None:
+    if state is not None:
+        display.text(f"stopped: {_place(state)} (process {state.pid})\n")
+    if ended is not None:
+        display.text(f"stopped: {ended}\n")
+    if state is None and ended is None:
         display.text("not running\n")
         return NOT_RUNNING
-    display.text(f"stopped: {_place(state)} (process {state.pid})\n")
     return 0
 
 
 @COMMANDS.add("status", JSON)
 def _status(_: argparse.Namespace, settings: Settings, __: Display) -> CommandResult:
-    """Show the server of the data folder; exit code 3 if none runs."""
-    state = running_server(settings.data_folder)
+    """Show the server and the sessions of the data folder; exit code 3 if none runs."""
+    state, shared = running_server(settings.data_folder), sessions.ask(str(settings.data_folder))
     rows: dict[str, object] = {"state": "not running"}
     if state is not None:
         rows = {
@@ -222,8 +227,12 @@ def _status(_: argparse.Namespace, settings: Settings, __: Display) -> CommandRe
         }
     rows["data_folder"] = str(settings.data_folder)
     shown = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
-    text = "\n".join(f"{name}: {_YES_OR_NO.get(str(value), value)}" for name, value in shown.items())
-    return CommandResult(text, rows, code=NOT_RUNNING if state is None else 0)
+    lines = [f"{name}: {_YES_OR_NO.get(str(value), value)}" for name, value in shown.items()]
+    if shared is not None:
+        lines += session_lines(shared)
+        rows["shared"] = {name: value for name, value in shared.items() if name != "common"}
+    code = NOT_RUNNING if state is None and shared is None else 0
+    return CommandResult("\n".join(lines), rows, code=code)
 
 
 @COMMANDS.add("config", switch("--show-token", help="print the token"))

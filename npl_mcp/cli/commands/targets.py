@@ -14,20 +14,24 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from npl_index.answer.values import as_dict
+from npl_index.errors import NPLError
 from npl_index.library.files import Folder
 from npl_index.library.references import page_and_part, plain_name
 from npl_index.library.roots import below_root
+from npl_mcp.app.file_view import Files
 from npl_mcp.cli.terminal.arguments import argument, option, repeated
-from npl_mcp.cli.terminal.display import Display
-from npl_mcp.cli.transports.connecting import ServerConnection, connect
+from npl_mcp.cli.terminal.display import Display, FailedCallError
+from npl_mcp.cli.transports.connecting import user_settings
 from npl_mcp.config.removed import RemovedFlag
+from npl_mcp.tools.contract.error_codes import translate
 
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
 DEPTH = option("--depth", "N", type=int)
 FILTER = repeated(
     "--filter",
     "P",
-    "only sections with e.g. '[has-code]', or of documents with this front matter: status=stable,draft or"
+    "only sections with e.g. has_code=true, or of documents with this front matter: status=stable,draft or"
     " tags=!old; all conditions count",
 )
 ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
@@ -48,8 +52,8 @@ OUTPUT = (
     option(
         "--format",
         "F",
-        "text (default), markdown (the form for agents), yaml or json",
-        choices=("text", "markdown", "yaml", "json"),
+        "markdown (default, the form for agents), yaml or json",
+        choices=("markdown", "yaml", "json"),
     ),
     AS_JSON,
     argument("-o", "--output", action=RemovedFlag, advice="the shell writes the output to a file: > FILE"),
@@ -74,13 +78,29 @@ def refuse_paths(given: Namespace) -> None:
 
 
 @contextmanager
-def reaching(
-    files: Sequence[str], given: Namespace, display: Display
-) -> Iterator[tuple[str | None, ServerConnection]]:
-    """Return the tools' argument ``file``, and a connection that sees the documents.
+def with_files(given: Namespace, display: Display) -> Iterator[tuple[Files, Display]]:
+    """Return the user's files, and the display."""
+    with failures():
+        yield Files(user_settings(given)), display
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Raise errors as those of calls, so that they have the same exit codes.
+
+    :raises FailedCallError: an error was raised.
+    """
+    try:
+        yield
+    except NPLError as error:
+        raise FailedCallError(as_dict(translate(error, "npl-load"))) from None
+
+
+def reached(files: Sequence[str], given: Namespace) -> tuple[str | None, list[str]]:
+    """Return the tools' argument ``file``, and the roots that it needs outside the working directory.
 
     :param files: paths, patterns and names of items; empty means all documents.
-    :param given: arguments of the command, with ``--root`` and ``--via``.
+    :param given: arguments of the command, with ``--root``.
     :raises UsageError: a root is not a folder, or a path above the working directory does not exist.
     """
     for root in given.root or ():
@@ -90,10 +110,8 @@ def reaching(
         above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
         if above and not os.path.exists(plain_name(file)):
             given.parser.error(f"{file} does not exist")
-    reached = [_reached(file) for file in files]
-    roots = [root for _, root in reached if root]
-    with connect(given, display.note, roots) as connection:
-        yield ", ".join(file for file, _ in reached) if files else None, connection
+    named = [_reached(file) for file in files]
+    return ", ".join(file for file, _ in named) if files else None, [root for _, root in named if root]
 
 
 def _reached(file: str) -> tuple[str, str | None]:

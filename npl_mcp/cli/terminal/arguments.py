@@ -16,6 +16,7 @@ from npl_index.errors import DocumentNotFoundError
 from npl_mcp import __version__
 from npl_mcp.config.removed import REMOVED_SETTINGS, RemovedFlag
 from npl_mcp.config.settings import COMMANDS, SERVERS, SETTINGS, Settings, flags
+from npl_mcp.config.sources import Origin
 from npl_mcp.tools.domains import tool_named
 
 SHELLS = ("bash", "zsh", "fish")
@@ -352,14 +353,17 @@ def flag_words(given: argparse.Namespace) -> Iterator[str]:
                 yield f"--{name}={','.join(text) if isinstance(text, tuple) else text}"
 
 
-def settings_of(given: argparse.Namespace, *, check_roots: bool = True) -> Settings:
+def settings_of(
+    given: argparse.Namespace, origin: Origin | None = None, *, check_roots: bool = True
+) -> Settings:
     """Return the settings of flags, environment and files.
 
+    :param origin: the process with the environment and the working directory; by default this one.
     :param check_roots: whether the roots must exist.
     :raises InvalidRequestError: a value or a file is invalid.
     :raises DocumentNotFoundError: a root does not exist.
     """
-    settings = Settings.from_env(flags=vars(given))
+    settings = Settings.from_env(flags=vars(given), origin=origin)
     for root in settings.roots if check_roots else ():
         if not os.path.isdir(root):  # noqa: PTH112 - Path.is_dir raises for too long names
             problem = f"{settings.sources['root'].label} {root} is not a folder"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.app.file_view import Files
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError, progress
 from npl_mcp.cli.transports.base import WORKLOG_TOOLS, Transport, TransportError, parse_address
 from npl_mcp.config.server_state import running_server
@@ -23,9 +22,6 @@ from npl_mcp.tools.domains import tool_named
 if TYPE_CHECKING:
     from npl_mcp.app.app import App
     from npl_mcp.app.worklog_context import Worklogs
-
-FILE_TOOLS = ("items_", "survey_")
-"""Prefixes of the tools that need files and nothing else."""
 
 
 class InProcess(Transport):
@@ -55,11 +51,9 @@ class InProcess(Transport):
         assert isinstance(body, dict)
         return body
 
-    def _first_argument(self, tool: str) -> Files | App | Worklogs:
+    def _first_argument(self, tool: str) -> App | Worklogs:
         """Return the first argument of a tool. Importing the application takes a quarter of a second."""
         settings = self._settings
-        if tool.startswith(FILE_TOOLS):
-            return Files(settings)
         if self._app is None and tool.startswith(WORKLOG_TOOLS):
             from npl_mcp.app.worklog_context import Worklogs
 
@@ -117,6 +111,18 @@ class ServerConnection(ExitStack):
         return reply["data"]
 
 
+def user_settings(given: Namespace, roots: Sequence[str] = ()) -> Settings:
+    """Return the settings of a command, which may read all files of its user.
+
+    :param given: arguments of the command.
+    :param roots: further folders to search.
+    :raises InvalidRequestError: a setting is invalid.
+    """
+    flags = {name: getattr(given, name, None) for name in ("via", "root")}
+    settings = Settings.from_env(flags=flags, search_cwd=True, own_cwd=True, write=True)
+    return replace(settings, roots=(*map(Path, roots), *settings.roots))
+
+
 def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str] = ()) -> ServerConnection:
     """Return a connection to the tools.
 
@@ -127,15 +133,13 @@ def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str
     :raises InvalidRequestError: a setting is invalid, or a running server would have to see the roots.
     :raises SystemExit: a server is required but does not run; the user was told.
     """
-    flags = {name: getattr(given, name, None) for name in ("via", "root")}
-    settings = Settings.from_env(flags=flags, search_cwd=True, own_cwd=True, write=True)
-    settings = replace(settings, roots=(*map(Path, roots), *settings.roots))
-    own, insists = bool(roots or flags["root"]), settings.via == "http"
+    settings, root = user_settings(given, roots), getattr(given, "root", None)
+    own, insists = bool(roots or root), settings.via == "http"
     if settings.via == "stdio":
         from npl_mcp.cli.transports.stdio import StdioTransport
 
         return ServerConnection(StdioTransport(settings.roots if own else ()), None, note)
-    if insists and flags["root"]:
+    if insists and root:
         raise InvalidRequestError("a running server searches its own roots", hint="drop --root or --via")
     server = None if settings.via == "direct" or (own and not insists) else _server(settings, insists=insists)
     if server is not None:

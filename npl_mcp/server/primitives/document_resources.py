@@ -22,10 +22,10 @@ from npl_index.selectors.matching import Scope
 from npl_index.selectors.selection import select_in
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.document_map import document_map
 from npl_mcp.app.waiting import result_of
 from npl_mcp.server.primitives.components import MARKDOWN, CallingResource, CallingTemplate, Content, Given
 from npl_mcp.tools.contract.responses import within
-from npl_mcp.tools.npl import content_map
 
 DOMAIN = "npl"
 
@@ -65,7 +65,7 @@ def _text(app: App, given: Given) -> Content:
     path, selector = given.get("path"), given.get("selector")
     call, ref = CALLER.get().context(app), DocumentRef(path)
     if path is None:
-        return result_of(content_map(call)), MARKDOWN
+        return result_of(document_map(call)), MARKDOWN
     if len(call.documents.find(ref)) > 1 or call.documents.is_set(ref):
         raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
     gathered = call.gather(ref)

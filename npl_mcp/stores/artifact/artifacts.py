@@ -42,29 +42,32 @@ class RevisionName:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRevision(RevisionName):
-    """A stored revision.
+class Revision(RevisionName):
+    """A revision.
+
+    The answer to a call that stores it has only names and paths.
 
     :param file_path: absolute path of its file; absent on a shared database and for callers with a token.
-    :param meta_path: absolute path of its description; absent as ``file_path`` is.
-    """
-
-    file_path: str | None
-    meta_path: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionOrigin(RevisionName):
-    """A revision and its origin.
-
+    :param meta_path: absolute path of its description, in the answer to a call that stores it; absent as
+        ``file_path`` is.
     :param created_by: author of the revision.
     :param created_at: time of its creation, UTC, ISO 8601.
     :param purpose: purpose of the revision.
+    :param filename: name of its file, as given.
+    :param metadata: description: front matter and notes.
+    :param content: text of its file.
+    :param file_content: file in base64, if it is not text or base64 was requested.
     """
 
-    created_by: str | None
-    created_at: str
-    purpose: str
+    file_path: str | None = None
+    meta_path: str | None = None
+    created_by: str | None = None
+    created_at: str | None = None
+    purpose: str | None = None
+    filename: str | None = None
+    metadata: str | None = None
+    content: str | None = None
+    file_content: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,12 +86,6 @@ def compare(old: str, new: str) -> Comparison:
     return Comparison([hunk for hunk in hunks if hunk], added, removed, room < 0)
 
 
-def matching_lines(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
-    """Return the new numbers of the lines common to two texts, by their old numbers; both count from 1."""
-    blocks = (zip(left, right, strict=True) for same, left, right in _blocks(old, new) if same)
-    return {before + 1: after + 1 for block in blocks for before, after in block}
-
-
 def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, range, range]]:
     """Return the equal and the different ranges of both texts, in order."""
     shortest = min(len(before), len(after))

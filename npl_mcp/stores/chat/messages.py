@@ -41,17 +41,17 @@ _UNSPACED = (
 )
 
 # Excludes the sign of an address (me@x.com), of a path (modules/@x) or of a second server (@a@x).
-_SIGN = re.compile(rf"(?:(?<=[{_UNSPACED}])|(?<![\w.+\-@/]))@(?=\S)")
+_SIGN = rf"(?:(?<=[{_UNSPACED}])|(?<![\w.+\-@/]))@(?=\S)"
 
 # A name ends unless a letter, digit or underscore follows, directly or after hyphens, or an address
 # continues.
-_END = re.compile(rf"(?!-*(?![{_UNSPACED}])[\w@])")
+_END = rf"(?!-*(?![{_UNSPACED}])[\w@])"
 
 _QUOTATION = re.compile(r"^ {0,3}>.*", re.MULTILINE)
 
 _EMPHASIS = re.compile(r"(?<![\w@])(_{1,3})(?=\S)(.{1,200}?)(?<=\S)\1(?!\w)")
 
-_WORD = re.compile(rf"[^\W{_UNSPACED}]{{1,64}}(?:-[^\W{_UNSPACED}]{{1,64}}){{0,3}}|\w{{1,64}}")
+_WORD = rf"[^\W{_UNSPACED}]{{1,64}}(?:-[^\W{_UNSPACED}]{{1,64}}){{0,3}}|\w{{1,64}}"
 
 
 def send(tx: Transaction, room_id: int, persona: str, message: str, answered: int | None = None) -> NewEvent:
@@ -62,8 +62,8 @@ def send(tx: Transaction, room_id: int, persona: str, message: str, answered: in
     """
     if answered is not None:
         rooms.require_member(tx, room_id, persona)  # reported before all other errors
-        if (room_of_answered := rooms.room_of(tx, answered)) != room_id:
-            problem = f"event {answered} is in room {room_of_answered}, not in room {room_id}"
+        if (other := rooms.require_event(tx, answered)["room_id"]) != room_id:
+            problem = f"event {answered} is in room {other}, not in room {room_id}"
             raise RecordNotFoundError(problem, hint="answer in the room of the event")
     members = () if _SIGNS.isdisjoint(message) else rooms.members(tx, room_id)
     names, unknown = mentions_in(message, members) if members else ((), ())
@@ -75,7 +75,7 @@ def send(tx: Transaction, room_id: int, persona: str, message: str, answered: in
 
 def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> NewEvent:
     """React to an event. Idempotent."""
-    room = rooms.room_of(tx, event_id)
+    room = rooms.require_event(tx, event_id)["room_id"]
     rooms.require_member(tx, room, persona)
     sql = (
         "SELECT reaction_event_id FROM reaction"
@@ -121,27 +121,15 @@ def mentions_in(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tup
     """
     text = normalize("NFC", with_line_feeds(text)).replace("\uff20", "@")
     text = _EMPHASIS.sub(r" \2 ", _QUOTATION.sub("", without_code(text)))
-    exact = frozenset(members)
     folded = dict(zip(map(str.lower, reversed(members)), reversed(members), strict=True))
-    lengths = sorted({*map(len, members)}, reverse=True)
-    known: dict[str, None] = {}
-    unknown: dict[str, None] = {}
-
-    def name_at(start: int) -> str | None:
-        for length in lengths:
-            written = text[start : start + length]
-            name = written if written in exact else folded.get(written.lower())
-            if name is not None and _END.match(text, start + length):
-                return name
-        return None
-
-    for sign in islice(_SIGN.finditer(text), MAX_SIGNS):
-        name = name_at(sign.end())
-        word = None if name is not None else _WORD.match(text, sign.end())
-        if name is not None:
-            known[name] = None
-        elif word is not None and word[0].lower() == EVERYBODY:
+    names = "|".join(map(re.escape, sorted(members, key=len, reverse=True)))
+    written = re.compile(rf"{_SIGN}(?:({names}){_END}|({_WORD}))?", re.IGNORECASE)
+    known, unknown = dict[str, None](), dict[str, None]()
+    for name, word in (sign.groups() for sign in islice(written.finditer(text), MAX_SIGNS)):
+        if name:
+            known[name if name in members else folded[name.lower()]] = None
+        elif word and word.lower() == EVERYBODY:
             known |= dict.fromkeys(members)
-        elif word is not None and len(unknown) < MAX_UNKNOWN:
-            unknown[word[0]] = None
+        elif word and len(unknown) < MAX_UNKNOWN:
+            unknown[word] = None
     return tuple(known), tuple(unknown)

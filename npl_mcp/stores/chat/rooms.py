@@ -407,14 +407,6 @@ def require_room(tx: Transaction, room_id: int) -> int:
     return int(tx.require(missing, sql, room=room_id)["event_count"])
 
 
-def room_of(tx: Transaction, event_id: int) -> int:
-    """Return the room of an event.
-
-    :raises RecordNotFoundError: the event does not exist.
-    """
-    return int(require_event(tx, event_id)["room_id"])
-
-
 def require_event(tx: Transaction, event_id: int) -> Row:
     """Return the room and the type of an event.
 

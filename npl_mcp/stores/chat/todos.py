@@ -125,13 +125,12 @@ def claim_next(tx: Transaction, room_id: int, persona: str) -> Todo | None:
     A repeated call after a lost answer therefore does not claim a second todo.
     """
     rooms.require_member(tx, room_id, persona)
-    for condition in (f"todo.status = 'in_progress' AND {FILTERS['mine']}", FILTERS["ready"]):
-        sql = (
-            f"SELECT event.id {_FROM} WHERE {condition} AND +event.room_id = :room ORDER BY +event.id LIMIT 1"
-        )
-        if (event_id := tx.value(sql, room=room_id, persona=persona)) is not None:
-            return claim(tx, event_id, persona)
-    return None
+    # "in_progress" comes before "pending".
+    which = f"(todo.status = 'in_progress' AND {FILTERS['mine']} OR {FILTERS['ready']})"
+    sql = f"SELECT event.id {_FROM} WHERE {_OPEN} AND {which} AND +event.room_id = :room"
+    sql += " ORDER BY todo.status, +event.id LIMIT 1"
+    event_id = tx.value(sql, room=room_id, persona=persona)
+    return None if event_id is None else claim(tx, event_id, persona)
 
 
 def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice) -> Page[Todo]:

@@ -21,6 +21,7 @@ from npl_index.selectors.grammar import Selector, compile_selector
 from npl_index.selectors.selection import select
 from npl_mcp.stores.artifact.files import as_text
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import damaged
 
 FORMS = "write line:<n>, line:<first>-<last>, @x:<n>,y:<n> or a selector"
 PLACEHOLDER = "[Add overall review here]"
@@ -64,18 +65,6 @@ class Comment:
     :param persona: author.
     :param created_at: time of its creation, UTC, ISO 8601.
     :param selector: selector of the commented section, if the comment has one.
-    :param reply_to: id of the comment that it answers.
-    :param resolved_at: time when its thread was resolved, UTC, ISO 8601.
-    :param resolved_by: persona that resolved the thread.
-    :param review_id: id of the review, among the comments of several reviews.
-    :param reviewer_persona: persona of that review.
-    :param first: first line of a comment on lines, from 1; absent in the list of one review, as are
-        ``last``, ``x`` and ``y``.
-    :param last: last line of a comment on lines.
-    :param x: column of a comment on a pixel.
-    :param y: row of a comment on a pixel.
-    :param revision_num: number of the revision of a comment on an earlier revision.
-    :param outdated: true if its lines were removed since then.
     """
 
     id: int
@@ -84,17 +73,17 @@ class Comment:
     persona: str
     created_at: str
     selector: str | None = None
-    reply_to: int | None = None
-    resolved_at: str | None = None
-    resolved_by: str | None = None
-    review_id: int | None = None
-    reviewer_persona: str | None = None
-    first: int | None = None
-    last: int | None = None
-    x: int | None = None
-    y: int | None = None
-    revision_num: int | None = None
-    outdated: bool | None = None
+
+    @property
+    def place(self) -> Location:
+        """The place of :attr:`location`.
+
+        :raises DatabaseError: the stored location is damaged.
+        """
+        try:
+            return parse_location(self.location)
+        except (InvalidRequestError, AttributeError, TypeError):
+            raise damaged(f"review_comment {self.id}, column location is not a valid place") from None
 
 
 def parse_location(text: str) -> Location:
@@ -203,7 +192,7 @@ def labels(comments: Sequence[Comment], text: str = "") -> Footnotes:
     taken = {note[1] for note in _FOOTNOTE.finditer(text) if note[2]}
     footnotes = []
     number = 0
-    for comment in sorted(comments, key=_place):
+    for comment in sorted(comments, key=_order):
         name = _UNFIT.sub("-", comment.persona).strip("-") or "reviewer"
         number += 1
         while f"{name}-{number}" in taken:
@@ -226,16 +215,17 @@ def annotate(text: str | None, footnotes: Footnotes, *, markdown: bool = True) -
         return _HEADING + "".join(
             _note(label, comment, f"{comment.location}: ") for label, comment in footnotes
         )
-    places = {comment.last for _, comment in footnotes if comment.last is not None}
+    places = {last for _, comment in footnotes if (last := comment.place.last) is not None}
     stops: Mapping[int, int] = {}
     with suppress(DocumentError):  # a text beyond the limits of documents has markers in all its lines
         stops = _stops(text, places) if markdown and places else stops
     marks, apart = defaultdict[int, str](str), defaultdict[int, str](str)
     notes: list[str] = []
     for label, comment in footnotes:
-        if (last := comment.last) is not None:
+        first, last, *_ = comment.place
+        if last is not None:
             where = f"line {last}: " if last in stops else ""
-            where = where if comment.first == last else f"lines {comment.first}-{last}: "
+            where = where if first == last else f"lines {first}-{last}: "
             (apart if last in stops else marks)[stops.get(last, last)] += f"[^{label}]"
             notes.append(_note(label, comment, where))
     if not notes:
@@ -275,17 +265,20 @@ def _note(label: str, comment: Comment, where: str) -> str:
     return f"[^{label}]: @{comment.persona}: {where}{_indent(comment.comment)}\n"
 
 
-def reviewer_files(reviews: Sequence[tuple[str, str | None]], footnotes: Footnotes) -> dict[str, str]:
+def reviewer_files(
+    reviews: Sequence[tuple[str, str | None]], footnotes: Footnotes, reviewers: Mapping[int, str]
+) -> dict[str, str]:
     """Return the text of each reviewer's comments, with the labels of the annotated copy.
 
     :param reviews: reviewer and overall comment of each review; those of one reviewer share one text.
+    :param reviewers: reviewer by id of the comment.
     :returns: the text by reviewer, in the order of the reviews.
     """
     files: dict[str, str] = {}
     for reviewer in dict.fromkeys(reviewer for reviewer, _ in reviews):
         inline = ""
         for label, comment in footnotes:
-            if comment.reviewer_persona == reviewer:
+            if reviewers[comment.id] == reviewer:
                 section = f" ({comment.selector})" if comment.selector else ""
                 inline += f"[^{label}]: {comment.location}{section}: {_indent(comment.comment)}\n\n"
         overall = "\n\n".join(text.strip() for author, text in reviews if author == reviewer and text)
@@ -296,8 +289,9 @@ def reviewer_files(reviews: Sequence[tuple[str, str | None]], footnotes: Footnot
     return files
 
 
-def _place(comment: Comment) -> tuple[bool, int, int, int]:
-    return comment.last is None, comment.last or comment.y or 0, comment.first or comment.x or 0, comment.id
+def _order(comment: Comment) -> tuple[bool, int, int, int]:
+    first, last, x, y = comment.place
+    return last is None, last or y or 0, first or x or 0, comment.id
 
 
 def _indent(comment: str) -> str:

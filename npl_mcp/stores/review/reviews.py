@@ -5,20 +5,17 @@ Errors are those of :mod:`npl_mcp.stores.base.errors`, and ``InvalidRequestError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from npl_index.errors import InvalidRequestError
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.artifact.artifacts import RevisionName, require, require_open
-from npl_mcp.stores.artifact.comparing import matching_lines
 from npl_mcp.stores.artifact.files import as_text
-from npl_mcp.stores.base import checks, errors
-from npl_mcp.stores.base.database import Row, Transaction, damaged
-from npl_mcp.stores.base.paging import MAX_PAGE, Page, Slice
+from npl_mcp.stores.base import errors
+from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import conditions, fill, values_of
 from npl_mcp.stores.review import annotation
 from npl_mcp.stores.review.annotation import Comment
@@ -31,9 +28,6 @@ MAX_COMMENTS = 10_000
 
 MAX_ANNOTATED = 4 * 1024 * 1024
 """Maximum characters of the comments in a copy of a revision."""
-
-MAX_FOLLOWED = 10
-"""Latest revisions whose comments are followed to their lines in a later one; each takes up to 1/3 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +72,7 @@ class NewComment:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A review.
+    """A review in a list.
 
     :param id: id of the review.
     :param artifact_id: id of the artifact.
@@ -88,6 +82,7 @@ class Review:
     :param created_at: time of its creation, UTC, ISO 8601.
     :param status: ``in_progress`` or ``completed``.
     :param verdict: ``approved`` or ``changes_needed``.
+    :param comment_count: number of comments.
     """
 
     id: int
@@ -98,15 +93,6 @@ class Review:
     created_at: str
     status: str
     verdict: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewEntry(Review):
-    """A review in a list.
-
-    :param comment_count: number of comments.
-    """
-
     comment_count: int
 
 
@@ -138,20 +124,18 @@ class ReviewContent(Review):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completed review, or a thread with its new state.
+    """A completed review.
 
     :param review_id: id of the review.
-    :param status: ``completed``; for a thread ``resolved`` or ``open``.
+    :param status: ``completed``.
     :param overall_comment: overall comment of the reviewer.
     :param verdict: ``approved`` or ``changes_needed``.
-    :param comment_id: id of the thread's first comment.
     """
 
     review_id: int
     status: str
-    overall_comment: str | None = None
-    verdict: str | None = None
-    comment_id: int | None = None
+    overall_comment: str | None
+    verdict: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,29 +191,18 @@ def revision_of(tx: Transaction, review_id: int) -> tuple[Row, bytes]:
 
 
 def comment(
-    tx: Transaction,
-    review_id: int,
-    location: str,
-    selector: str | None,
-    comment: str,
-    persona: str,
-    reply_to: int | None,
+    tx: Transaction, review_id: int, location: str, selector: str | None, comment: str, persona: str
 ) -> NewComment:
     """Add a comment.
 
     :param location: the place in the stored form; see :func:`~npl_mcp.stores.review.annotation.locate`.
-    :param reply_to: the id of the answered comment, on the same artifact.
-    :raises RecordNotFoundError: the answered comment does not exist.
     :raises ClosedError: the review is complete or full.
     """
-    review = _in_progress(tx, review_id)
-    if reply_to is not None:
-        reply_to = _thread(tx, reply_to, review["artifact_id"])["id"]
-    if review["comment_count"] >= MAX_COMMENTS:
+    if _in_progress(tx, review_id)["comment_count"] >= MAX_COMMENTS:
         raise errors.ClosedError(f"review {review_id} is full", hint="begin another review")
     values: dict[str, Any] = {"review_id": review_id, "location": location, "selector": selector}
     values |= {"comment": comment, "persona": persona}
-    row = tx.insert("review_comment", "id", created_at=tx.now, reply_to=reply_to, **values)
+    row = tx.insert("review_comment", "id", created_at=tx.now, **values)
     return NewComment(row["id"], **values)
 
 
@@ -240,7 +213,7 @@ def find(
     reviewer_persona: str | None = None,
     status: str | None = None,
     session_id: str | None = None,
-) -> Page[ReviewEntry]:
+) -> Page[Review]:
     """Return reviews, newest first.
 
     :param artifact_id: the artifact; ``None`` for any.
@@ -257,7 +230,7 @@ def find(
     if artifact_id is not None:
         require(tx, artifact_id)
     total = tx.value(f"SELECT count(*) FROM review WHERE {where}", **values)
-    return tx.page(ReviewEntry, _REVIEW.format(where=where), total, part, **values)
+    return tx.page(Review, _REVIEW.format(where=where), total, part, **values)
 
 
 def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
@@ -265,23 +238,6 @@ def get(tx: Transaction, review_id: int, part: Slice) -> ReviewContent:
     review = _review(tx, review_id)
     page = tx.page(Comment, _OF_REVIEW, review["comment_count"], part, review=review_id)
     return fill(ReviewContent, values_of(page) | review)
-
-
-def resolve(
-    tx: Transaction, review_id: int, comment_id: int, persona: str | None, *, resolved: bool
-) -> Completion:
-    """Resolve or reopen a thread. Idempotent.
-
-    :param comment_id: any comment of the thread.
-    :param persona: the persona that resolves or reopens it.
-    :raises RecordNotFoundError: the review's artifact has no such comment.
-    """
-    review = _review(tx, review_id)
-    thread = _thread(tx, comment_id, review["artifact_id"])
-    if resolved != (thread["resolved_at"] is not None):
-        sql = "UPDATE review_comment SET resolved_at = :at, resolved_by = :who WHERE id = :id"
-        tx.run(sql, at=tx.now if resolved else None, who=persona if resolved else None, id=thread["id"])
-    return Completion(review_id, "resolved" if resolved else "open", comment_id=thread["id"])
 
 
 def complete(
@@ -327,69 +283,29 @@ def annotated_copy(tx: Transaction, artifact_id: int, revision_id: int) -> Annot
         problem = f"the reviews of revision_id {revision_id} have {size:,} characters; a copy takes"
         hint = "read them page by page with review_get"
         raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
-    about = {"artifact": artifact_id, "number": revision["revision_num"]}
-    sql = _ON_REVISION.format(which="revision.revision_num = :number")
-    comments = _comments(tx.all(sql, **about, most=checks.MAX_ID))
+    comments = comments_on(tx, revision_id)
     sql = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
     reviewers = [
         (row["reviewer_persona"], row["overall_comment"]) for row in tx.all(sql, revision=revision_id)
     ]
     text = as_text(content)
-    footnotes = annotation.labels(comments, text or "")
+    footnotes = annotation.labels(list(comments), text or "")
+    reviewer_of = {comment.id: reviewer for comment, reviewer in comments.items()}
     is_markdown = has_suffix(revision["filename"], MARKDOWN_SUFFIXES)
     return fill(
         AnnotatedRevision,
         revision,
         annotated_content=annotation.annotate(text, footnotes, markdown=is_markdown),
-        reviewer_files=annotation.reviewer_files(reviewers, footnotes),
+        reviewer_files=annotation.reviewer_files(reviewers, footnotes, reviewer_of),
         total_comments=len(comments),
         reviewers=tuple(dict(reviewers)),
     )
 
 
-def comments_on(tx: Transaction, artifact_id: int, revision_id: int) -> tuple[list[Comment], bytes]:
-    """Return the comments on a revision and those of the open threads on earlier ones, and its content.
-
-    The places of comments on earlier revisions are those in these; see :func:`follow`.
-
-    :returns: at most 1,000 comments, those on the latest revision first, and the revision's content.
-    """
-    revision, content = artifacts.content(tx, artifact_id, revision_id=revision_id)
-    about = {"artifact": artifact_id, "number": revision["revision_num"]}
-    is_open = "coalesce(thread.resolved_at, review_comment.resolved_at) IS NULL"
-    which = f"revision.revision_num <= :number AND (revision.revision_num = :number OR {is_open})"
-    rows = tx.first_rows(_ON_REVISION.format(which=which), **about, most=MAX_PAGE)
-    return _comments(rows), content
-
-
-def follow(
-    comments: Sequence[Comment], content: bytes, content_of: Callable[[int], bytes]
-) -> Iterator[Comment]:
-    """Yield comments with those on earlier revisions at their places in a later content.
-
-    Nothing is known about the places of comments that are not followed.
-
-    :param comments: the comments, those on the latest revision first.
-    :param content_of: returns the content of an earlier revision.
-    """
-    new = list(_lines(content))
-    left = MAX_FOLLOWED
-    for number, of_revision in groupby(comments, lambda comment: comment.revision_num):
-        if number is None:
-            yield from of_revision
-            continue
-        kept = matching_lines(list(_lines(content_of(number))), new) if left else {}
-        for comment in of_revision:
-            lines = range(comment.first, comment.last + 1) if comment.first and comment.last else ()
-            present = [kept[line] for line in lines if line in kept]
-            first, last = (present[0], present[-1]) if present else (None, None)
-            outdated = True if left and lines and not present else None
-            yield replace(comment, first=first, last=last, outdated=outdated)
-        left = max(left - 1, 0)
-
-
-def _lines(content: bytes) -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in annotation.split_lines(as_text(content) or ""))
+def comments_on(tx: Transaction, revision_id: int) -> dict[Comment, str]:
+    """Return the comments of all reviews of a revision, each with the persona of its review."""
+    rows = tx.all(_ON_REVISION, revision=revision_id)
+    return {fill(Comment, row): row["reviewer_persona"] for row in rows}
 
 
 _OF_SESSION = """
@@ -408,11 +324,7 @@ JOIN revision ON revision.id = review.revision_id
 WHERE {where} ORDER BY review.id DESC LIMIT :limit OFFSET :offset
 """
 
-_COLUMNS = """
-review_comment.id, review_comment.location, review_comment.comment, review_comment.persona,
-    review_comment.created_at, review_comment.selector, review_comment.reply_to, review_comment.resolved_at,
-    review_comment.resolved_by
-"""
+_COLUMNS = ", ".join(f"review_comment.{field.name}" for field in fields(Comment))
 
 _OF_REVIEW = f"""
 SELECT {_COLUMNS} FROM review_comment
@@ -420,14 +332,9 @@ WHERE review_id = :review ORDER BY id LIMIT :limit OFFSET :offset
 """
 
 _ON_REVISION = f"""
-SELECT {_COLUMNS}, review.id AS review_id, review.reviewer_persona,
-    nullif(revision.revision_num, :number) AS revision_num
-FROM review
-JOIN review_comment ON review_comment.review_id = review.id
-JOIN revision ON revision.id = review.revision_id
-LEFT JOIN review_comment AS thread ON thread.id = review_comment.reply_to
-WHERE review.artifact_id = :artifact AND {{which}}
-ORDER BY revision.revision_num DESC, review_comment.id LIMIT :most
+SELECT {_COLUMNS}, review.reviewer_persona
+FROM review JOIN review_comment ON review_comment.review_id = review.id
+WHERE review.revision_id = :revision ORDER BY review_comment.id
 """
 
 _SIZE = """
@@ -444,36 +351,8 @@ def _review(tx: Transaction, review_id: int) -> Row:
     return tx.require(missing, sql, review=review_id, limit=1, offset=0)
 
 
-def _thread(tx: Transaction, comment_id: int, artifact_id: int) -> Row:
-    """Return the first comment of a comment's thread."""
-    sql = (
-        "SELECT thread.id, thread.resolved_at FROM review_comment"
-        " JOIN review ON review.id = review_comment.review_id"
-        " JOIN review_comment AS thread ON thread.id = coalesce(review_comment.reply_to, review_comment.id)"
-        " WHERE review_comment.id = :comment AND review.artifact_id = :artifact"
-    )
-    hint = "review_get lists the comments of a review"
-    missing = errors.RecordNotFoundError(f"artifact {artifact_id} has no comment {comment_id}", hint=hint)
-    return tx.require(missing, sql, comment=comment_id, artifact=artifact_id)
-
-
 def _in_progress(tx: Transaction, review_id: int) -> Row:
     review = _review(tx, review_id)
     if review["status"] != "in_progress":
         raise errors.ClosedError(f"review {review_id} is complete", hint="begin a new review to say more")
     return review
-
-
-def _comments(rows: Sequence[Row]) -> list[Comment]:
-    """Return comments with their places.
-
-    :raises DatabaseError: a location is damaged.
-    """
-    comments = []
-    for row in rows:
-        try:
-            place = annotation.parse_location(row["location"])
-        except (InvalidRequestError, TypeError):
-            raise damaged(f"review_comment {row['id']}, column location is not a valid place") from None
-        comments.append(Comment(**row, **place._asdict()))
-    return comments

@@ -13,7 +13,7 @@ from typing import Any
 
 from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.errors import ClosedError, SessionNotFoundError
-from npl_mcp.stores.base.values import columns, fill, values_of
+from npl_mcp.stores.base.values import columns, fill
 
 ARCHIVE = "archive"
 """Folder of the archived sessions, and prefix of their names."""
@@ -76,18 +76,6 @@ class WorklogSession:
     closed: str | None = None
     archived_as: str | None = None
     new: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """The read position of an agent.
-
-    :param last_seq: highest ``seq`` among the entries read.
-    :param last_read: time of the latest reading, in the form of :class:`Entry`.
-    """
-
-    last_seq: int
-    last_read: str | None
 
 
 _COLUMNS = "number, id, created, closed, archived_as, task, status, entry_count, last_entry"
@@ -256,18 +244,16 @@ def entry(row: Row) -> Entry:
     return fill(Entry, row, **read)
 
 
-def cursor(tx: Transaction, number: int, agent_id: str) -> Cursor:
-    """Return the read position of an agent."""
-    sql = f"SELECT {columns(Cursor)} FROM worklog_agent"
-    sql += " WHERE session_number = :number AND agent_id = :agent_id"
-    row = tx.first(sql, number=number, agent_id=agent_id)
-    return Cursor(0, None) if row is None else Cursor(**row)
+def last_read(tx: Transaction, number: int, agent_id: str) -> int:
+    """Return the number of the last entry that an agent has read; 0 without one."""
+    sql = "SELECT last_seq FROM worklog_agent WHERE session_number = :number AND agent_id = :agent_id"
+    return tx.value(sql, number=number, agent_id=agent_id) or 0
 
 
-def move(tx: Transaction, number: int, agent_id: str, cursor: Cursor) -> None:
-    """Set the read position of an agent."""
-    key = {"session_number": number, "agent_id": agent_id}
-    tx.upsert("worklog_agent", "session_number, agent_id", **key, **values_of(cursor))
+def move(tx: Transaction, number: int, agent_id: str, last_seq: int, last_read: str | None) -> None:
+    """Set the number of the last entry that an agent has read, and the time of its reading."""
+    values = {"agent_id": agent_id, "last_seq": last_seq, "last_read": last_read}
+    tx.upsert("worklog_agent", "session_number, agent_id", session_number=number, **values)
 
 
 def sessions_of(

@@ -37,7 +37,7 @@ from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.paging import stamp
 from npl_mcp.stores.base.values import fill, values_of
 from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
+from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Entry, WorklogSession
 
 logger = logging.getLogger(__name__)
 
@@ -155,24 +155,21 @@ def _import(tx: Transaction, project: str, session: WorklogSession, folder: Fold
     # At the end: PostgreSQL takes quadratic time to update a row again and again in one transaction.
     rows.count_entries(tx, number)
     numbers = sorted(positions)
-    for agent, cursor in _cursors(folder):
+    for agent, last_seq, last_read in _cursors(folder):
         # The first position of the highest number that is not above the cursor's.
-        at = bisect_right(numbers, cursor.last_seq)
-        rows.move(tx, number, agent, Cursor(positions[numbers[at - 1]] if at else 0, cursor.last_read))
+        at = bisect_right(numbers, last_seq)
+        rows.move(tx, number, agent, positions[numbers[at - 1]] if at else 0, last_read)
 
 
 def _row(number: int, seq: int, entry: Entry) -> dict[str, Any]:
     row = {**values_of(entry), "session_number": number, "seq": seq}
-    texts = {
-        name: checks.json_text(row[name], name, MAX_LINE)
-        for name in rows.JSON_COLUMNS
-        if row[name] is not None
-    }
-    return {**row, **texts}
+    for name in rows.JSON_COLUMNS:
+        row[name] = None if row[name] is None else checks.json_text(row[name], name, MAX_LINE)
+    return row
 
 
-def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
-    """Yield the cursor of each agent, if the folder exists and is not a link."""
+def _cursors(session: Folder) -> Iterator[tuple[str, int, str | None]]:
+    """Yield each agent with the number and the time of its cursor, if the folder exists and is not a link."""
     with suppress(OSError), Folder.opened(session, CURSORS) as folder:
         for file_name in sorted(folder.names())[:MAX_CURSORS]:
             name, extension = os.path.splitext(file_name)  # noqa: PTH122 - a name, not a path
@@ -180,8 +177,11 @@ def _cursors(session: Folder) -> Iterator[tuple[str, Cursor]]:
             last_seq = content.get("last_seq")
             if type(last_seq) is int and last_seq > 0:
                 with suppress(InvalidRequestError):
-                    agent = checks.line(unquote(name), "agent_id")
-                    yield agent, Cursor(last_seq, read_time(content.get("last_read")))
+                    yield (
+                        checks.line(unquote(name), "agent_id"),
+                        last_seq,
+                        read_time(content.get("last_read")),
+                    )
 
 
 def _content(folder: Folder, name: str, most: int = _SMALL_FILE) -> bytes:

@@ -17,7 +17,7 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.commits import Topic
 from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Cursor, Entry, WorklogSession
+from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Entry, WorklogSession
 
 TAGS = 64
 """Maximum tags of an entry."""
@@ -122,13 +122,13 @@ def read(
     :param peek: whether the cursor stays in place.
     """
     row = rows.resolve(tx, project, session_id, agent)
-    cursor = rows.cursor(tx, row["number"], agent_id).last_seq
+    cursor = rows.last_read(tx, row["number"], agent_id)
     start = cursor if since is None else since
     entries = tuple(rows.entries(tx, row["number"], start + 1, part.limit))
     end = entries[-1].seq if entries else start
     if entries and not peek:
         cursor = end
-        rows.move(tx, row["number"], agent_id, Cursor(cursor, tx.now))
+        rows.move(tx, row["number"], agent_id, cursor, tx.now)
     total = row["entry_count"]
     page = Page(entries, total, part.limit, min(start, total), cursor)
     return fill(ReadEntries, page, session_id=row["id"], remaining=max(0, total - end))

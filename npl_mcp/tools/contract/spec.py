@@ -14,7 +14,7 @@ from npl_index.cached import cached_property
 from npl_index.library.roots import LocalPath
 from npl_mcp.app.waiting import result_of
 from npl_mcp.config.docstrings import parameters
-from npl_mcp.config.domains import MODULES, NEEDS, Of
+from npl_mcp.config.domains import NEEDS, Of
 from npl_mcp.tools.contract.parameters import Acting, SharedParameters, checked, markers, parts_of, unlisted
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "examples.json"
@@ -68,7 +68,7 @@ class ToolSpec:
     def domain(self) -> str | None:
         """The domain of the function's module; ``None`` for a function outside the package of tools."""
         package, _, module = self.function.__module__.rpartition(".")
-        return MODULES.get(module, module) if f"{package}.contract" == __package__ else None
+        return module if f"{package}.contract" == __package__ else None
 
     @cached_property
     def domains(self) -> tuple[str, ...]:
@@ -165,14 +165,6 @@ def answer_fields(function: Callable[..., object]) -> Iterator[tuple[type, str, 
             yield origin, name, list(parts_of(hint))
         bases = getattr(origin, "__orig_bases__", ())  # a page of some kind of items
         waiting += (part for part in (*get_args(kind), *bases, *hints.values()) if part not in waiting)
-
-
-def not_listed(*functions: Callable[..., object], **flags: Any) -> tuple[ToolSpec, ...]:
-    """Return the declarations of tools that agents do not see.
-
-    :param flags: further properties of each of them.
-    """
-    return tuple(ToolSpec(function, listed=False, **flags) for function in functions)
 
 
 @cache

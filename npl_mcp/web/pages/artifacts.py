@@ -40,7 +40,7 @@ async def artifact(visit: Visit) -> Data:
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
     number, review = visit.request.path_params.get("revision"), visit.number("review")
     about, lines, text = await visit.run("artifact", partial(_look, of=(artifact_id, number), offset=offset))
-    comments = await _comments(visit, artifact_id, about["revision_id"])
+    comments = await _comments(visit, about["revision_id"])
     is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
     # Comments stand at the lines of the source.
     first = "source" if visit.text("line") or comments or offset else "rendered"
@@ -79,27 +79,20 @@ def _look(app: Context, of: tuple[int, int | None], offset: int) -> tuple[Data, 
     return about, [cut_line(line.rstrip("\r\n")) for line in shown], text
 
 
-async def _comments(visit: Visit, artifact_id: int, revision_id: int) -> list[Data]:
-    """Return the threads on a revision, with open threads of earlier revisions."""
+async def _comments(visit: Visit, revision_id: int) -> list[Data]:
+    """Return the comments on a revision, with their places."""
     if not visit.sees("review"):
         return []
-    comments = await visit.run(
-        "review", partial(comments_on, artifact_id=artifact_id, revision_id=revision_id)
-    )
-    replies = defaultdict[int, list[Any]](list)
-    for comment in comments:
-        replies[comment.get("reply_to", 0)].append(comment)
-    return [{**comment, "replies": replies[comment["id"]]} for comment in replies[0]]
+    return await visit.run("review", partial(comments_on, revision_id=revision_id))
 
 
-def comments_on(app: Context, artifact_id: int, revision_id: int) -> list[Data]:
-    """Return the comments on a revision, and the open threads of earlier ones, with their places."""
-    comments, content = app.database.reading(reviews.comments_on, artifact_id, revision_id)
-
-    def content_of(number: int) -> bytes:
-        return app.database.reading(store.content, artifact_id, number)[1]
-
-    return [*map(as_dict, reviews.follow(comments, content, content_of))]
+def comments_on(app: Context, revision_id: int) -> list[Data]:
+    """Return the comments on a revision, with their places."""
+    comments = app.database.reading(reviews.comments_on, revision_id)
+    return [
+        as_dict(comment) | {name: at for name, at in comment.place._asdict().items() if at is not None}
+        for comment in comments
+    ]
 
 
 async def review(visit: Visit) -> Response:
@@ -159,7 +152,7 @@ async def compared(visit: Visit) -> Data:
     (_, before, first), (about, after, second) = [await visit.run("artifact", look) for look in read]
     if before is None or after is None:
         raise CallError("only texts can be compared")
-    comments = await _comments(visit, artifact_id, about["revision_id"])
+    comments = await _comments(visit, about["revision_id"])
     return {
         "artifact_id": artifact_id,
         "artifact_name": about["artifact_name"],
@@ -167,7 +160,7 @@ async def compared(visit: Visit) -> Data:
         "new": new,
         "changes": as_dict(await in_thread(compare, first, second)),
         "history": history["items"],
-        "threads": _by_line(comments, "last"),
+        "comments": _by_line(comments, "last"),
         "place": _place(visit),
     }
 
@@ -208,7 +201,6 @@ async def comment(visit: Visit) -> str:
         **_own_review(visit),
         location=visit.form.get("location", ""),
         comment=visit.form.get("comment", ""),
-        reply_to=visit.form.get("reply_to") or None,
     )
     return f"{_next(visit)}#comment-{written['comment_id']}"
 
@@ -224,16 +216,6 @@ async def finish(visit: Visit) -> str:
     return f"{page}{'&' if '?' in page else '?'}sent={verdict or 'comment'}"
 
 
-async def settle(visit: Visit) -> str:
-    """Resolve or reopen a thread."""
-    number = visit.path("comment")
-    state = {"resolve" if visit.form.get("state") == "resolved" else "reopen": number}
-    await visit.call(
-        "review_complete", review_id=visit.path("review"), reviewer_persona=visit.who or None, **state
-    )
-    return f"{_next(visit)}#thread-{number}"
-
-
 _ARTIFACT = "/artifacts/{artifact:id}"
 _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
@@ -245,5 +227,4 @@ DECLARED = (
     Download(f"{_REVISION}/file", file),
     Action(f"{_REVISION}/comments", comment, "review"),
     Action(f"{_REVISION}/verdict", finish, "review"),
-    Action("/reviews/{review:id}/comments/{comment:id}", settle, "review"),
 )

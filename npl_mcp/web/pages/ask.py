@@ -1,10 +1,10 @@
-"""Ask: the sections that an answer takes or leaves, and why; a comparison of two requests."""
+"""Ask: the sections that an answer takes or leaves, and why."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,12 +18,11 @@ from npl_index.library.documents import DocumentRef
 from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import HURRY
-from npl_mcp.questions.outcomes import sections_of
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.naming import question_in
 from npl_mcp.web.rendering import marked, sought
-from npl_mcp.web.routing import Action, Data, WebPage
-from npl_mcp.web.visits import CallError, Visit, address, whole_number
+from npl_mcp.web.routing import Data, WebPage
+from npl_mcp.web.visits import CallError, Visit, address
 
 PATH = "/ask"
 
@@ -32,9 +31,6 @@ CARDS = 20
 
 SCALE = 2_000
 """Tokens at the end of the shortest ruler; each longer one has twice as many."""
-
-SECOND = "b_"
-"""Prefix of the parameters of the second request."""
 
 RIGHT = "right"
 """The parameter of each section marked as right, with its selector; links of the page preserve it."""
@@ -53,7 +49,6 @@ WANTED = (TAKEN, CUT, NO_ROOM)
 class AskForm:
     """A request with the values of its form.
 
-    :param lead: the prefix of its parameters.
     :param topics: the topics, separated by commas.
     :param selectors: the selectors, one per line.
     :param exclude: the selectors of excluded sections, one per line.
@@ -62,7 +57,6 @@ class AskForm:
     :param default: the budget of a call without one; 0 for selectors alone.
     """
 
-    lead: str
     context: str
     topics: str
     selectors: str
@@ -73,16 +67,14 @@ class AskForm:
     default: int
 
     @classmethod
-    def of(cls, visit: Visit, lead: str = "") -> AskForm:
+    def of(cls, visit: Visit) -> AskForm:
         """Return the request in an address; an invalid budget counts as the default."""
-        given = {name: visit.text(f"{lead}{name}") for name in FIELDS}
+        given = {name: visit.text(name) for name in FIELDS}
         asks = given["context"] or given["topics"] or not given["selectors"]
         default = budget = visit.settings.token_budget if asks else 0
         with suppress(CallError):
-            budget = visit.number(f"{lead}budget", default) or 0
-        if visit.flag(f"{lead}nolimit"):  # addresses of earlier versions
-            budget = 0
-        return cls(lead, **given, budget=budget, default=default)
+            budget = visit.number("budget", default) or 0
+        return cls(**given, budget=budget, default=default)
 
     @property
     def is_empty(self) -> bool:
@@ -127,33 +119,19 @@ def to_ask(arguments: Mapping[str, Any]) -> str:
 
 
 async def ask(visit: Visit) -> Data:
-    """Return the result of a request; with a second request, the differences between both.
+    """Return the result of a request; without a question, its form.
 
-    :raises CallError: a request is invalid; the error has the form, with the problem at its field.
+    :raises CallError: the request is invalid; the error has the form, with the problem at its field.
     """
     asked = AskForm.of(visit)
     shown: Data = {"asked": {}, "_asked": asked}
-    if not visit.flag("compare"):
-        audit = await _audit(visit, asked, shown, section=visit.text("section") or None)
-        if not audit:
-            return shown
-        return {**shown, **audited(visit, asked, audit, await _right(visit, asked, audit))}
-    given = any(name.startswith(SECOND) for name in visit.request.query_params)
-    other = AskForm.of(visit, SECOND) if given else asked
-    shown |= {"_other": other}
-    audits = [await _audit(visit, request, shown) for request in (asked, other)]
-    return {**shown, **_compared(*audits)} if all(audits) else shown
-
-
-async def _audit(visit: Visit, asked: AskForm, shown: Data, section: str | None = None) -> Data:
-    """Return the answer to a request; empty without a question.
-
-    :param shown: the data of the page, for the form of an error.
-    """
     try:
-        whole_number("budget", visit.text(f"{asked.lead}budget"))
-        given = shown["asked" if asked.lead == "" else "other"] = asked.arguments()
-        return {} if asked.is_empty else await audit_of(visit, section, **given)
+        visit.number("budget")
+        given = shown["asked"] = asked.arguments()
+        if asked.is_empty:
+            return shown
+        audit = await audit_of(visit, visit.text("section") or None, **given)
+        return {**shown, **audited(visit, asked, audit)}
     except CallError as error:
         error.form = {**shown, "_problem": _problem(error, asked)}
         raise
@@ -189,19 +167,6 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
     return await visit.run("npl", read)
 
 
-async def _right(visit: Visit, asked: AskForm, audit: Any) -> list[str]:
-    """Return the sections marked as right, named as in the answer; a selector may be written in many ways."""
-    right, known = visit.texts(RIGHT), {row["selector"] for row in audit["matches"]}
-    other = [selector for selector in right if selector not in known]
-    try:
-        ref = DocumentRef(asked.file or None)
-        sections = await visit.run("npl", partial(sections_of, selectors=other, ref=ref))
-    except CallError:
-        sections = {}
-    names = (sections.get(selector) or [selector] for selector in right)
-    return list(dict.fromkeys(chain.from_iterable(names)))
-
-
 def _problem(error: CallError, asked: AskForm) -> Data:
     """Return the invalid field of the form, and suggestions for it."""
     field = {"token_budget": "budget"}.get(error.parameter or "", error.parameter)
@@ -210,33 +175,30 @@ def _problem(error: CallError, asked: AskForm) -> Data:
         field = "file" if asked.file and asked.file in error.message else others
     message, _, near = error.message.partition("; near: ") if field == "file" else (error.message, "", "")
     return {
-        "field": f"{asked.lead}{field}",
+        "field": field,
         "message": message,
         "waits": "being indexed" in message,
         "near": near.split(", ") if near else [],
     }
 
 
-def audited(visit: Visit, asked: AskForm, audit: Any, right: Sequence[str]) -> Data:
+def audited(visit: Visit, asked: AskForm, audit: Any) -> Data:
     """Return the taken and the left sections of an answer, in the data of the page.
 
     :param audit: the data of :func:`audit_of`.
-    :param right: selectors of the sections that are marked as right.
     """
     matches = audit["matches"]
     wanted = sum(row["state"] in WANTED for row in matches)
     cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
-    shown = {row["selector"] for row in cards}
     absent = {*audit.get("absent", ())}
     return {
         "audit": audit,
         "copies": {"answer": audit["text"], **copies(asked)},
-        "right": right,
+        "right": visit.texts(RIGHT),
         "_read": {word: near[0] for word, near in audit.get("near", {}).items() if word not in absent},
         "_cards": cards,
         "_ruler": ruler(audit, asked.budget),
         "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
-        "_elsewhere": [selector for selector in right if selector not in shown],
     }
 
 
@@ -296,39 +258,4 @@ def _command(arguments: dict[str, Any]) -> str:
     return shlex.join(["npl-load", "tailored", *flags, *words])
 
 
-def _compared(first: Data, second: Data) -> Data:
-    """Return two answers side by side, and each section with different states."""
-    return {
-        "compared": [
-            {name: audit[name] for name in ("text", "tokens", "content_tokens", "states")}
-            for audit in (first, second)
-        ],
-        "changes": _changes(first["matches"], second["matches"]),
-    }
-
-
-def _changes(first: list[Any], second: list[Any]) -> list[Data]:
-    """Return the sections that only one answer has, or that have another rank or size in it; best first.
-
-    :returns: each with the ``kind`` of its change from the first answer: ``in``, ``out`` or ``moved``.
-    """
-    before, after = ({(row["file"], row["selector"]): row for row in rows} for rows in (first, second))
-    changed = []
-    for place in dict.fromkeys((*after, *before)):
-        rows = (before.get(place), after.get(place))
-        taken = [row.get("taken_tokens") or 0 if row else 0 for row in rows]
-        ranks = [row and row.get("rank") for row in rows]
-        if any(taken) and (taken != taken[::-1] or ranks != ranks[::-1]):
-            section = rows[0] or rows[1] or {}
-            named = {name: section[name] for name in ("file", "title", "selector", "start_line", "tokens")}
-            kind = "moved" if all(taken) else "in" if taken[1] else "out"
-            changed.append({**named, "kind": kind, "before": rows[0], "after": rows[1]})
-    return changed
-
-
-async def mark_right(visit: Visit) -> str:
-    """Return the address of the same page with the sections marked as right."""
-    return visit.here(**{RIGHT: visit.form.getlist(RIGHT)})
-
-
-DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"), Action(PATH, mark_right, "npl", writes=False))
+DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"),)

@@ -18,7 +18,6 @@ from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.editing import TEMPLATE, form, saved
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, FormPage, WebPage
-from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit, address
 
@@ -143,8 +142,6 @@ async def save(visit: Visit) -> str | FormPage:
         own = f"{selector} [depth=0]"
         given = {"operation": "replace", "selector": own, "content": text, "expect": digest}
         written = await visit.call("npl_update_section", file=file, **given)
-        if "next" in visit.form:
-            return local_path(visit.form["next"])
         return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
 
     gone = {"file": file, "section": selector, "_action": ACTION, "_above": (("Documents", "/documents"),)}

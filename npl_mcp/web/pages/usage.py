@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 
 from npl_index.errors import NPLError
 from npl_index.ranking.analysis import terms
@@ -49,7 +48,7 @@ async def usage(visit: Visit) -> Data:
     """Return the rows of a tab; each unanswered question with its place in the question files."""
     show = visit.text("show")
     if show:
-        calls = await visit.run(None, partial(latest, chosen="failed" if show == "failed" else None))
+        calls = [call for call in await visit.run(None, latest) if show != "failed" or call.error]
         rows = [{**as_dict(call), "call": call.context or call.tool, "href": _again(call)} for call in calls]
     else:
         files = await visit.run("npl", question_files) if visit.sees("npl") else ()

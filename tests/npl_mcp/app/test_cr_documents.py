@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import calls, case_text
+from tests.conftest import calls, case_text, cases
 from tests.npl_mcp.documents.change_requests import SECOND, inside, make_project
 
 IMPORTER = case_text("npl_mcp/app/cr_documents/importer.md")
@@ -45,13 +45,7 @@ def test_a_folder_of_them_ranks_together(project: tuple[Settings, Path]) -> None
 
 @pytest.mark.parametrize(
     ("filter", "keys"),
-    [
-        ({}, ["TST-002", "TST-003"]),
-        ({"status": "implemented"}, ["TST-003"]),
-        ({"status": ["Proposed", "Implemented"]}, ["TST-002", "TST-003"]),
-        ({"type": "Bug Fix", "priority": "High"}, ["TST-003"]),
-        ({"custom": "kept: yes"}, ["TST-002"]),
-    ],
+    cases("npl_mcp/app/cr_documents")["fields_of_the_front_matter_filter"],
 )
 @pytest.mark.parametrize("name", ["cr:TST", "cr:*"])
 def test_fields_of_the_front_matter_filter(
@@ -63,13 +57,7 @@ def test_fields_of_the_front_matter_filter(
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [
-        ("cr:TST-099", "NOT_FOUND"),
-        ("cr:NOPE", "NOT_FOUND"),
-        ("cr:TST?status=Proposed", "INVALID_PARAMETER"),
-        ("cr:../../etc/passwd", "INVALID_PARAMETER"),
-        ("cr:", "MISSING_REQUIRED"),
-    ],
+    cases("npl_mcp/app/cr_documents")["a_name_that_leads_nowhere_is_told"],
 )
 def test_a_name_that_leads_nowhere_is_told(project: tuple[Settings, Path], name: str, code: str) -> None:
     answer = calls(project[0], [("npl_section_index", {"file": name})])[0]

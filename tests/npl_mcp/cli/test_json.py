@@ -5,8 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from npl_mcp import __main__
-from npl_mcp.cli.commands import load, serving, worklog
+from npl_mcp.cli.commands import load, mcp, serving, worklog
 from npl_mcp.cli.terminal.arguments import parsers_of
 from tests.conftest import cases
 from tests.folders import fill
@@ -29,7 +28,7 @@ def test_every_option_is_tried() -> None:
     taking = {
         *commands("npl-load", parsers_of(load.PROGRAM.parser())),
         *commands("npl-worklog", parsers_of(worklog.PROGRAM.parser())),
-        *commands("npl-mcp", parsers_of(__main__.parser())),
+        *commands("npl-mcp", parsers_of(mcp.parser())),
         *commands("npl-mcp-server", parsers_of(serving.parser())),
     }
     kinds = {f"npl-load {name}" for name in load.TYPES} - {"npl-load c"}  # they are one command

@@ -18,6 +18,7 @@ from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.base.errors import StorageError
 from npl_mcp.stores.base.paging import Slice
+from tests.conftest import cases
 from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -136,12 +137,7 @@ def edited_meanwhile(
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        ("first para", "other para"),
-        ("- [ ] one\n", "- [ ] one\n- [ ] two\n"),
-        ("status: Proposed", "status: Approved"),
-        ("# Second", "# 2nd"),
-    ],
+    cases("npl_mcp/documents/change_requests")["an_outside_edit_elsewhere_is_merged"],
 )
 def test_an_outside_edit_elsewhere_is_merged(
     tmp_path: Path, old: str, new: str, stepwise: bool, monkeypatch: pytest.MonkeyPatch

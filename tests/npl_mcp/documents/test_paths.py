@@ -82,14 +82,7 @@ def test_a_title_is_read_as_it_was_written(title: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "kept"),
-    [
-        ("# A\n\ntext", "\ntext"),
-        ("\n\n# A\ntext", "text"),
-        ("text\n# A", "text\n# A"),
-        ("```\n# A\n```", "```\n# A\n```"),
-        ("## A\n", "## A\n"),
-        ("#tag", "#tag"),
-    ],
+    cases("npl_mcp/documents/titles")["only_a_title_that_begins_a_text_gives_way"],
 )
 def test_only_a_title_that_begins_a_text_gives_way(content: str, kept: str) -> None:
     assert without_title(content) == kept

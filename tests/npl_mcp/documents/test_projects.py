@@ -12,8 +12,11 @@ from npl_mcp.documents.format import ChangeKey
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.base.errors import ConflictError, ProjectNotFoundError
 from npl_mcp.stores.base.paging import Slice
+from tests.conftest import cases
 from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project
 from tests.npl_mcp.opened_files import opened
+
+CASES = cases("npl_mcp/documents/projects")
 
 
 def codes(cwd: Path, *roots: Path) -> list[str]:
@@ -93,36 +96,16 @@ def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> No
         changes(tmp_path).get(None, "7", "full")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"# No front matter\n",
-        b"---\ncode: none\n---\n",
-        b"---\ntitle: x\n---\n",
-        b"---\ncode: TST-002\n",
-        b"---\ncode: [TST-002]\n---\n",
-    ],
-)
-def test_what_is_no_change_request_is_left_out(tmp_path: Path, data: bytes) -> None:
+@pytest.mark.parametrize("text", CASES["others"])
+def test_what_is_no_change_request_is_left_out(tmp_path: Path, text: str) -> None:
     """The others are still listed."""
     file = make_project(tmp_path)
-    file.with_name("TST-001-x.md").write_bytes(data)
+    file.with_name("TST-001-x.md").write_text(text, encoding="utf-8")
     (file.parent / "TST-004-folder.md").mkdir()
     assert [row.key for row in changes(tmp_path).list(None, None, Slice(50, 0)).items] == ["TST-002"]
 
 
-@pytest.mark.parametrize(
-    ("head", "title"),
-    [
-        ("\n# A *b* `c`\n", "A *b* `c`"),
-        ("\n```\n# code\n```\n\n# Real\n", "Real"),
-        ("Two\nlines\n===\n", "Two lines"),
-        ("\ntext\n", "FM title"),
-        ("\n# C \\#\n", "C #"),
-        ("\n# Closed ##\n", "Closed"),
-    ],
-)
+@pytest.mark.parametrize(("head", "title"), CASES["titles"])
 def test_the_title_is_the_first_heading(tmp_path: Path, head: str, title: str) -> None:
     """The title is as written, and headings in code do not count."""
     file = make_project(tmp_path)
@@ -180,25 +163,10 @@ def test_what_is_no_key_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("config", "parts"),
     [
-        (b'[project]\ncode = "TST\n', ["line 2", "not TOML"]),
-        (b'[project]\ncode = "TST"\nname = "\xff"\n', ["not TOML", "utf-8"]),
-        (b'# x\n[project]\ncode = "tst"\n', ["code is 'tst'", "capital"]),
-        (b'# x\n[project]\nname = "x"\n', ["code is missing"]),
-        (b"[project]\ncode = 7\n", ["code is 7"]),
-        (b'title = "x"\n', ["[project]"]),
-        (b"", ["[project]"]),
-        (b'[project]\ncode = "TOOLONG"\n', ["code is 'TOOLONG'"]),
-        (b'[project]\ncode = "TST"\nticketsPath = "docs/../../other"\n', ["inside the project"]),
-        (b'[project]\ncode = "TST"\nticketsPath = "link"\n', ["inside the project"]),
-        (b'[project]\ncode = "TST"\nticketsPath = "../x"\n', ["inside the project"]),
-        (b'[project]\ncode = "TST"\n"path" = "/etc"\n', ["inside the project"]),
-        (b'[project]\ncode = "TST"\nticketsPath = "a\\u0000b"\n', ["NUL"]),
-        (b'[project]\ncode = "TST"\nticketsPath = ["a"]\n', ["text in quotes"]),
-        (b'[project]\ncode = "TST"\nname = "a\\nb"\n', ["line break"]),
+        *((config.encode("utf-8", "surrogateescape"), parts) for config, parts in CASES["unusable"]),
         (b'[project]\ncode = "TST"\nticketsPath = "' + b"x" * 2_000 + b'"\n', ["ticketsPath"]),
         (b"x" * 70_000, ["65,536"]),
         (b"a = " + b"[" * 5_000, ["not TOML", "too deep"]),
-        (b'[project]\nname = """\n."""\na' + b".a" * 40 + b" = 1", ["line 4", "more than 32 parts"]),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_named(

@@ -18,13 +18,12 @@ from npl_mcp.questions.files import (
     MAX_BYTES,
     MAX_PROBLEMS,
     Question,
+    add_question,
     question_files,
     read_questions,
-    save_question,
     with_question,
 )
 from npl_mcp.questions.outcomes import ask_one
-from npl_mcp.stores.base.errors import ConflictError, NotAllowedError
 from tests.conftest import Call, case_text
 from tests.tools import npl_load_tailored
 
@@ -74,39 +73,20 @@ def test_reading_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_does_not_grow_beyond_its_limit(app: App) -> None:
-    save_question(app, DEFAULT_NAME, Question("First?", ("a",)))
+    assert add_question(app, Question("First?", ("a",))) == (DEFAULT_NAME, 1)
     path = Path(app.settings.data_folder, "questions", "questions.md")
     full = path.read_bytes() + b"<!-- -->\n" * ((MAX_BYTES - 40) // 9)
     path.write_bytes(full)
     with pytest.raises(DocumentTooLargeError, match="262,144"):
-        save_question(app, DEFAULT_NAME, Question("Second?", ("b" * 100,)))
+        add_question(app, Question("Second?", ("b" * 100,)))
     assert path.read_bytes() == full
 
 
-def test_a_root_that_is_called_like_the_data_folder_is_not_written(
-    settings: Settings, tmp_path: Path
-) -> None:
-    """Its files have the same names, but need the permission to write."""
-    for name in ("data folder", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.questions.md").write_text(QUESTIONS, encoding="utf-8")
-    application = App(replace(settings, roots=(tmp_path / "other", tmp_path / "data folder")))
-    with pytest.raises(NotAllowedError):
-        save_question(application, "data folder:a.questions.md", Question("New?", ("a",)))
-    application.close()
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_an_edit_changes_only_its_question(end: str) -> None:
-    """Questions are appended, replaced and removed in place; line ends stay."""
+def test_a_question_is_added_with_the_line_ends_of_its_file(end: str) -> None:
     data = QUESTIONS.replace("\n", end).encode()
     added = with_question(data, Question("What is new?", ("limits", "## Requests")))
     assert added == data + f"{end}## What is new?{end}{end}- limits{end}- ## Requests{end}".encode()
-    first, second = read_questions(data).questions
-    changed = with_question(data, replace(first, answers=("limits",)), first.line)
-    assert changed == data.replace(b"limits > ## Upload size", b"limits")
-    removed = with_question(data, None, second.line)
-    assert [question.text for question in read_questions(removed).questions] == [first.text]
 
 
 @pytest.mark.parametrize("text", ["", "How large may an upload be?", "two\n\n## lines"])
@@ -170,33 +150,23 @@ def test_an_outcome_is_that_of_the_tool(app: App) -> None:
     assert (outcome.passed, outcome.tokens) == (True, app.counter.count(answer.text))
 
 
-def test_questions_are_saved_in_the_data_folder(app: App) -> None:
-    """The first question makes the file; an old digest is refused."""
-    first = save_question(app, DEFAULT_NAME, Question("What is a rose?", ("roses",)))
-    assert question_files(app)[-1] == first
-    changed = replace(first.questions[0], text="What are roses?")
-    second = save_question(app, DEFAULT_NAME, changed, changed.line, first.digest)
-    assert [question.text for question in second.questions] == ["What are roses?"]
-    with pytest.raises(ConflictError):
-        save_question(app, DEFAULT_NAME, None, 1, first.digest)
-    for name in ("data folder:../questions.md", "data folder:b.questions.md", "other.questions.md", "a\0b"):
-        with pytest.raises(InvalidRequestError):
-            save_question(app, name, changed)
-
-
-def test_questions_below_a_root_are_saved_with_permission(app: App, settings: Settings) -> None:
-    """A user's files change only where edits are allowed."""
+@pytest.mark.parametrize("root", ["docs", "data folder"])
+def test_a_question_is_added_where_files_may_be_changed(
+    settings: Settings, tmp_path: Path, root: str
+) -> None:
+    """A file below a root needs the permission; else it is the data folder's, however a root is called."""
+    (tmp_path / root).mkdir(exist_ok=True)
+    path = tmp_path / root / "questions.md"
+    path.write_text(QUESTIONS, encoding="utf-8")
+    one = replace(settings, roots=(tmp_path / root,))
     question = Question("What is a rose?", ("roses",))
-    assert question_files(app)[0].writable is False
-    with pytest.raises(NotAllowedError):
-        save_question(app, "Questions.md", question)
-    writing = App(replace(settings, write=True))
-    with pytest.raises(NotAllowedError):
-        save_question(App(replace(settings, write=("plants/",))), "Questions.md", question)
-    saved = save_question(writing, "Questions.md", question)
-    assert (saved.writable, saved.questions[-1].text) == (True, "What is a rose?")
-    assert Path(settings.roots[0], "Questions.md").read_bytes().startswith(QUESTIONS.encode())
-    writing.close()
+    for write, name in ((False, DEFAULT_NAME), (("plants/",), DEFAULT_NAME), (True, "questions.md")):
+        application = App(replace(one, write=write, data_dir=tmp_path / f"data {write}"))
+        assert add_question(application, question)[0] == name
+        files = {file.name: file.questions for file in question_files(application)}
+        assert files[name][-1].text == question.text
+        assert (path.read_text("utf-8") == QUESTIONS) is (write is not True)
+        application.close()
 
 
 def test_a_file_that_cannot_be_read_is_listed_with_its_problem(app: App) -> None:

@@ -225,9 +225,7 @@ class Model(Worklogs):
     def review_get(self, review_id: int) -> Answer:
         review = self._review(review_id)
         return given(
-            id=review_id,
-            **self._head(review),
-            created_at=WHEN,
+            **self._listed_review(review_id, review),
             completed_at=WHEN if review.status == "completed" else None,
             overall_comment=review.overall,
             artifact_name=self.artifacts[review.artifact - 1].name,

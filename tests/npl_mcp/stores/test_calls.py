@@ -10,7 +10,7 @@ import pytest
 from npl_mcp.stores import calls as module
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import stamp
-from npl_mcp.stores.calls import KEPT_DAYS, Chosen, LoggedCall
+from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
 from npl_mcp.stores.checking import check_rows
 from tests import engines
 
@@ -77,18 +77,6 @@ def test_rows_of_earlier_versions_are_read_and_removed(database: Database) -> No
     database.writing(module.add, [call()])
     with database.read() as tx:
         assert [row["call_id"] for row in tx.all("SELECT call_id FROM tool_call_offer")] == [2]
-
-
-@pytest.mark.parametrize(("chosen", "ids"), [("failed", [4]), ("unanswered", [2])])
-def test_calls_of_a_kind(database: Database, chosen: Chosen, ids: list[int]) -> None:
-    kinds: list[dict[str, object]] = [
-        {"outcome": "found", "context": "why"},
-        {"outcome": "nothing", "context": "when"},
-        {"outcome": "weak", "taken": ("## A",)},
-        {"error": "NOT_FOUND", "context": "how"},
-    ]
-    database.writing(module.add, [call(**kind) for kind in kinds])
-    assert [row.id for row in database.reading(module.latest, ALL, chosen=chosen)] == ids
 
 
 def test_a_log_can_be_checked(database: Database, tmp_path: Path) -> None:

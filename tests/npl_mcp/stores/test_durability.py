@@ -18,7 +18,7 @@ from fastmcp.client.transports import StdioTransport
 
 from npl_mcp.app.app import App
 from tests import engines
-from tests.conftest import envelope
+from tests.conftest import cases, envelope
 from tests.messages import calling
 from tests.npl_mcp.server.speaking import Speaker, spoken_to
 from tests.npl_mcp.stores.killing import Outcome, kill_writers
@@ -42,12 +42,7 @@ def test_writers_write_until_they_are_killed(outcome: Outcome) -> None:
     assert outcome.acknowledged
 
 
-KILLED = {
-    "damaged": "the database passes its integrity check and no reference is broken",
-    "lost": "everything acknowledged is there, as it was written",
-    "miscounted": "kept counts are those of the rows, and numbers have no gaps",
-    "stray or changed contents": "each content is what was stored, and has a revision",
-}
+KILLED = cases("npl_mcp/stores/durability")["killed"]
 
 
 @pytest.mark.parametrize("promise", KILLED, ids=KILLED.values())

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -17,9 +15,9 @@ from npl_mcp.stores.base.engine import CallDeadline
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
-from tests.conftest import Call
+from tests.conftest import Call, cases
 from tests.folders import fill
-from tests.npl_mcp.http.http_server import environment, serving
+from tests.npl_mcp.http.http_server import serving
 from tests.programs import Run
 from tests.until import until
 
@@ -158,30 +156,11 @@ def test_copies_have_them(run: Run, folder: Path, way: str, program: Run) -> Non
     assert contents(Path("out")) == EXPORTED
 
 
-def test_servers_say_once_that_libraries_are_not_served(folder: Path, tmp_path: Path) -> None:
-    """Standard error has one line, over HTTP and over standard streams."""
+def test_a_server_says_once_that_libraries_are_not_served(folder: Path, tmp_path: Path) -> None:
     line = "'npl-mcp library export DIR' writes those of this database as files"
-    database = engines.environment(folder)
-    with serving(tmp_path, **database) as server:
+    with serving(tmp_path, **engines.environment(folder)) as server:
         until(lambda: line in server.log)
         assert server.log.count(line) == 1
-    errors = tmp_path / "errors.txt"
-    with errors.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "npl_mcp"],
-            env=environment(tmp_path, **database),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-        )
-    try:
-        assert process.stdin is not None
-        process.stdin.write(b"\n")  # the server starts with the first byte
-        process.stdin.flush()
-        until(lambda: line in errors.read_text(encoding="utf-8"))
-    finally:
-        process.communicate()
-    assert errors.read_text(encoding="utf-8").count(line) == 1
 
 
 ADDRESSED: list[tuple[str, dict[str, object]]] = [
@@ -210,13 +189,7 @@ def test_a_folder_may_be_called_like_the_scheme(call: Call, docs: Path) -> None:
         assert call("npl_section_index", file=name)["data"]["sections"][0]["name"] == f"{name}/valve.md"
 
 
-LIMITS = [
-    (None, '["docs"]', "none"),
-    ("[]", '["docs", "x"]', "none"),
-    ('["/srv"]', '["docs"]', "/srv"),
-    ('["/srv"]', "[]", "/srv"),
-    (None, None, "all"),
-]
+LIMITS = cases("npl_mcp/stores/libraries")["limits"]
 
 
 @pytest.mark.parametrize(("roots", "libraries", "shown"), LIMITS)

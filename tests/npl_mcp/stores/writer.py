@@ -211,7 +211,7 @@ def miscounted(database: Database) -> list[str]:
             for what, kept, counted in (row.values() for row in tx.all(sql))
             if kept != counted
         ]
-    return [*checking.miscounted(database), *gaps]
+    return [*checking.wrong_counts(database), *gaps]
 
 
 def _odd_contents(tx: Transaction) -> list[str]:

@@ -8,18 +8,12 @@ import pytest
 from npl_mcp.config.domains import LISTED, NEEDS, PRESETS, Of
 from npl_mcp.tools.contract.spec import ToolSpec, answer_fields
 from npl_mcp.tools.domains import listed_tools, unlisted_tools
+from tests.conftest import cases
 
 EVERY = (*listed_tools(), *unlisted_tools())
 each_tool = pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.name)
 
-OTHERS = {
-    "agent_name": "which definition is loaded",
-    "agent_type": "what kind of agent acts",
-    "assigned_to": "who is to act",
-    "members": "who may act",
-    "name": "what something is called",
-    "filename": "what a file is called",
-}
+OTHERS = cases("npl_mcp/tools/access")["others"]
 """Parameters whose names only look like an actor's, with their meanings."""
 
 FILTERS = {("chat_list_rooms", "persona"), ("review_list", "reviewer_persona")}

@@ -11,7 +11,7 @@ import pytest
 from npl_index import estimator
 from npl_index.choices import DEFAULT_BUDGET
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, Connect
+from tests.conftest import Call, Connect, cases
 from tests.folders import fill
 
 GARDEN = {
@@ -119,14 +119,7 @@ def test_reading_on_brings_that_section_alone(garden: Call) -> None:
     assert passages(text).strip() == "## Mulch\n\nStraw keeps the soil of the beds moist."
 
 
-SUBJECTS = [
-    (
-        {"context": "prune apple trees in late winter and oil the secateurs after use"},
-        ("Pruning", "Secateurs"),
-    ),
-    ({"context": "turn the compost heap; pheromone traps for codling moths"}, ("Compost", "Pests")),
-    ({"context": "soil moist straw, rinse the spade", "file": "beds.md, tools.md"}, ("Mulch", "Spade")),
-]
+SUBJECTS = cases("npl_mcp/tools/answers")["subjects"]
 
 
 @pytest.mark.parametrize(("arguments", "titles"), SUBJECTS)

@@ -215,14 +215,7 @@ def test_hundreds_of_remarks_leave_the_budget_to_the_sections(
         assert ("selectors found nothing" in text) is ("selectors" in request)
 
 
-MISTAKES: list[tuple[str, dict[str, Any], str | None]] = [
-    ("npl_load_tailored", {"context": "x", "token_budget": -1}, "token_budget"),
-    ("npl_load_tailored", {"context": "x", "file": "  "}, "file"),
-    ("npl_load_tailored", {"contxt": "x"}, "contxt"),
-    ("artifact_get", {}, "artifact_id"),
-    ("npl_load_tailored", {"context": "x", "file": "gide.md"}, None),
-    ("session_get", {"session_id": "none"}, None),
-]
+MISTAKES: list[tuple[str, dict[str, Any], str | None]] = cases("npl_mcp/tools/bad_input")["mistakes"]
 
 
 def test_an_error_names_the_argument_that_cannot_be_used(call: Call) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Call
+from tests.conftest import Call, cases
 
 TEAM = ["ann", "bo", "cy"]
 
@@ -71,15 +71,7 @@ def test_few_of_many_unknown_names_are_told(den: Call) -> None:
     assert len(say(den, " ".join(f"@x{number}" for number in range(99)))["unknown_mentions"]) == 20
 
 
-WRITES: dict[str, dict[str, Any]] = {
-    "chat_send_message": {"room_id": 1, "persona": "ann", "message": "m"},
-    "chat_react": {"event_id": 1, "persona": "ann", "emoji": "ok"},
-    "chat_share_artifact": {"room_id": 1, "persona": "ann", "artifact_id": 1},
-    "chat_create_todo": {"room_id": 1, "persona": "ann", "description": "x"},
-    "chat_update_todo": {"event_id": 4, "persona": "ann", "status": "done"},
-    "chat_claim_todo": {"room_id": 1, "persona": "ann"},
-    "chat_update_room": {"room_id": 1, "persona": "dee", "action": "join"},
-}
+WRITES: dict[str, dict[str, Any]] = cases("npl_mcp/tools/chat_rooms")["writes"]
 
 
 @pytest.mark.parametrize("what", ["room", "session"])

@@ -70,20 +70,6 @@ def test_two_files_with_one_code_are_refused_by_every_call(project: Project, war
     assert all(call(tool, **arguments)["success"] for tool, arguments in requests)
 
 
-def test_a_code_changed_inside_a_file_is_seen_before_a_delete(project: Project) -> None:
-    """The delete sees it although no file name has changed."""
-    call, file = project
-    copy = file.with_name(OTHER)
-    copy.write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
-
-    call("get_cr", key="2")
-    copy.write_text(SECOND, encoding="utf-8")
-    answer = call("delete_cr", key="2")
-    assert not answer["success"]
-    assert NAME in answer["error"]
-    assert OTHER in answer["error"]
-
-
 WRITES: list[tuple[str, dict[str, Any]]] = [
     ("manage_cr_sections", EDIT),
     ("manage_cr_sections", {**EDIT, "updateMode": "append"}),
@@ -242,8 +228,3 @@ def test_a_write_protected_file_is_not_changed(project: Project, tool: str) -> N
     assert "write-protected" in answer["error"]
     assert file.read_bytes() == SECOND.encode()
     assert file.stat().st_mode & 0o777 == 0o444
-
-
-def test_a_parameter_there_is_not_reads_like_a_sentence(project: Project) -> None:
-    error = project[0]("directive_spec_template", x=1)["error"]
-    assert error.endswith("'x' is not a parameter; it takes none")

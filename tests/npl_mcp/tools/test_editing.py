@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 Edit = Callable[..., dict[str, Any]]
 
+CASES = cases("npl_mcp/tools/editing")
+
 
 @pytest.fixture
 def writing(settings: Settings) -> Settings:
@@ -65,30 +67,6 @@ FENCES = "# T\n\n## A\n\n````md\n```\n## no heading\n```\n````\n\n## B\n\n~~~\n#
 SETEXT = "T\n=\n\nA\n-\n\na\n\nB\n-\n\nb"
 UNTITLED = "intro\n\n## A\n\na\n\n# B\n\nb\n"
 
-CASES: list[tuple[str, str, str, str, str, str]] = [
-    # name, file, selector, operation, content, what the file is then
-    ("whole", PLAIN, "## A", "replace", "x", PLAIN.replace("a\n\n### A1\n\na1", "x")),
-    ("own", PLAIN, "## A [depth=0]", "replace", "x", PLAIN.replace("a\n\n###", "x\n\n###")),
-    ("end", PLAIN, "T > A", "append", "x", PLAIN.replace("a1\n", "a1\n\nx\n")),
-    ("own end", PLAIN, "T > A [depth=0]", "append", "x", PLAIN.replace("a\n\n###", "a\n\nx\n\n###")),
-    ("begin", PLAIN, "// A1", "prepend", "x\ny", PLAIN.replace("a1\n", "x\ny\n\na1\n")),
-    ("renamed", PLAIN, "### A1", "replace", "### A2", PLAIN.replace("### A1", "### A2")),
-    ("new section", PLAIN, "note", "append", "## C\n\nc", PLAIN + "\n## C\n\nc\n"),
-    ("title", PLAIN, "# T", "replace", "x", PLAIN.replace("intro", "x")),
-    ("all", PLAIN, "note", "replace", "# U\n\n## C\n\nc", "# U\n\n## C\n\nc\n"),
-    ("trait", FENCES, "note > ## B [has-code]", "append", "x", FENCES + "\nx\n"),
-    ("front matter", FRONT, "## A", "replace", "x", FRONT.replace("\na\n", "\nx\n")),
-    ("front matter, all", FRONT, "note", "prepend", "x", FRONT.replace("# T\n", "# T\n\nx\n")),
-    ("fence in fence", FENCES, "## A", "append", "x", FENCES.replace("````\n\n##", "````\n\nx\n\n##")),
-    ("fence", FENCES, "## B", "replace", "```\n# x\n```", FENCES.replace("~~~", "```").replace("none", "x")),
-    ("underlined", SETEXT, "## A", "replace", "x", SETEXT.replace("\na\n", "\nx\n")),
-    ("underlined, last", SETEXT, "## B", "append", "x", SETEXT + "\n\nx"),
-    ("underlined, renamed", SETEXT, "## A", "replace", "C\n-\n\nx", SETEXT.replace("A\n-\n\na", "C\n-\n\nx")),
-    ("no title", UNTITLED, "note", "append", "# C\n\nc", UNTITLED + "\n# C\n\nc\n"),
-    ("gets a title", "x\n", "note", "append", "# N\n\nn", "x\n\n# N\n\nn\n"),
-    ("no title, begin", UNTITLED, "note", "replace", "x", UNTITLED.replace("intro", "x")),
-]  # fmt: skip
-
 
 def forms(text: str) -> list[bytes]:
     """Return a text with each kind of line end, with and without a byte order mark."""
@@ -99,7 +77,7 @@ def forms(text: str) -> list[bytes]:
 def test_an_edit_changes_its_section_and_nothing_else(writing: Settings, edit: Edit) -> None:
     """Each operation works on each form of a text; the answer has the section's name and contents."""
     file = writing.roots[0] / "note.md"
-    for name, before, selector, operation, content, after in CASES:
+    for name, before, selector, operation, content, after in CASES["changes"]:
         for form, wanted in zip(forms(before), forms(after), strict=True):
             put(file, form)
             answer = edit("note.md", selector, content, operation)
@@ -149,16 +127,13 @@ def test_what_changed_since_it_was_read_is_not_overwritten(writing: Settings, ca
     assert edit("guide.md", "## Pruning", "Cut.", expect="1")["error_code"] == "INVALID_PARAMETER"
 
 
-EDITS = cases("npl_mcp/tools/editing")["edits"]
-
-
-@pytest.mark.parametrize("change", EDITS)
+@pytest.mark.parametrize("change", CASES["edits"])
 def test_the_digest_of_an_answer_is_that_of_the_section(
     writing: Settings, call: Call, edit: Edit, change: str
 ) -> None:
     """An edit of another section does not matter; both forms have a digest for each selector."""
     file = writing.roots[0] / "note.md"
-    old, new, whole, own = EDITS[change]
+    old, new, whole, own = CASES["edits"][change]
     read = partial(call.text, file="note.md", format="markdown")
 
     def digests(selector: str) -> set[str]:
@@ -204,7 +179,7 @@ def test_a_caller_that_may_not_edit_reads_no_digests(
 
 
 REFUSED: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
-    *cases("npl_mcp/tools/editing")["refused"],
+    *CASES["refused"],
     ({"content": "x" * 500_001}, "INVALID_PARAMETER", ("at most 500,000",)),
 ]
 
@@ -242,24 +217,12 @@ def test_what_cannot_be_done_is_refused_and_nothing_changes(
     assert not (docs / "a").exists()
 
 
-DELETED = {
-    "with a subsection": (PLAIN, "## A", ["## A", "### A1"], "5-12", "# T\n\nintro\n\n## B\n\nb\n"),
-    "a subsection": (PLAIN, "### A1", ["### A1"], "9-12", PLAIN.replace("### A1\n\na1\n\n", "")),
-    "the last": (PLAIN, "## B", ["## B"], "13-15", PLAIN.removesuffix("\n## B\n\nb\n")),
-    "behind front matter": (FRONT, "## A", ["## A"], "7-10", FRONT.replace("## A\n\na\n\n", "")),
-    "with fences": (FENCES, "## A", ["## A"], "3-10", FENCES[:5] + FENCES[FENCES.index("## B") :]),
-    "underlined": (SETEXT, "## A", ["## A"], "4-8", SETEXT.replace("A\n-\n\na\n\n", "")),
-    "underlined, the last": (SETEXT, "## B", ["## B"], "9-12", SETEXT.removesuffix("\n\nB\n-\n\nb")),
-    "without a title": (UNTITLED, "# B", ["# B"], "7-9", UNTITLED.removesuffix("\n# B\n\nb\n")),
-}
-
-
-@pytest.mark.parametrize("name", DELETED)
+@pytest.mark.parametrize("name", CASES["deleted"])
 def test_a_section_that_was_read_is_deleted_once(
     writing: Settings, call: Call, edit: Edit, name: str
 ) -> None:
     """The answer names the removed section and the one above; reading, deleting and loading agree."""
-    before, selector, removed, lines, after = DELETED[name]
+    before, selector, removed, lines, after = CASES["deleted"][name]
     file = writing.roots[0] / "note.md"
     for form, wanted in zip(forms(before), forms(after), strict=True):
         put(file, form)
@@ -296,22 +259,10 @@ def test_another_section_may_change_before_one_is_deleted(writing: Settings, cal
     assert file.read_text() == PLAIN
 
 
-CREATED = {
-    "plain": ("new.md", "# New\n\ntext\n", "# New\n\ntext\n", "new > # New"),
-    "without a final line end": ("new.md", "# New", "# New\n", "new > # New"),
-    "in new folders": ("one/two three/new.md", "x\n\n## A\n", "x\n\n## A\n", "one/two three/new"),
-    "in a folder that is there": ("plants/new.markdown", "# N\n", "# N\n", "plants/new.markdown > # N"),
-    "by its root": ("docs:new.md", "# N\n", "# N\n", "new > # N"),
-    "with front matter": ("new.md", FRONT, FRONT, "new > # T"),
-    "with its own line ends": ("new.md", "# N\r\n\r\nx", "# N\r\n\r\nx\n", "new > # N"),
-    "by a link to a folder": ("garden/new.md", "# N\n", "# N\n", "plants/new > # N"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CREATED)
+@pytest.mark.parametrize("name", CASES["created"])
 def test_a_file_is_made_once_and_read_at_once(writing: Settings, call: Call, edit: Edit, name: str) -> None:
     """Even a caller that has listed the folder before reads it whole; its digest allows a change."""
-    file, content, written, selector = CREATED[name]
+    file, content, written, selector = CASES["created"][name]
     docs = writing.roots[0]
     (docs / "garden").symlink_to("plants")
     look = partial(call.text, "npl_section_index", format="markdown")
@@ -371,12 +322,7 @@ def test_a_file_is_as_large_as_can_be_read(writing: Settings, connect: Connect) 
 
 @pytest.mark.parametrize(
     ("operation", "selector", "content", "part"),
-    [
-        ("prepend", "## A", "### New\n\nx", "would come under 'New'; append puts a subsection below it"),
-        ("replace", "## A [depth=0]", "x\n\n## New\n\ny", "would end the section 'A'"),
-        ("append", "### A1", "## New\n\ny", "would end the section 'A1' of level 3"),
-        ("append", "## A [depth=0]", "x\n\n### New", None),
-    ],
+    cases("npl_mcp/tools/editing")["what_stands_in_a_section_is_not_moved_below_a_new_heading"],
 )
 def test_what_stands_in_a_section_is_not_moved_below_a_new_heading(
     writing: Settings, edit: Edit, operation: str, selector: str, content: str, part: str | None
@@ -407,26 +353,7 @@ def test_only_roots_that_the_user_gave_are_changed(writing: Settings, connect: C
     assert guide.read_bytes() == before
 
 
-PLACES: list[tuple[tuple[str, ...], str, bool]] = [
-    (("plants/",), "plants/roses.md", True),
-    (("plants", "notes"), "plants/roses.md", True),
-    (("plants/",), "./plants/../plants/roses.md", True),
-    (("./plants/../plants",), "plants/roses.md", True),
-    (("DOCS/plants",), "plants/roses.md", True),
-    (("plants",), "guide.md", False),
-    (("plan", "PLANTS", "plants/roses"), "plants/roses.md", False),
-    (("/",), "guide.md", True),
-    (("..",), "guide.md", True),
-    (("plants",), "plants-of-others/a.md", False),
-    (("plants",), "plants/to-guide.md", False),
-    (("plants",), "garden/roses.md", True),
-    (("garden",), "plants/roses.md", True),
-    ((normalize("NFC", "Übung"),), normalize("NFD", "Übung") + "/a.md", True),
-]
-"""Folders where edits are allowed, a file, and whether it may be changed there."""
-
-
-@pytest.mark.parametrize(("folders", "file", "allowed"), PLACES)
+@pytest.mark.parametrize(("folders", "file", "allowed"), CASES["places"])
 def test_edits_stay_in_the_folders_of_the_setting(
     writing: Settings, connect: Connect, folders: tuple[str, ...], file: str, allowed: bool
 ) -> None:

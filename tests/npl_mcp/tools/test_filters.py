@@ -6,18 +6,10 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import Call, Connect
+from tests.conftest import Call, Connect, cases
 from tests.folders import fill
 
-FILES = {
-    "plan.md": "---\ntype: Policy\ntags: money, year\nstatus: draft\n---\n# Plan\n\nThe margin planned.\n",
-    "rule.md": (
-        "---\ntype: policy\ntags:\n  - money\ndate: 2024-03-06T10:00Z\nstatus: stable"
-        "\nhas_code: no\n---\nA margin.\n"
-    ),
-    "toml.md": '+++\ntype = "note"\ntags = ["#year", "!odd"]\n+++\n# Note\n\nThe margin of a note.\n',
-    "bare.md": "# Bare\n\nThe margin, plainly.\n\n## Code\n\nThe margin in code:\n\n```\nmargin = 1\n```\n",
-}
+FILES = cases("npl_mcp/tools/filters")["files"]
 
 CASES: list[tuple[dict[str, Any], set[str]]] = [
     ({"type": "policy"}, {"plan.md", "rule.md"}),

@@ -1,50 +1,18 @@
-"""Todos and sessions name documents; todos and change requests are questions."""
+"""Todos and change requests are questions."""
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from npl_mcp.config.settings import Settings
 from tests.conftest import Call, Connect
 
-TEXT = "Prune as guide.md and plants/roses.md say (not as gone.md, ../secret.md or plants)."
-NAMED = ["guide", "plants/roses"]
-
-
-def named(data: dict[str, Any]) -> list[str]:
-    documents = data["documents"]
-    assert all(row["tokens"] > 5 for row in documents)
-    return [row["selector"] for row in documents]
-
 
 @pytest.fixture
 def den(call: Call) -> Call:
     call("chat_create_room", name="den", members=["ann", "bo"])
     return call
-
-
-def test_a_claim_is_answered_with_the_documents(den: Call) -> None:
-    """They come with selectors that load them, and their sizes."""
-    todo = den("chat_create_todo", room_id=1, persona="ann", description=TEXT)["data"]["event_id"]
-    claim = den("chat_claim_todo", persona="bo", event_id=todo)["data"]
-    assert named(claim) == NAMED
-    loaded = den("npl_load_tailored", selectors=[claim["documents"][1]["selector"]])
-    assert "Cut above an outward bud." in loaded["data"]["content"]
-    den("session_create", session_id="s", title="Prune as guide.md says")
-    assert named(den("session_get", session_id="s")["data"]) == ["guide"]
-
-
-def test_no_large_document_is_read_while_writers_wait(den: Call, docs: Path) -> None:
-    """It is named without the number of its tokens."""
-    (docs / "large.md").write_text("# Large\n\n" + "Cut the roses above a bud.\n" * 20_000)
-    text = "Prune as large.md and guide.md say."
-    todo = den("chat_create_todo", room_id=1, persona="ann", description=text)["data"]["event_id"]
-    large, guide = den("chat_claim_todo", persona="bo", event_id=todo)["data"]["documents"]
-    assert large == {"selector": "large"}
-    assert guide["selector"] == "guide"
-    assert guide["tokens"] > 5
 
 
 def test_a_todo_is_a_question(den: Call) -> None:

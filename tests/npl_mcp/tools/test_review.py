@@ -205,3 +205,13 @@ def test_a_picture_has_no_sections(call: Call) -> None:
     ids = stored(call, PICTURE, "shot.png")
     answer = call("review_add_comment", **comment(ids, "## Steps"))
     assert (answer["error_code"], "@x" in answer["error"]) == ("INVALID_PARAMETER", True)
+
+
+def test_a_verdict_is_given_once(call: Call) -> None:
+    ids = stored(call)
+    done = {"review_id": ids["review_id"], "verdict": "approved"}
+    for _ in range(2):
+        assert call("review_complete", **done)["data"]["verdict"] == "approved"
+    assert call("review_complete", **{**done, "verdict": "changes_needed"})["success"] is False
+    assert call("review_complete", **{**done, "verdict": "fine"})["error_code"] == "INVALID_PARAMETER"
+    assert call("review_list", artifact_id=ids["artifact_id"])["data"]["items"][0]["verdict"] == "approved"

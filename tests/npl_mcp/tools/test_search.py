@@ -112,12 +112,7 @@ def test_words_are_found_as_in_documents(call: Call) -> None:
             assert [hit["text"] for hit in hits] == [" ".join(text.split())], query
 
 
-SPELT = [
-    "See src/app_main.py:12",
-    "TimeoutError: `wait_for(x)`\nRetry it",
-    'He said "go\ton", <b>twice</b> at https://example.org/a?b=c',
-    "v2.10.3 of a-b-c, 3.5 %",
-]
+SPELT = cases("npl_mcp/tools/search")["spelt"]
 
 
 @pytest.mark.parametrize(
@@ -155,14 +150,7 @@ def test_what_is_archived_is_not_found(filled: Call) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [
-        ({"query": " "}, "MISSING_REQUIRED"),
-        ({"query": "a", "kinds": "mesage"}, "INVALID_PARAMETER"),
-        ({"query": "a", "limit": 0}, "INVALID_PARAMETER"),
-        ({"query": "a", "offset": -1}, "INVALID_PARAMETER"),
-        ({"query": "a", "seconds": "nan"}, "INVALID_PARAMETER"),
-        ({"query": "a", "seconds": "inf"}, "INVALID_PARAMETER"),
-    ],
+    cases("npl_mcp/tools/search")["what_cannot_be_searched"],
 )
 def test_what_cannot_be_searched(call: Call, arguments: dict[str, Any], code: str) -> None:
     assert call("search", **arguments)["error_code"] == code
@@ -207,12 +195,7 @@ def test_snippets_are_short() -> None:
     assert words_of("C") == ["c"]
 
 
-PAGES = {
-    "valves.md": "# Valves\n\nThey open.\n\n## Checking\n\nValidation of a valve.\n\n"
-    "## Testing\n\nWe validate valves.\n",
-    "pumps.md": "# Pumps\n\nA pump of two feet.\n\n## Oiling\n\nThe feet are two.\n\nCall `pump_oil` now.\n\n"
-    "### Parts\n\nA pump has oil and a siphon.\n",
-}
+PAGES = cases("npl_mcp/tools/search")["pages"]
 
 
 @pytest.fixture

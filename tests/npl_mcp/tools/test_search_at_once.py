@@ -24,7 +24,7 @@ from npl_mcp.stores.searching import KINDS, RowKind
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_archive, artifact_create
 from npl_mcp.tools.chat import chat_create_room, chat_send_message
 from tests import engines
-from tests.conftest import Call, envelope
+from tests.conftest import Call, cases, envelope
 from tests.tools import search
 from tests.until import soon
 
@@ -80,12 +80,7 @@ def stored(settings: Settings) -> Settings:
     return settings
 
 
-OTHERS: list[tuple[str, dict[str, Any]]] = [
-    ("chat_get_feed", {"room_id": 1, "limit": 1}),
-    ("npl_load_tailored", {"file": "guide.md", "context": "pruning"}),
-    ("artifact_get", {"artifact_id": 1}),
-    ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "Here."}),
-]
+OTHERS: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/tools/search_at_once")["others"]
 
 
 def at_messages(gate: Gate, looked: list[str] | None = None) -> Callable[..., Any]:

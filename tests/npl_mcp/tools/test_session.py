@@ -12,19 +12,6 @@ from tests.conftest import calls, cases
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
-def test_a_session_gets_a_short_id_of_its_own(settings: Settings) -> None:
-    """It is eight small letters and digits; the session is active, dated and without an address."""
-    data = calls(settings, [("session_create", {"title": "Parser review"})])[0]["data"]
-    assert re.fullmatch("[a-z0-9]{8}", data["session_id"])
-    assert STAMP.fullmatch(data["created_at"])
-    assert data == {
-        "session_id": data["session_id"],
-        "title": "Parser review",
-        "created_at": data["created_at"],
-        "status": "active",
-    }
-
-
 def test_answers_link_to_the_web_face_where_there_is_one(settings: Settings) -> None:
     """The address is the setting's, then /sessions/ and the id."""
     told = replace(settings, web_url="http://127.0.0.1:8765")

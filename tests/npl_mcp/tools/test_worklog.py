@@ -1,6 +1,8 @@
 """Promises of the worklog tools, as an MCP client sees them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,9 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from tests import engines
-from tests.conftest import Connect, calls, cases, client_of, envelope
-from tests.npl_mcp.http.http_server import call, serving
+from tests.conftest import Call, Connect, calls, cases, client_of, envelope
+from tests.npl_mcp.http import http_server
+from tests.npl_mcp.http.http_server import serving
 
 LOG = ("worklog_log", {"agent_id": "a-1", "action": "found", "summary": "text"})
 INIT = ("worklog_init", {"session_id": "s1"})
@@ -69,45 +72,43 @@ def test_data_may_be_any_json(settings: Settings, value: object) -> None:
     assert type(read["items"][0]["data"]) is type(value)
 
 
-def test_an_entry_after_the_session_was_closed_is_refused(settings: Settings) -> None:
-    """It goes into no other session; the error names the way on."""
-    named = ("worklog_init", {"session_id": "s1"})
-    *_, late = calls(settings, [named, LOG, ("worklog_close", {}), LOG])
-    assert late["error_code"] == "OPERATION_FAILED"
-    assert "Session s1 is closed" in late["error"]
-    assert "worklog init" in late["error"]
-
-
 def test_closing_is_for_good(settings: Settings) -> None:
-    """A closed session refuses entries under any name, can be read, and closing again is harmless."""
+    """It refuses entries under any name, which go into no other session; it can be read and closed again."""
     name, arguments = LOG
-    requests = [
-        INIT,
-        LOG,
-        ("worklog_close", {}),
-        ("worklog_close", {"session_id": "s1"}),
-        (name, {**arguments, "session_id": "s1"}),
-        INIT,
-        ("worklog_read", {"agent_id": "r", "session_id": "s1"}),
-        ("worklog_close", {}),
-        ("worklog_status", {}),
-        ("worklog_read", {"agent_id": "r"}),
-    ]
-    answers = calls(settings, requests)
+    by_id = {"session_id": "s1"}
+    close, end = ("worklog_close", {}), ("worklog_close", by_id)
+    late = [LOG, (name, {**arguments, **by_id}), INIT]
+    read = ("worklog_read", {"agent_id": "r", **by_id})
+    gone = [close, ("worklog_status", {}), ("worklog_read", {"agent_id": "r"})]
+    answers = calls(settings, [INIT, LOG, close, end, *late, read, *gone])
     closed, again = answers[2]["data"], answers[3]["data"]
     assert closed == again
     assert (closed["status"], closed["entry_count"]) == ("closed", 1)
-    assert [answer.get("error_code") for answer in answers[4:]] == [
-        "OPERATION_FAILED",
-        "OPERATION_FAILED",
-        None,
-        "SESSION_NOT_FOUND",
-        "SESSION_NOT_FOUND",
-        "SESSION_NOT_FOUND",
-    ]
-    assert answers[4]["error"].startswith("Session s1 is closed")
-    assert answers[7]["error"].startswith("No active session")
-    assert len(answers[6]["data"]["items"]) == 1
+    codes = [answer.get("error_code") for answer in answers[4:]]
+    assert codes == ["OPERATION_FAILED"] * 3 + [None] + ["SESSION_NOT_FOUND"] * 3
+    assert all("Session s1 is closed" in late["error"] for late in answers[4:7])
+    assert "worklog init" in answers[4]["error"]
+    assert answers[8]["error"].startswith("No active session")
+    assert len(answers[7]["data"]["items"]) == 1
+
+
+def test_a_new_session_comes_before_an_archived_one_with_its_id(settings: Settings) -> None:
+    """The archived one has a name in the archive."""
+    new = ("worklog_init", {"session_id": "s1", "task": "new"})
+    names = ("s1", "archive/s1")
+    seen = [("worklog_status", {"session_id": name}) for name in names]
+    answers = data(settings, INIT, ("worklog_close", {"archive": True}), new, *seen)
+    assert [answer.get("task") for answer in answers[3:]] == ["new", None]
+
+
+def test_two_readers_of_one_agent_share_the_entries(call: Call) -> None:
+    call.do(*INIT[:1], **INIT[1])
+    for _ in range(30):
+        call.do(LOG[0], **LOG[1])
+    read = partial(call.do, "worklog_read", agent_id="r", limit=3)
+    with ThreadPoolExecutor(4) as pool:
+        pages = pool.map(lambda _: read()["items"], range(12))
+    assert sorted(entry["seq"] for page in pages for entry in page) == list(range(1, 31))
 
 
 def test_a_day_can_have_several_sessions(settings: Settings) -> None:
@@ -224,7 +225,7 @@ def test_tokens_have_worklogs_of_their_own(tmp_path: Path) -> None:
 
         def log(who: str, tool: str = "worklog_log", **given: Any) -> Any:
             given = {"action": "did", "summary": "x", **given} if tool == "worklog_log" else given
-            answer = call(server, tool, given, Authorization=f"Bearer {tokens[who]}").data
+            answer = http_server.call(server, tool, given, Authorization=f"Bearer {tokens[who]}").data
             return answer.get("data", answer)
 
         for who, session in (("ann", "a"), ("bo", "b")):

@@ -13,7 +13,6 @@ PARAMETERS = {
     "worklog": "s",
     "artifact": "1",
     "review": "1",
-    "comment": "1",
     "revision": "0",
     "key": "BAD-001",
     "file": "hostile.md",
@@ -24,7 +23,6 @@ QUERIES = {
     "/documents/edit": "file=hostile.md&selector=hostile+%23+Hostile",
     "/questions/one": "file=questions.md&line=1",
     "/changes/{key}/edit": "section=%23%23+Plain",
-    "/rooms/{room:id}/events": "since=0",
 }
 """Query parameters by path."""
 

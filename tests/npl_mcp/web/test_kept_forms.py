@@ -97,15 +97,6 @@ def test_a_lost_session_keeps_the_text_for_one_more_click(server: tuple[Running,
     assert said(*server) == [*before, "first line\nsecond <line>\n\nlast"]
 
 
-def test_a_kept_form_shows_what_was_typed(server: tuple[Running, str]) -> None:
-    """It does not show the longest field, such as the name of the file."""
-    visitor = Visitor(*server)
-    form = {**visitor.open("/questions/edit").fields("/questions/save"), "text": "Why?", "others": "a"}
-    del visitor.cookies[SESSION_COOKIE]
-    shown = visitor.post("/questions/save", {**form, "file": "data folder:questions.md"}, **HTML)
-    assert [node.text for node in shown.all("pre")] == ["Why?\n\na"]
-
-
 def test_a_program_without_a_token_gets_the_envelope(server: tuple[Running, str]) -> None:
     """Only a browser is led to a page; a kept form leads nowhere else."""
     stranger = Visitor(server[0])

@@ -59,17 +59,7 @@ def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
-    [
-        (("library", "--file", "../shelves/docs"), 2, "../shelves/docs does not exist"),
-        (("library", "--file", "../shelves/a.md"), 2, "../shelves/a.md does not exist"),
-        (("library", "../shelves/docs"), 2, "../shelves/docs is a path, not a word of the question"),
-        (("library", "docs/guide/build.md"), 2, "write --file docs/guide/build.md"),
-        (("library", "/v1/shelves"), 0, ""),
-        (("/nowhere/docs",), 2, "write --file /nowhere/docs, or quote the whole question"),
-        (("library /v1/shelves",), 0, ""),
-        (("card", "--file", "../shelf/manual.md#index-cards"), 0, ""),
-        (("card", "--file", "../shelf/none.md:3"), 2, "../shelf/none.md:3 does not exist"),
-    ],
+    cases("npl_mcp/cli/commands/targets")["a_mistyped_path_is_named"],
 )
 def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, message: str) -> None:
     """A path among the words of a question is refused, since it would only be searched for."""
@@ -78,22 +68,13 @@ def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, m
 
 
 def test_answers_come_in_the_form_that_is_asked_for(run: Run, tmp_path: Path) -> None:
-    """Text is the content, Markdown the agents' form, and JSON the whole answer."""
+    """The default is the agents' form, and JSON the whole answer."""
     request = ("tailored", "library mode", "--file", "docs/guide/build.md", "--budget", "200")
     code, out, err = run(*request)
-    assert (code, out) == (0, "## Library mode\n\nBuild a library with one entry.\n")
-    assert "docs/guide/build > ## Library mode" in err
-    code, out, err = run(*request, "--format", "markdown")
     assert (code, err) == (0, "")
     assert out.startswith("<!-- docs/guide/build.md ## Library mode")
+    assert run(*request, "--format", "markdown")[1] == out
     assert json.loads(run(*request, "--json")[1])["sections"][0]["title"] == "Library mode"
-
-
-def test_the_budget_bounds_what_is_printed(run: Run) -> None:
-    """As text, the budget bounds the content; the summary is printed elsewhere."""
-    code, out, err = run("tailored", "library mode", "--file", "docs/guide/build.md", "--budget", "12")
-    assert (code, out) == (0, "## Library mode\n\nBuild a library with one entry.\n")
-    assert " of 12 tokens" in err
 
 
 def test_an_index_lists_files_and_their_sections(run: Run) -> None:
@@ -122,14 +103,7 @@ def test_a_server_has_roots_of_its_own(run: Run) -> None:
     assert "--root" in err
 
 
-SEEN_ALIKE = (
-    ("search", "library mode"),
-    ("search", "library card", "--root", "../shelf"),
-    ("search", "library mode", "--file", "../shelf/manual.md"),
-    ("tailored", "library mode", "--json"),
-    ("index",),
-    ("c", "fences.example", "--index"),
-)
+SEEN_ALIKE = cases("npl_mcp/cli/commands/targets")["seen_alike"]
 SERVED = SEEN_ALIKE[2:]
 """Calls with a server of their own, whose start takes two seconds each."""
 

@@ -34,14 +34,7 @@ CASES = cases("npl_mcp/cli/worklog")["cases"]
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [
-        ("npl_load_components", {"items": "syntax,nosuch"}),
-        ("npl_load_components", {"items": "nosuch"}),
-        ("npl_section_index", {"file": "guide.md", "depth": 1}),
-        ("npl_load_tailored", {"file": "guide.md", "selectors": ["## ("]}),
-        ("npl_load_tailored", {"file": "guide.md", "context": "watering", "token_budget": 300}),
-        ("npl_load_tailored", {}),
-    ],
+    cases("npl_mcp/cli/transports/connecting")["tools_in_this_process_reply_as_the_server_does"],
 )
 def test_tools_in_this_process_reply_as_the_server_does(
     tool: str, arguments: dict[str, Any], settings: Settings, call: Call
@@ -299,13 +292,13 @@ def test_files_are_looked_for_where_this_environment_says(
     theatre = stage(playing(message(HEALTHY), message(DONE)))
     play_server(data, url=url(theatre))
     told: Told = []
-    arguments = {"kind": "init"}
-    assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
+    arguments = {"items": "syntax"}
+    assert call_once(None, told, "npl_load_components", **arguments)["data"] == {"n": 1}
     monkeypatch.setenv("NPL_HOME", "/nowhere")
-    assert "content" in call_once(None, told, "items_raw", **arguments)["data"]
-    assert call_once("http", told, "items_raw", **arguments)["data"] == {"n": 1}
+    assert "content" in call_once(None, told, "npl_load_components", **arguments)["data"]
+    assert call_once("http", told, "npl_load_components", **arguments)["data"] == {"n": 1}
     play_server(data, url=url(theatre), places="NPL_HOME=/nowhere")
-    assert call_once(None, told, "items_raw", **arguments)["data"] == {"n": 1}
+    assert call_once(None, told, "npl_load_components", **arguments)["data"] == {"n": 1}
     assert told == []
 
 
@@ -331,7 +324,7 @@ def test_variables_that_cannot_be_used(
     monkeypatch.setenv(name, value)
     with pytest.raises(InvalidRequestError, match=f"{name}='{value}'"):
         connect(Namespace(via=None), print)
-    for words in (["npl-load", "init"], ["npl-worklog", "current"]):
+    for words in (["npl-load", "index"], ["npl-worklog", "current"]):
         done = program(*words)
         assert (done.code, f"{name}='{value}'" in done.err) == (2, True)
 
@@ -387,15 +380,7 @@ def test_what_is_no_text_is_refused_and_not_changed(program: Run) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["c", "syntax,nosuch", "--strict"],
-        ["--quiet", "m", "*"],
-        ["schema", "nimps"],
-        ["agent", "--list"],
-        ["agent", "nosuch"],
-        ["c", "mine", "--index"],
-        ["tailored", "how text is marked", "--file", "syntax", "--budget", "300"],
-    ],
+    cases("npl_mcp/cli/transports/connecting")["files_of_this_folder_over_http"],
     ids=" ".join,
 )
 @pytest.mark.usefixtures("served_here")

@@ -17,6 +17,7 @@ from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
+from tests.conftest import cases
 
 
 @pytest.fixture
@@ -91,15 +92,7 @@ def test_a_reader_cannot_write(database: Database) -> None:
     assert names(database) == []
 
 
-BROKEN_ROWS = {
-    "unknown room": "INSERT INTO event (room_id, position, event_type, persona, timestamp, data) "
-    "VALUES (9, 1, 'message', 'a', 't', '{}')",
-    "unknown artifact": "INSERT INTO revision (artifact_id, revision_num, created_at, filename, size, "
-    "digest, purpose) VALUES (9, 0, 't', 'f', 1, 'd', 'p')",
-    "unknown status": "INSERT INTO session (id, created_at, updated_at, status) "
-    "VALUES ('s', 't', 't', 'odd')",
-    "text for a number": "INSERT INTO total (name, value) VALUES ('a', 'many')",
-}
+BROKEN_ROWS = cases("npl_mcp/stores/base/database")["broken_rows"]
 
 
 @pytest.mark.parametrize("case", BROKEN_ROWS)
@@ -288,16 +281,7 @@ def test_the_driver_is_free_of_the_known_damage() -> None:
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize(
     ("version", "sound"),
-    [
-        ("3.44.5", False),
-        ("3.44.6", True),
-        ("3.45.0", False),
-        ("3.50.6", False),
-        ("3.50.7", True),
-        ("3.51.2", False),
-        ("3.51.3", True),
-        ("3.60.0", True),
-    ],
+    cases("npl_mcp/stores/base/database")["an_old_sqlite_is_named"],
 )
 def test_an_old_sqlite_is_named(monkeypatch: pytest.MonkeyPatch, version: str, sound: bool) -> None:
     """Later patch releases with the correction are sound."""

@@ -13,18 +13,11 @@ from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.migrating import MIGRATIONS, migrate
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
+from tests.conftest import cases
 
 CASE = Path(__file__).resolve().parents[3] / "cases" / "schema"
 
-POSTGRES = (
-    "SELECT table_name, column_name, ordinal_position, column_default, is_nullable, data_type, collation_name"
-    " FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 3",
-    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"
-    " WHERE connamespace = 'public'::regnamespace AND contype != 'n' ORDER BY 1, 2",
-    "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
-    "SELECT relname, attname FROM pg_depend JOIN pg_class AS sequence ON sequence.oid = objid"
-    " AND relkind = 'S' JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid ORDER BY 1",
-)
+POSTGRES = cases("npl_mcp/stores/base/migrating")["postgres"]
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from npl_mcp.stores.base.engine import BusyError
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
+from tests.conftest import cases
 from tests.npl_mcp.stores.test_faults import ask
 from tests.postgres_server import Server, serving
 from tests.until import until
@@ -257,14 +258,7 @@ def test_a_database_of_others_is_refused_and_not_touched(
     connection.close()
 
 
-REFUSED = {
-    "postgresql://nobody@127.0.0.1:1/x": "cannot be reached",
-    "postgresql://nobody@/none?host={host}": "no database of that name",
-    "postgresql://who@/postgres?host={host}": "refuses the user",
-    "postgresql://nobody@/password?host={host}": "no database of that name",
-    "postgresql://nobody@/x?host=/none/role-password": "cannot be reached",
-    "postgresql://nobody:secret@[": "cannot be read",
-}
+REFUSED = cases("npl_mcp/stores/base/postgres")["refused"]
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -45,23 +45,14 @@ def test_other_locations_are_refused(text: str) -> None:
     assert "location" in str(caught.value)
 
 
-def remark(key: int, reviewer: str, location: str, comment: str, persona: str | None = None) -> Comment:
-    return Comment(
-        id=key,
-        review_id=1,
-        reviewer_persona=reviewer,
-        persona=persona or reviewer,
-        created_at="",
-        comment=comment,
-        location=location,
-        **parse_location(location)._asdict(),
-    )
+def remark(key: int, persona: str, location: str, comment: str) -> Comment:
+    return Comment(key, location, comment, persona, created_at="")
 
 
 RECORDED = [
     remark(1, "bob", "line:2", "b2"),
     remark(2, "amy", "line:2", "a2"),
-    remark(3, "amy", "line:1", "guest", persona="zed"),
+    remark(3, "zed", "line:1", "guest"),
     remark(4, "bob", "@x:1,y:2", "spot"),
 ]
 
@@ -77,7 +68,7 @@ def test_the_copy_is_what_the_predecessor_printed() -> None:
 def test_the_reviewers_files_have_the_numbers_of_the_copy() -> None:
     """Each comment has one number everywhere, even without a marker in the text."""
     about = [("bob", None), ("amy", "Fine.")]
-    assert reviewer_files(about, labels(RECORDED)) == {
+    assert reviewer_files(about, labels(RECORDED), {1: "bob", 2: "amy", 3: "amy", 4: "bob"}) == {
         "bob": "# Inline Comments by @bob\n\n[^bob-2]: line:2: b2\n\n[^bob-4]: @x:1,y:2: spot\n\n---\n\n"
         "# Overall Review by @bob\n\n[Add overall review here]\n",
         "amy": "# Inline Comments by @amy\n\n[^zed-1]: line:1: guest\n\n[^amy-3]: line:2: a2\n\n---\n\n"
@@ -87,7 +78,7 @@ def test_the_reviewers_files_have_the_numbers_of_the_copy() -> None:
 
 def test_two_reviews_of_one_reviewer_make_one_file() -> None:
     """The file has both overall comments."""
-    files = reviewer_files([("bob", "First."), ("bob", "Second.")], [])
+    files = reviewer_files([("bob", "First."), ("bob", "Second.")], [], {})
     assert list(files) == ["bob"]
     assert files["bob"].endswith("First.\n\nSecond.\n")
 

@@ -10,16 +10,12 @@ import pytest
 
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import SessionNotFoundError
-from npl_mcp.stores.worklog.rows import Entry
-from npl_mcp.stores.worklog.transfer import (
-    MAX_LINE,
-    MAX_LOG_BYTES,
-    Imported,
-    parse_line,
-)
+from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.worklog import worklogs as store
+from npl_mcp.stores.worklog.rows import Entry, WorklogSession
+from npl_mcp.stores.worklog.transfer import MAX_LINE, MAX_LOG_BYTES, Imported, import_folder, parse_line
 from tests import engines
 from tests.conftest import cases
-from tests.npl_mcp.stores.worklog.worklogs import Worklogs
 
 
 @pytest.fixture
@@ -34,9 +30,12 @@ def database(tmp_path: Path) -> Database:
     return engines.database(tmp_path / "data")
 
 
-@pytest.fixture
-def store(database: Database) -> Worklogs:
-    return Worklogs(database)
+def imported(database: Database, project: Path) -> Imported:
+    return import_folder(database, str(project))
+
+
+def listed(database: Database, project: Path) -> tuple[WorklogSession, ...]:
+    return database.reading(store.sessions, str(project), archived=True)
 
 
 def sessions(project: Path) -> Path:
@@ -117,14 +116,14 @@ def old_folder(project: Path) -> Path:
     return npl
 
 
-def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
+def test_an_old_folder_is_taken_in(database: Database, project: Path) -> None:
     """Sessions keep tasks, states and times, the archived one too; the current one stays current."""
     old_folder(project)
-    assert store.sessions(str(project), archived=True) == ()
+    assert listed(database, project) == ()
     before = contents(project)
-    store.import_folder(str(project))
+    imported(database, project)
     assert contents(project) == before
-    listed = store.sessions(str(project), archived=True)
+    found = listed(database, project)
     assert [
         (
             session.session_id,
@@ -135,24 +134,26 @@ def test_an_old_folder_is_taken_in(store: Worklogs, project: Path) -> None:
             session.current,
             session.archived_as,
         )
-        for session in listed
+        for session in found
     ] == [
         ("plain", "active", None, 2, ("w-1",), True, None),
         ("2025-11-03", "active", "täsk", 5, ("w-1",), False, None),
         ("done", "closed", "täsk", 2, ("w-1",), False, "done"),
     ]
-    assert listed[0].created == "2025-11-04T09:00:00.000001Z"
-    assert (listed[2].closed, listed[2].last_entry) == (
+    assert found[0].created == "2025-11-04T09:00:00.000001Z"
+    assert (found[2].closed, found[2].last_entry) == (
         "2025-11-02T18:00:00.000000Z",
         "2025-11-03T10:00:02.250000Z",
     )
 
 
-def test_every_line_of_an_old_log_is_kept_once_in_order(store: Worklogs, project: Path) -> None:
+def test_every_line_of_an_old_log_is_kept_once_in_order(database: Database, project: Path) -> None:
     """Repeated and unordered numbers are replaced; an unknown key does not hide its line."""
     old_folder(project)
-    store.import_folder(str(project))
-    entries = store.read(str(project), "new", session_id="2025-11-03").items
+    imported(database, project)
+    entries = database.writing(
+        store.read, str(project), "2025-11-03", "new", Slice(9, 0), None, peek=True
+    ).items
     assert [(entry.seq, entry.summary) for entry in entries] == [
         (1, "one"),
         (2, "two"),
@@ -163,23 +164,23 @@ def test_every_line_of_an_old_log_is_kept_once_in_order(store: Worklogs, project
     assert (entries[1].data, entries[1].tags, entries[3].refs) == ({"k": 1}, ["x"], {"files": ["a"]})
 
 
-def test_a_folder_can_be_taken_in_again(store: Worklogs, project: Path) -> None:
+def test_a_folder_can_be_taken_in_again(database: Database, project: Path) -> None:
     """Only new entries are added and counted."""
     old_folder(project)
-    done = store.import_folder(str(project))
+    done = imported(database, project)
     assert (done.sessions, done.entries, done.skipped_lines) == (3, 9, 2)
-    assert store.import_folder(str(project)) == Imported()
-    store.close(str(project), session_id="plain", archive=True)
-    assert store.import_folder(str(project)) == Imported()
+    assert imported(database, project) == Imported()
+    database.writing(store.close, str(project), "plain", archive=True)
+    assert imported(database, project) == Imported()
     folder = sessions(project) / "later"
     folder.mkdir()
     (folder / "worklog.jsonl").write_text(written(1, "one") + "\n")
-    assert store.import_folder(str(project)) == Imported(sessions=1, entries=1)
+    assert imported(database, project) == Imported(sessions=1, entries=1)
     with pytest.raises(SessionNotFoundError):
-        store.status(str(project))
+        database.reading(store.status, str(project), None)
 
 
-def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_path: Path) -> None:
+def test_what_is_no_session_is_left_alone(database: Database, project: Path, tmp_path: Path) -> None:
     """Empty and hidden folders, links, and folders with invisible characters are not imported."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -192,8 +193,8 @@ def test_what_is_no_session_is_left_alone(store: Worklogs, project: Path, tmp_pa
     (sessions(project) / "inner").mkdir()
     (sessions(project) / "inner" / "worklog.jsonl").symlink_to(outside / "worklog.jsonl")
     os.mkfifo(sessions(project) / "inner" / "meta.json")
-    assert store.import_folder(str(project)) == Imported()
-    assert store.sessions(str(project), archived=True) == ()
+    assert imported(database, project) == Imported()
+    assert listed(database, project) == ()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_a_line_that_is_no_entry_is_skipped(raw: bytes) -> None:
 
 
 def test_a_worklog_too_large_is_not_taken_in(
-    store: Worklogs, project: Path, caplog: pytest.LogCaptureFixture
+    database: Database, project: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file of over 64 MiB is named in the log and left as it is."""
     folder = sessions(project) / "s1"
@@ -226,19 +227,19 @@ def test_a_worklog_too_large_is_not_taken_in(
     with (folder / "worklog.jsonl").open("wb") as file:
         file.truncate(MAX_LOG_BYTES + 1)
     with caplog.at_level(logging.WARNING, "npl_mcp"):
-        assert store.import_folder(str(project)) == Imported()
+        assert imported(database, project) == Imported()
     assert "'s1' cannot be imported" in caplog.text
 
 
-def test_folders_may_be_links_inside_the_project(store: Worklogs, project: Path, tmp_path: Path) -> None:
+def test_folders_may_be_links_inside_the_project(database: Database, project: Path, tmp_path: Path) -> None:
     """Only links that leave it are refused."""
     old_folder(project).rename(project / "elsewhere")
     (project / ".npl").symlink_to("elsewhere")
-    assert store.import_folder(str(project)).sessions == 3
+    assert imported(database, project).sessions == 3
     (project / "elsewhere").rename(tmp_path / "outside")
     (project / ".npl").unlink()
     (project / ".npl").symlink_to(tmp_path / "outside")
-    assert Worklogs(engines.database(tmp_path / "other")).import_folder(str(project)) == Imported()
+    assert imported(engines.database(tmp_path / "other"), project) == Imported()
 
 
 def old_log(project: Path, *lines: str) -> Path:
@@ -253,7 +254,7 @@ def old_log(project: Path, *lines: str) -> Path:
 
 def test_a_line_longer_than_any_entry_is_skipped(database: Database, project: Path) -> None:
     old_log(project, written(1, "x"), f"{{{'x' * (2 * MAX_LINE)}}}", written(2, "y"), written(3, "z"))
-    done = Worklogs(database).import_folder(str(project))
+    done = imported(database, project)
     assert (done.entries, done.skipped_lines) == (3, 1)
 
 
@@ -269,7 +270,7 @@ def test_a_cursor_is_translated(
     (folder / ".cursors").mkdir()
     for agent, number in (("r", cursor), ("low", 1), ("high", 50)):
         (folder / ".cursors" / f"{agent}.cursor").write_text(json.dumps({"last_seq": number}))
-    Worklogs(database).import_folder(str(project))
+    imported(database, project)
     with database.read() as tx:
         assert tx.value("SELECT last_seq FROM worklog_agent WHERE agent_id = 'r'") == place
 

@@ -1,0 +1,152 @@
+"""``npl-mcp`` and ``python -m npl_mcp``: the server over standard streams, and the commands for its data."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from npl_index.errors import NPLError
+from npl_mcp import __version__
+from npl_mcp.cli.commands import installation, stores, token
+from npl_mcp.cli.terminal.arguments import (
+    JSON,
+    SERVER_FLAGS,
+    Commands,
+    Program,
+    UsageError,
+    argument,
+    flag_words,
+    settings_of,
+)
+from npl_mcp.cli.terminal.display import CommandResult, Display, run_command
+from npl_mcp.config.child_processes import find_program, use_one_thread_for_numpy
+from npl_mcp.config.clients import READING, stdio_snippets
+from npl_mcp.config.kinds import path
+from npl_mcp.config.programs import SERVER, python
+from npl_mcp.config.settings import STDIO, Settings, flags
+from npl_mcp.config.sources import Origin
+from npl_mcp.projects.directive import scaffold
+from npl_mcp.server.logs import set_up_log
+from npl_mcp.server.startup import lasting, prepare_process
+
+NAME = "npl-mcp"
+
+COMMANDS = Commands()
+for _module in (stores, installation, token):
+    COMMANDS.update(_module.COMMANDS)
+
+
+def _serve(given: argparse.Namespace, _: Display) -> None:
+    settings = settings_of(given)
+    prepare_process()
+    set_up_log(settings.log_level)
+    if sys.stdin is not None and sys.stdin.isatty():
+        # The server starts nevertheless: in a container, a client may give it a terminal.
+        root = () if settings.roots else (f"--root={Path.cwd()}",)
+        # The flags of README.md.
+        few = () if settings.domains or settings.small_list else READING
+        form = () if given.format else ("--format", "markdown")
+        sys.stderr.write(_introduction((*root, *flag_words(given), *few, *form)))
+        sys.stderr.flush()
+    with lasting():
+        # Importing FastMCP takes most of a second; --help and the commands need none of it.
+        from npl_mcp.server.server import serve_stdio
+
+    serve_stdio(settings)
+
+
+def _introduction(words: Sequence[str]) -> str:
+    """Return the introduction for a user who started the server at a terminal.
+
+    :param words: options of the server.
+    """
+    return (
+        f"npl-mcp {__version__} serves Markdown, section by section, to an MCP client, which starts it.\n"
+        "To connect one:\n\n"
+        f"{stdio_snippets([*_program(), *words])}\n"
+        "--domains chooses the listed tools; without it all are listed, and some clients take 40 at most.\n"
+        "It now waits for a client's messages; Ctrl-D ends it. npl-mcp --help shows options and commands.\n"
+    )
+
+
+def _program() -> Sequence[str]:
+    """Return the command that starts this program with any search path, in any folder."""
+    program = find_program(NAME) or find_program(NAME, str(Path(sys.executable).parent))
+    return [program] if program else python(SERVER, kept=True)
+
+
+@COMMANDS.add(
+    "directive init",
+    argument(
+        "folder", nargs="?", type=path, default=Path(), help="project; by default the working directory"
+    ),
+    JSON,
+)
+def _directive(given: argparse.Namespace, _: Display) -> CommandResult:
+    """Create the missing files of directive/; existing files stay unchanged."""
+    done = scaffold(given.folder)
+    lines = [*(f"written: {path}" for path in done.made), *(f"kept:    {path}" for path in done.kept)]
+    lines.append(f"{len(done.made)} files written, {len(done.kept)} kept")
+    return CommandResult("\n".join(lines), {"written": done.made, "kept": done.kept})
+
+
+PROGRAM = Program(
+    NAME,
+    f"{NAME} [OPTION ...] [COMMAND ...]",
+    "Serves Markdown documents by section to MCP clients over standard streams, or runs a command.",
+    COMMANDS,
+    (*flags(STDIO), *SERVER_FLAGS),
+    default=_serve,
+    groups={
+        "worklog": "import .npl/sessions of this folder",
+        "token": "manage the tokens and permissions of a shared server's callers",
+        "library": "export the libraries of earlier versions",
+        "config": "show the settings and their sources",
+        "directive": "set up directive/ with templates",
+    },
+    exits="Each option of npl-mcp --help, such as --root DIR, may also stand after a command, and has a\n"
+    "variable of the environment and a key in npl.toml; see SETTINGS.md.\n",
+)
+parser = PROGRAM.parser
+main = partial(run_command, PROGRAM)
+
+
+def session_settings(words: Sequence[str], origin: Origin | None = None) -> Settings:
+    """Return the settings of a session.
+
+    :param words: command line of its client's entry, without the program's name.
+    :param origin: the process with its environment and working directory; by default this one.
+    :raises NPLError: the words are not those of a server, or a value is invalid.
+    """
+    try:
+        given = parser().parse_args([*words])
+    except (UsageError, SystemExit) as error:
+        raise NPLError(str(error)) from None
+    if given.command is not None:
+        raise NPLError(f"{given.command} is a command")
+    return settings_of(given, origin)
+
+
+def serve_sessions(**how: float) -> None:
+    """Run the server of sessions of a data folder.
+
+    The words of the process are the number of its socket, and the command line of the first session.
+
+    :param how: further arguments of :class:`~npl_mcp.server.sessions.Sessions`.
+    """
+    use_one_thread_for_numpy()
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    settings = session_settings(sys.argv[2:])
+    # No session's folder stays in use.
+    os.chdir(settings.data_folder)
+    prepare_process()
+    set_up_log(settings.log_level)
+    with lasting():
+        from npl_mcp.server.sessions import Sessions
+
+    Sessions(settings, session_settings, **how).run(listener)
