@@ -17,8 +17,7 @@ from typing import Any, BinaryIO
 
 from npl_mcp.config import sessions
 from npl_mcp.config.programs import SERVER, python
-from npl_mcp.config.toml import read_toml
-from npl_mcp.config.user_folders import user_folder
+from npl_mcp.config.user_folders import data_folder, user_settings
 
 LAST_SECONDS = 60.0
 """Seconds after the end of the input for which a server answers what is in flight."""
@@ -30,7 +29,6 @@ _LOST = (
 
 _ON = ("1", "true", "yes", "on")
 _WHOLE = ("-h", "--help", "--version")
-_MAX_BYTES = 64 * 1024
 _MAX_LINE = 16 << 20
 """Bytes of a message above which it is passed in parts, and not sent again."""
 
@@ -44,28 +42,16 @@ def shared_folder(words: Sequence[str]) -> str | None:
     is_command = any(word[:1] != "-" and before[:2] != "--" for before, word in pairs)
     if is_command or not sessions.POSSIBLE or not set(words).isdisjoint(_WHOLE):
         return None
-    own = _user_settings()
-    switch = os.environ.get("NPL_SHARED") or str(own.get("shared", ""))
+    switch = os.environ.get("NPL_SHARED") or str(user_settings().get("shared", ""))
     if "--shared" not in words and switch.lower() not in _ON:
         return None
     if sys.stdin is None or sys.stdin.isatty():  # a person reads how to connect a client
         return None
-    folder = os.environ.get("NPL_MCP_DATA_DIR") or own.get("data-dir", own.get("data_dir"))
+    folder = None
     for before, word in pairs:
         name, equals, value = word.partition("=")
         folder = value if name == "--data-dir" and equals else word if before == "--data-dir" else folder
-    return os.path.abspath(os.path.expanduser(folder)) if folder else user_folder("data")  # noqa: PTH100, PTH111
-
-
-def _user_settings() -> dict[str, Any]:
-    """Return the user's settings; the whole program reports what is wrong with them."""
-    try:
-        path = os.path.join(user_folder("config"), "npl.toml")  # noqa: PTH118
-        # A FIFO must not block.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8-sig") as file:
-            return read_toml(file.read(_MAX_BYTES))
-    except (OSError, ValueError):
-        return {}
+    return data_folder(folder)
 
 
 def run(folder: str, words: Sequence[str]) -> int | None:
