@@ -49,14 +49,14 @@ def shared_folder(words: Sequence[str]) -> str | None:
     """Return the data folder whose server serves this session; ``None`` for any other use of the program."""
     pairs = [*zip(["", *words], words, strict=False)]  # each with the word before it
     is_command = any(word[:1] != "-" and before[:2] != "--" for before, word in pairs)
-    if is_command or not set(words).isdisjoint(_WHOLE):
+    if not sessions.POSSIBLE or is_command or not set(words).isdisjoint(_WHOLE):
         return None
     own = _user_settings()
     switch = os.environ.get("NPL_SHARED") or str(own.get("shared", ""))
     # A person at a terminal reads how to connect a client.
     if ("--shared" not in words and switch.lower() not in _ON) or sys.stdin is None or sys.stdin.isatty():
         return None
-    folder = os.environ.get("NPL_MCP_DATA_DIR") or own.get("data-dir")
+    folder = os.environ.get("NPL_MCP_DATA_DIR") or str(own.get("data-dir", ""))
     for before, word in pairs:
         name, equals, value = word.partition("=")
         folder = value if name == "--data-dir" and equals else word if before == "--data-dir" else folder
@@ -125,7 +125,7 @@ class Pipe:
             self._write(b"")
             if self._connection is None:
                 return 0
-        self._ended.wait()
+        self._ended.wait(LAST_SECONDS)
         return 0
 
     def _messages(self, source: Any) -> Any:

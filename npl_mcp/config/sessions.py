@@ -8,7 +8,6 @@ Pipes import this module, so it imports the standard library alone.
 import json
 import os
 import socket
-import struct
 import sys
 import time
 from collections.abc import Sequence
@@ -18,8 +17,8 @@ from npl_mcp import __version__
 from npl_mcp.config.programs import SESSIONS, python
 
 SOCKET, LOCK, LOG = "sessions.sock", "sessions.lock", "sessions.log"
-POSSIBLE = hasattr(socket, "AF_UNIX")
-"""Whether the system has Unix sockets."""
+POSSIBLE = sys.platform != "win32"
+"""Whether Python has Unix sockets on this system."""
 
 GREETING_BYTES = 1 << 20
 """Maximum bytes of a declaration, and of its answer."""
@@ -55,7 +54,7 @@ def meet(folder: str, words: Sequence[str], *, stays: bool = False) -> Meeting |
     :param words: command line of the session, without the program's name.
     :param stays: whether messages follow; otherwise the server only describes itself.
     """
-    if not POSSIBLE:
+    if sys.platform == "win32":
         return None
     own = {name: value for name, value in os.environ.items() if name.startswith("NPL_")}
     here, connection = os.getcwd(), socket.socket(socket.AF_UNIX)
@@ -92,9 +91,8 @@ def is_own(connection: socket.socket) -> bool:
     """Return whether this user is at the other end; without Linux, the mode of the socket must suffice."""
     if sys.platform != "linux":
         return True
-    size = struct.calcsize("3i")
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    return bool(struct.unpack("3i", credentials)[1] == os.geteuid())
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # unix(7): three integers
+    return int.from_bytes(credentials[4:8], sys.byteorder) == os.geteuid()
 
 
 def start(folder: str, words: Sequence[str]) -> Meeting | None:

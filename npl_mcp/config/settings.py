@@ -269,15 +269,12 @@ class Settings:
         origin = origin or Origin(os.environ)
         sources = given_values(SETTINGS, flags or {}, origin)
         home, cwd = Path.home(), origin.cwd or _working_directory()
+        places = {name: text for name in SEARCH_PLACES if (text := origin.environment.get(name))}
         attributes: dict[str, object] = {
             "cwd": cwd,
             "home": home,
             "system": _system_folder(),
-            "environment": {
-                name: Path(origin.absolute(origin.environment[name]))
-                for name in SEARCH_PLACES
-                if origin.environment.get(name)
-            },
+            "environment": {name: Path(origin.absolute(text)) for name, text in places.items()},
             "vocabulary_folders": vocabulary_folders(),
             "sources": sources,
             # Clients and services start servers in the home folder or above, which is not meant to be served.

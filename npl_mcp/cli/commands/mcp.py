@@ -34,9 +34,12 @@ from npl_mcp.config.sources import Origin
 from npl_mcp.http.service import bind_path
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.startup import lasting, prepare_process
+from npl_mcp.server.startup import allow_files, lasting, prepare_process
 
 NAME = "npl-mcp"
+
+MAX_FILES = 4_096
+"""Wanted limit on open files of the server of sessions; each session has three."""
 
 COMMANDS = Commands()
 for _module in (stores, installation, token):
@@ -143,6 +146,7 @@ def serve_sessions(**how: float) -> None:
     settings = session_settings(sys.argv[1:])
     os.chdir(settings.data_folder)  # no session's folder stays in use
     prepare_process()
+    allow_files(MAX_FILES)
     set_up_log(settings.log_level)
     lock(os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600), 0)
     listener = bind_path(Path(SOCKET))

@@ -225,16 +225,11 @@ def _status(_: argparse.Namespace, settings: Settings, __: Display) -> CommandRe
             "token_needed": state.guarded,
         }
     if shared is not None:
-        rows["sessions"] = shared["lines"]
+        rows["sessions"] = "\n  ".join(shared["lines"])
     rows["data_folder"] = str(settings.data_folder)
     shown = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
-    parts = ((name, part) for name, value in shown.items() for part in _listed(value))
-    text = "\n".join(f"{name}: {_YES_OR_NO.get(str(part), part)}" for name, part in parts)
+    text = "\n".join(f"{name}: {_YES_OR_NO.get(str(value), value)}" for name, value in shown.items())
     return CommandResult(text, rows, code=NOT_RUNNING if state is None and shared is None else 0)
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
 
 
 @COMMANDS.add("config", switch("--show-token", help="print the token"))
