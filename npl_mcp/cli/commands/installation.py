@@ -25,7 +25,6 @@ from npl_index.library.walking import Walk
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
-from npl_mcp.cli.commands.sharing import session_lines
 from npl_mcp.cli.terminal.arguments import JSON, Commands, settings_of
 from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display, table
 from npl_mcp.cli.transports.http import problem_of
@@ -191,23 +190,10 @@ def _server(folder: Path) -> Finding:
 
 
 def _sessions(settings: Settings) -> Iterator[Finding]:
-    """Check whether sessions with these settings share a process."""
-    try:
-        server = sessions.ask(str(settings.data_folder))
-    except OSError as error:
-        yield Finding("sessions", WARNING, f"each has a process of its own: {error}")
-        return
     if settings.shared and not sessions.POSSIBLE:
-        yield Finding("sessions", WARNING, "each has a process of its own: this system has no Unix sockets")
-    if server is None:
-        return
-    for line in session_lines(server):
-        yield Finding("sessions", OK, line)
-    others = sessions.differing({**sessions.common(), **settings.common}, server["common"])
-    if settings.shared and others:
-        text = f"these settings need a process of their own: other values of {', '.join(others)}"
-        fix = "for one process: give all sessions the same values, then npl-mcp-server stop"
-        yield Finding("sessions", WARNING, text, fix)
+        yield Finding("sessions", WARNING, "each has a process of its own: there are no Unix sockets")
+    if (server := sessions.ask(str(settings.data_folder))) is not None:
+        yield from (Finding("sessions", OK, line) for line in server["lines"])
 
 
 def _clients(settings: Settings) -> Iterator[Finding]:
