@@ -91,7 +91,7 @@ durability: $(SETUP)
 	$(BIN)/python -m tests.postgres_server --fast $(BIN)/python -m tests.npl_mcp.stores.killing --kills 200
 
 clean:
-	rm -rf $(VENV) .venv-oldest $(LAST) dist .conformance .clients .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-oldest $(LAST) dist .conformance .clients .peers .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 # The last release, the last commit that changed the version, in its own environment.
 $(LAST)/$(SETUP):
@@ -102,22 +102,8 @@ $(LAST)/$(SETUP):
 
 # The figures of benchmarks/README.md. Times depend on the machine: compare ratios.
 bench: $(SETUP) $(LAST)/$(SETUP)
-	$(BIN)/python -m benchmarks.bench_side $(LAST)/$(BIN)/npl-mcp $(BIN)/npl-mcp
-	$(BIN)/python -m pytest -q -o pythonpath=benchmarks benchmarks/bench_steps.py --benchmark-only --benchmark-columns=median,ops
-	$(BIN)/python -m benchmarks.bench_server
-	$(BIN)/python benchmarks/bench_folder.py
-	$(BIN)/python -m benchmarks.bench_scale
-	$(BIN)/python benchmarks/bench_memory.py
-	$(BIN)/python benchmarks/bench_stores.py
-	$(BIN)/python -m benchmarks.bench_waiting
-	$(BIN)/python -m benchmarks.bench_replicas
-	$(BIN)/python -m benchmarks.bench_teams
-	$(BIN)/python -m benchmarks.bench_news
-	$(BIN)/python benchmarks/bench_http.py
-	$(BIN)/python benchmarks/bench_cli.py
-	$(BIN)/python benchmarks/bench_index.py
-	$(BIN)/python benchmarks/bench_rank.py
-	$(BIN)/python benchmarks/bench_parse.py
+	$(BIN)/python -m benchmarks.bench_scale --against $(LAST)/$(BIN)/npl-mcp
+	for part in parts http stores waiting replicas teams cli; do $(BIN)/python -m benchmarks.bench_$$part || exit 1; done
 	$(BIN)/python -m benchmarks.relevance
 
 docs: $(SETUP)

@@ -3,21 +3,26 @@
 Fair: every figure is a process from its start to its end, in turn with the bare interpreter; the server is
 called over loopback. The predecessor took 8.2 times a bare interpreter for ``c syntax``, 4.7 for its worklog.
 
-    python benchmarks/bench_cli.py [rounds]
+    python -m benchmarks.bench_cli [ROUNDS]
 """
 
 from __future__ import annotations
 
-import os
+import argparse
 import subprocess
 import sys
-import tempfile
-import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
+
+from benchmarks.servers import environment
+from benchmarks.times import Table, timed
 
 LOAD = ["-m", "npl_mcp.cli.commands.load"]
 WORKLOG = ["-m", "npl_mcp.cli.commands.worklog"]
+SERVER = ["-m", "npl_mcp.cli.commands.serving"]
 COMMANDS = {
     "npl-load c syntax": [*LOAD, "--quiet", "c", "syntax"],
     "npl-worklog log": [*WORKLOG, "log", "--agent", "a-1", "--action", "found", "--summary", "one"],
@@ -25,37 +30,37 @@ COMMANDS = {
 }
 
 
-def spent(arguments: list[str], environment: dict[str, str], folder: Path) -> float:
-    """Run one process and return its wall time in milliseconds."""
-    start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, *arguments], env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL
-    )
-    return 1000 * (time.perf_counter() - start)
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print medians, and how many bare interpreters they are."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        environment = {**os.environ, "NPL_MCP_DATA_DIR": str(folder / "data"), "HOME": name}
-        server = [sys.executable, "-m", "npl_mcp.cli.commands.serving"]
-        subprocess.run([*server, "start", "--port", "0"], env=environment, cwd=folder, check=True)
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_cli", description=__doc__.split("\n")[0])
+    parser.add_argument("rounds", type=int, nargs="?", default=20, help="processes of each figure")
+    given = parser.parse_args(arguments)
+    with TemporaryDirectory() as name:
+        variables = environment(name, NPL_MCP_DATA_DIR=str(Path(name) / "data"))
+
+        def run(flags: Sequence[str], via: str = "direct") -> None:
+            subprocess.run(
+                [sys.executable, *flags],
+                env={**variables, "NPL_VIA": via},
+                cwd=name,
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+
+        run([*SERVER, "start", "--port", "0"])
         try:
+            table = Table("command", "ms", "times a bare interpreter")
             for via in ("http", "direct"):
                 for title, command in COMMANDS.items():
-                    chosen = {**environment, "NPL_VIA": via}
-                    spent(command, chosen, folder)
-                    pairs = [
-                        (spent(["-c", "pass"], chosen, folder), spent(command, chosen, folder))
-                        for _ in range(rounds)
-                    ]
-                    bare, whole = (median(times) for times in zip(*pairs, strict=True))
-                    print(f"{title}, {via}: {whole:.0f} ms, {whole / bare:.1f} times a bare {bare:.1f} ms")
+                    whole, bare = partial(run, command, via), partial(run, ["-c", "pass"])
+                    whole()
+                    pairs = [(timed(bare), timed(whole)) for _ in range(given.rounds)]
+                    floor, middle = (median(times) for times in zip(*pairs, strict=True))
+                    table.compared(f"{title}, {via}", floor, middle)
         finally:
-            subprocess.run([*server, "stop"], env=environment, cwd=folder, check=True)
+            run([*SERVER, "stop"])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,263 +1,137 @@
-"""The HTTP server: a warm call compared with a route that does nothing, many clients, and the first answer.
+"""The HTTP server: warm calls and pages compared with the floor, and many clients at once.
 
-Fair: one run calls both routes of one server in turn over one persistent connection. Processor time is the
-server's alone, as the system reports it. The clients are threads on the same machine and use its processors,
-so calls per second are a lower bound.
+Usage: ``python -m benchmarks.bench_http [--calls N] [--seconds S] [--clients N] [--requests N]``
 
-    python benchmarks/bench_http.py [calls] [seconds] [clients]
+Fair: one run asks all ways of one server in turn over one connection; ``/healthz`` does nothing and is the
+floor. Processor time is the server's alone. The clients are threads on the same machine and use its
+processors, so calls per second are a lower bound. ``--requests`` is the number of change requests on the
+board.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import statistics
-import subprocess
+import argparse
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from urllib.parse import urlencode
 
-from common import CONTEXTS, percentile
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from benchmarks.common import CONTEXTS
+from benchmarks.servers import Caller, callers, processor_ms, shared_megabytes
+from benchmarks.times import Table, spread, timed
+from tests.npl_mcp.http.http_server import Running, serving
 
-from npl_mcp.cli.commands import serving
-from npl_mcp.config.server_state import ServerState, read_state
-from npl_mcp.http import listening
-from npl_mcp.http.app import create_app
-
-VERSION = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-}
-TICK = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+CONFIG = '[project]\nname = "Bench"\ncode = "BEN"\nid = "bench"\nticketsPath = "crs"\n'
+STATES = ("Proposed", "Approved", "In Progress", "Implemented", "Rejected")
+FRONT = "---\ncode: BEN-{0:03d}\nstatus: {1}\ntype: Bug Fix\npriority: High\nassignee: a{2}\n---\n"
+TEXT = FRONT + "\n# Title {0}\n\n## Why\n\nSo.\n"
+INDEX = {"item": "syntax", "resource_type": "component", "depth": 0}
+PROBLEMS = 3
+"""Wrong answers that are printed."""
 
 
-def serve(folder: str) -> None:
-    """Run the server with one more route that does nothing."""
-
-    async def noop(_: Request) -> Response:
-        return JSONResponse({})
-
-    def with_noop(*given: Any) -> Any:
-        app = create_app(*given)
-        app._app.router.routes.append(Route("/noop", noop, methods=["POST"]))  # type: ignore[attr-defined]
-        return app
-
-    listening.create_app = with_noop
-    serving.main(["--data-dir", folder, "--port", "0", "--no-token", "--log-level", "ERROR"])
-
-
-@contextmanager
-def server() -> Iterator[ServerState]:
-    """Start that server, and end it."""
-    with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen([sys.executable, __file__, "--serve", folder], cwd=folder)
-        try:
-            while (state := read_state(Path(folder))) is None:
-                assert process.poll() is None, "the server has not started"
-                time.sleep(0.02)
-            yield state
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def post(path: str, body: object, name: str = "") -> bytes:
-    """Write a request."""
-    data = json.dumps(body).encode()
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: localhost:PORT\r\nContent-Type: application/json\r\n"
-        f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\n"
-        f"Mcp-Method: tools/call\r\nMcp-Name: {name}\r\nContent-Length: {len(data)}\r\n\r\n"
-    )
-    return head.encode() + data
-
-
-def mcp(tool: str, **arguments: object) -> bytes:
-    """Write a call of the newer protocol; all have the same id."""
-    params = {"name": tool, "arguments": arguments, "_meta": META}
-    return post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, tool)
-
-
-class Line:
-    """A kept connection."""
-
-    def __init__(self, state: ServerState) -> None:
-        self.port = int((state.url or "").rpartition(":")[2])
-        self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=60)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def ask(self, request: bytes) -> bytes:
-        """Send a request and read its answer."""
-        self.socket.sendall(request.replace(b"PORT", str(self.port).encode(), 1))
-        data = self.socket.recv(65536)
-        while b"\r\n\r\n" not in data:
-            data += self.socket.recv(65536)
-        head, _, body = data.partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200"), data
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        while len(body) < length:
-            body += self.socket.recv(65536)
-        return body
-
-
-def processor_ms(pid: int) -> float:
-    """Return the processor time a process has taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return 1000 * (int(fields[11]) + int(fields[12])) / TICK
-
-
-def memory_mib(pid: int) -> float:
-    """Return the memory a process has."""
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE / 2**20
-
-
-def one_caller(state: ServerState, calls: int) -> None:
-    """Print what single calls cost."""
-    line = Line(state)
-    index: dict[str, Any] = {"item": "syntax", "resource_type": "component", "depth": 0}
-    ways: dict[str, Callable[[int], bytes]] = {
-        "no-op route": lambda _: post("/noop", {}),
-        "npl_section_index, MCP": lambda _: mcp("npl_section_index", **index),
-        "npl_section_index, plain": lambda _: post("/mcp/tools/npl_section_index", index),
-        "npl_load_tailored, MCP": lambda n: mcp(
-            "npl_load_tailored", context=f"{CONTEXTS[n % 8]} {n}", token_budget=500
-        ),
+def board(count: int) -> Mapping[str, str]:
+    """Return the files of a project with change requests."""
+    texts = {
+        f"docs/crs/BEN-{number:03d}-x.md": TEXT.format(number, STATES[number % len(STATES)], number % 20)
+        for number in range(1, count + 1)
     }
-    for way in ways.values():
-        for number in range(50):
-            line.ask(way(number))
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(calls):
-        for name, way in ways.items():
-            request = way(number)
-            start = time.perf_counter()
-            line.ask(request)
-            times[name].append(1000 * (time.perf_counter() - start))
-    floor = statistics.median(times["no-op route"])
-    for name, way in ways.items():
-        before = processor_ms(state.pid)
+    return {"docs/.mdt-config.toml": CONFIG, **texts}
+
+
+def ways(caller: Caller) -> Mapping[str, Callable[[int], object]]:
+    """Return what is asked; each gets the number of the call, and the first is the floor."""
+    pages = ("/changes", "/changes?view=table", "/changes.json", "/changes/BEN-001")
+    return {
+        "/healthz": lambda _: caller.get("/healthz"),
+        "npl_section_index": lambda _: caller.call("npl_section_index", **INDEX),
+        "npl_load_tailored": lambda number: caller.call(
+            "npl_load_tailored", context=f"{CONTEXTS[number % 8]} {number}", token_budget=500
+        ),
+        "the page Ask": lambda number: caller.get(
+            f"/ask?{urlencode({'context': f'{CONTEXTS[number % 8]} {number}'})}"
+        ),
+        **{path: lambda _, path=path: caller.get(path) for path in pages},  # type: ignore[misc]
+    }
+
+
+def one_caller(server: Running, calls: int) -> None:
+    """Print what single calls cost."""
+    table = Table("one caller", Table.SPREAD, "ms above the floor", "processor ms of the server", "first, ms")
+    with callers(server) as (caller,):
+        asked = ways(caller)
+        first = {name: timed(partial(way, 0)) for name, way in asked.items()}
+        times: dict[str, list[float]] = {name: [] for name in asked}
         for number in range(calls):
-            line.ask(way(number))
-        cost = (processor_ms(state.pid) - before) / calls
-        middle = statistics.median(times[name])
-        print(
-            f"{name}: p50 {middle:.2f} ms, p95 {percentile(times[name], 0.95):.2f} ms, "
-            f"{middle - floor:+.2f} ms to the no-op route; server's processor {cost:.2f} ms"
-        )
+            for name, way in asked.items():
+                times[name].append(timed(partial(way, number)))
+        floor = min(times["/healthz"])
+        for name, way in asked.items():
+            before = processor_ms(server.process.pid)
+            for number in range(calls):
+                way(number)
+            cost = (processor_ms(server.process.pid) - before) / calls
+            table.row(name, spread(times[name]), min(times[name]) - floor, cost, first[name])
 
 
-def many_callers(state: ServerState, seconds: float, clients: int) -> None:
-    """Print the calls per second of many clients, and whether each client got its own answers."""
+def many_callers(server: Running, seconds: float, clients: int) -> int:
+    """Print the calls per second of many clients; return how many got a wrong answer."""
     end = time.monotonic() + seconds
     counts = [0] * clients
     problems: list[str] = []
 
     def work(client: int) -> None:
-        line = Line(state)
-        number = 0
-        while time.monotonic() < end:
-            number += 1
-            mark = f"{client}-{number}"
-            requests = (
-                (mcp("npl_section_index", file=f"none-{mark}.md"), mark),
-                (mcp("npl_load_tailored", context=f"{CONTEXTS[number % 8]} {mark}", token_budget=500), ""),
-                (mcp("npl_section_index", item="syntax", resource_type="component", depth=0), ""),
-                (mcp("session_list", limit=5), ""),
-                (mcp("npl_load_components", items="syntax"), ""),
-                (mcp("session_create", title=f"bench {mark}") if number % 10 == 0 else None, ""),
-            )
-            for request, expected in requests:
-                if request is None:
-                    continue
-                body = line.ask(request)
-                counts[client] += 1
-                wrong = expected and f"'none-{expected}.md'".encode() not in body
-                if wrong or (not expected and b'\\"success\\":true' not in body):
-                    problems.append(body[:300].decode())
+        with callers(server) as (caller,):
+            number = 0
+            while time.monotonic() < end:
+                number += 1
+                mark = f"none-{client}-{number}.md"
+                try:
+                    caller.call("npl_section_index", file=mark)
+                    problems.append(f"{mark} was found")
+                except RuntimeError as error:
+                    if mark not in str(error):
+                        problems.append(str(error))
+                caller.call("npl_load_tailored", context=f"{CONTEXTS[number % 8]} {mark}", token_budget=500)
+                caller.call("npl_section_index", **INDEX)
+                caller.call("session_list", limit=5)
+                counts[client] += 4
 
     threads = [threading.Thread(target=work, args=(client,)) for client in range(clients)]
-    before, start = processor_ms(state.pid), time.monotonic()
+    before, start = processor_ms(server.process.pid), time.monotonic()
     for thread in threads:
         thread.start()
-    memory = []
+    memory = [shared_megabytes(server.process.pid)]
     while any(thread.is_alive() for thread in threads):
         time.sleep(seconds / 20)
-        memory.append(memory_mib(state.pid))
+        memory.append(shared_megabytes(server.process.pid))
     spent, calls = time.monotonic() - start, sum(counts)
     print(
-        f"{clients} clients, {spent:.0f} s: {calls / spent:.0f} calls/s, {len(problems)} wrong or failed, "
-        f"server's processor {(processor_ms(state.pid) - before) / calls:.2f} ms per call, memory "
-        f"{memory[len(memory) // 4]:.0f} MiB after a quarter, {memory[-1]:.0f} MiB at the end, "
-        f"fewest calls of a client {min(counts)}, most {max(counts)}"
+        f"\n{clients} clients, {spent:.0f} s: {calls / spent:.0f} calls/s, {len(problems)} wrong, server's"
+        f" processor {(processor_ms(server.process.pid) - before) / max(calls, 1):.2f} ms per call, memory"
+        f" {memory[len(memory) // 4]:.0f} MB after a quarter, {memory[-1]:.0f} MB at the end, fewest calls of"
+        f" a client {min(counts)}, most {max(counts)}"
     )
-    for problem in problems[:3]:
-        print(problem)
+    print(*problems[:PROBLEMS], sep="\n", end="")
+    return len(problems)
 
 
-BARE = """
-from fastmcp import FastMCP
-server = FastMCP("bare")
-@server.tool
-def noop() -> str: return ""
-server.run(transport="stdio", show_banner=False)
-"""
-
-
-def first_answer(rounds: int) -> None:
-    """Print the time from spawn to the first answer, compared with a FastMCP server without our code."""
-    ours = ([sys.executable, "-m", "npl_mcp"], "npl_section_index", {"depth": 0})
-    bare = ([sys.executable, "-c", BARE], "noop", {})
-    times: dict[str, list[float]] = {"npl-mcp": [], "bare FastMCP": []}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(rounds):
-            for name, (command, tool, arguments) in (("npl-mcp", ours), ("bare FastMCP", bare)):
-                params = {"name": tool, "arguments": arguments, "_meta": META}
-                message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-                start = time.perf_counter()
-                with subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    cwd=folder,
-                ) as process:
-                    assert process.stdin is not None
-                    assert process.stdout is not None
-                    process.stdin.write(json.dumps(message).encode() + b"\n")
-                    process.stdin.flush()
-                    answer = process.stdout.readline()
-                    times[name].append(1000 * (time.perf_counter() - start))
-                    assert b'"result"' in answer, answer
-                    process.stdin.close()
-    floor = statistics.median(times["bare FastMCP"])
-    for name, values in times.items():
-        middle = statistics.median(values)
-        print(f"stdio, spawn to first answer, {name}: {middle:.0f} ms, {middle / floor:.2f} times bare")
-
-
-def main() -> None:
-    given = sys.argv[1:]
-    if given[:1] == ["--serve"]:
-        serve(given[1])
-        return
-    calls, seconds, clients = (int(one) for one in (given + ["500", "10", "64"][len(given) :]))
-    with server() as state:
-        one_caller(state, calls)
-        many_callers(state, seconds, clients)
-    first_answer(max(3, calls // 100))
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; return 1 if a client got a wrong answer."""
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_http", description=__doc__.split("\n")[0])
+    parser.add_argument("--calls", type=int, default=500, help="of each way")
+    parser.add_argument("--seconds", type=float, default=10, help="of many clients")
+    parser.add_argument("--clients", type=int, default=64, help="at once")
+    parser.add_argument("--requests", type=int, default=1_000, help="change requests on the board")
+    given = parser.parse_args(arguments)
+    with TemporaryDirectory() as name, serving(Path(name), files=board(given.requests)) as server:
+        one_caller(server, given.calls)
+        return int(many_callers(server, given.seconds, given.clients) > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,209 +1,203 @@
-"""Costs of folders with many files over standard streams, compared with a tool that does nothing.
+"""What calls cost over standard streams: of one file, and of folders with many files.
 
-Usage: ``python -m benchmarks.bench_scale [FILES]... [--keep FILE] [--svg FILE] [--readme FILE]``, by default
-1,000 and 5,000 files. ``--keep`` adds the figures to those of earlier runs, one for each number of files.
+Usage: ``python -m benchmarks.bench_scale [FILES]... [--against PROGRAM] [--sets FOLDER] [--questions N]``, by
+default 1,000 and 5,000 files. ``--sets`` names a folder of sets with ``corpus/*.md`` and ``queries*.jsonl``,
+as for :mod:`benchmarks.relevance`; without it, the bundled prompts and their questions. ``--against`` names
+the program ``npl-mcp`` of another installation: which calls did a change make slower?
 
-Fair: both tools are called in turn by one client in one run; every question is asked once of each server; the
-restart is of a server that has answered a question about another small file before. Files are older than two
-seconds when questions are counted. ``rank``, and how long it takes to know that nothing changed, are measured
-in this process on the index that the server kept. Memory is that of the server and of all processes that it
-started. One file alone is measured in a run of its own, times the no-op of that run.
+Two installations run at the same time, on the same files and each with its own index, and are asked in turn.
+First answers and restarts are measured one server after the other. Each question is asked once of each server
+and budget. A cell has milliseconds, or seconds of a first answer: p50 and maximum, and of many questions p50
+and p99. *Processor* is the time of the server and its workers (Linux only), which other load changes little.
+A ping does nothing: it is the floor of a call. ``cuts`` are questions about sections of ten thousand blocks.
+A ratio below 1 is a gain.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
-import os
-import statistics
 import sys
-import tempfile
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain, cycle, islice, repeat
 from pathlib import Path
-from random import Random
-from typing import Any
-
-from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
+from statistics import median
+from tempfile import TemporaryDirectory
 
 from benchmarks import scale_corpus
-from benchmarks.common import long_file, median_ms, percentile, settings
-from benchmarks.figures import LogPlot, put_between
-from npl_index.library.documents import DocumentRef
-from npl_index.ranking.keywords import extract_keywords
-from npl_index.ranking.scoring import Query, rank
-from npl_mcp.app.app import App
+from benchmarks.common import OLD_ENOUGH, long_file
+from benchmarks.relevance.questions import QuestionSet
+from benchmarks.servers import Cost, Piped
+from benchmarks.times import Table, percentile
 
-QUESTIONS = 40
+BUDGETS = (500, 2_000)
+CUT_BUDGETS = (50, 300, 1_000, 3_000)
+RESTARTS = 5
+PATIENCE = 600
+"""Seconds that first answers wait for the whole index."""
+
 EDITS = 20
-ALONE = 8
-"""Files that are asked about one by one."""
+EDIT_SECONDS = 0.1
+"""Pause between two edits of another client."""
 
-SETTLED = 2.1
 LOOK_SECONDS = 0.25
 """Time between two looks at the memory of a server that indexes."""
 
-MARKS = ("<!-- scale -->", "<!-- /scale -->")
+MANY = 100
+"""Number of times from which the second figure of a cell is p99, not the maximum."""
+
+Costs = list[list[Cost]]
+"""By installation."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    """The figures of one number of files; times are in milliseconds, memory and disk in megabytes."""
+class Asked:
+    """Questions about the files of a folder, each with the file that holds its answer."""
 
-    files: int
-    sections: int
-    megabytes: float
-    noop: float
-    new: float
-    rank: float
-    rank_high: float
-    edited: float
-    restarted: float
-    private: float
-    private_cold: float
-    disk: float
-    cold: float
-    fresh: float
-    one_warm: float
-    one_cold: float
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table.
-
-    :param must: what is asked for, and ``strive`` what is striven for; with 1,000, 5,000 and 75,000 files
-        where that differs.
-    :param shown: writes the figures of one run.
-    """
-
-    what: str
-    must: str
-    strive: str
-    shown: Callable[[Figures], str]
-
-
-def _times(name: str) -> Callable[[Figures], str]:
-    return lambda run: f"{getattr(run, name) / run.noop:.1f} ({getattr(run, name):.1f} ms)"
-
-
-ROWS = (
-    Row("bare no-op call, ms", "", "", lambda run: f"{run.noop:.2f}"),
-    Row("a question not asked before, times a no-op", "8 / 25 / 300 ms", "4 / 10 / 40 ms", _times("new")),
-    Row(
-        "rank alone, p50 / p95 ms",
-        "12 / 25 (68,000 sections)",
-        "2 / 4",
-        lambda run: f"{run.rank:.1f} / {run.rank_high:.1f}",
-    ),
-    Row("call after one edit, times a no-op", "25 / 40", "15 / 25", _times("edited")),
-    Row("first call after a restart, times a no-op", "150 / 300", "60 / 120", _times("restarted")),
-    Row(
-        "private memory, MB (most while indexing)",
-        "130 / 170 / 400",
-        "110 / 140 / 300",
-        lambda run: f"{run.private:.0f} ({run.private_cold:.0f})",
-    ),
-    Row(
-        "cold, s (MB a second)",
-        "– / 15 (5) / 360",
-        "– / 8 (9.4) / 180",
-        lambda run: f"{run.cold / 1000:.1f} ({run.megabytes / run.cold * 1000:.1f})",
-    ),
-    Row("freshness, nothing changed, ms", "0.1", "0.01", lambda run: f"{run.fresh:.3f}"),
-    Row("one file of 225 sections, warm, times a no-op", "as before", "", _times("one_warm")),
-    Row("one file of 225 sections, cold, times a no-op", "as before", "", _times("one_cold")),
-    Row("index on disk, MB", "", "", lambda run: f"{run.disk:.0f}"),
-)
-
-LINES = {
-    "cold": ("cold", "#9aa5b1"),
-    "first after a restart": ("restarted", "#d9a441"),
-    "after one edit": ("edited", "#7aa874"),
-    "a new question": ("new", "#3b6fb6"),
-    "rank alone": ("rank", "#8a63a8"),
-    "freshness": ("fresh", "#c0605a"),
-}
-
-
-def questions(seed: int) -> list[str]:
-    """Return different questions, each made of headings."""
-    headings = sorted({heading for heading, _ in scale_corpus.sections()})
-    chance = Random(seed)
-    pairs = zip(chance.sample(headings, QUESTIONS), chance.sample(headings, QUESTIONS), strict=True)
-    return [f"{one} and {other}" for one, other in pairs]
-
-
-def private_megabytes(folder: Path) -> float:
-    """Return the private dirty memory of the server of a folder, and of all processes below it."""
-    parents, found = {}, set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            number = int(process.name)
-            parents[number] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            if number != os.getpid() and str(folder).encode() in (process / "cmdline").read_bytes():
-                found.add(number)
-    while more := {number for number, parent in parents.items() if parent in found} - found:
-        found |= more
-    return sum(map(_private_kilobytes, found)) / 1024
-
-
-def _private_kilobytes(process: int) -> int:
-    with suppress(OSError):
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
-    return 0  # it has ended
-
-
-async def timed(work: Awaitable[Any]) -> float:
-    """Return the milliseconds of a call."""
-    start = time.perf_counter()
-    await work
-    return 1000 * (time.perf_counter() - start)
-
-
-class Server:
-    """A server in a process of its own, as a client sees it.
-
-    :param folder: its root.
-    """
-
-    def __init__(self, client: Client[Any], folder: Path) -> None:
-        self._client, self._folder = client, folder
+    root: Path
+    questions: Sequence[tuple[str, str]]
 
     @classmethod
-    @asynccontextmanager
-    async def started(cls, folder: Path, data: Path) -> AsyncIterator[Server]:
-        """Start one, which keeps its index in a data folder."""
-        script = Path(__file__).with_name("noop_server.py")
-        environment = {**os.environ, "NPL_MCP_DATA_DIR": str(data)}
-        transport = StdioTransport(sys.executable, [str(script), str(folder)], env=environment)
-        async with Client(transport) as client:
-            yield cls(client, folder)
+    def of(cls, one: QuestionSet) -> Asked:
+        """Return the questions of a set, each about the file of its first label."""
+        return cls(one.corpus, [(question.text, question.labels[0].file) for question in one.questions()])
 
-    async def ask(self, question: str, file: str = ".") -> float:
-        """Return the milliseconds of a question."""
-        request = {"context": question, "file": file, "token_budget": 2000}
-        return await timed(self._client.call_tool("npl_load_tailored", request))
 
-    async def noop(self) -> float:
-        """Return the milliseconds of a call that does nothing."""
-        return await timed(self._client.call_tool("noop", {}))
+class Bench:
+    """The installations, their data folders, and the table.
 
-    async def watched(self, work: Awaitable[float]) -> tuple[float, float]:
-        """Return the milliseconds of a call, and the peak memory during it."""
-        running, most = asyncio.ensure_future(work), 0.0
-        while not (await asyncio.wait({running}, timeout=LOOK_SECONDS))[0]:
-            most = max(most, private_megabytes(self._folder))
-        return await running, max(most, private_megabytes(self._folder))
+    :param ahead: seconds that a server has before its first question.
+    """
 
-    def private(self) -> float:
-        """Return its private memory in megabytes."""
-        return private_megabytes(self._folder)
+    def __init__(self, programs: Sequence[Sequence[str]], place: Path, ahead: float) -> None:
+        self._programs, self._place, self._ahead = programs, place, ahead
+        names = ("old", "new")[-len(programs) :]
+        columns = [*names, *(f"processor: {name}" for name in names)]
+        ratios = ["ratio", "ratio of processor"] if len(programs) > 1 else []
+        self._table = Table("ms", *columns, *ratios)
+
+    def _add(self, what: str, sides: Costs, unit: float = 1) -> None:
+        share = 0.99 if len(sides[0]) >= MANY else 1
+        elapsed = [[cost.elapsed / unit for cost in costs] for costs in sides]
+        middle = [median(times) for times in elapsed]
+        high = [percentile(times, share) for times in elapsed]
+        cells = [f"{one:.1f} / {most:.1f}" for one, most in zip(middle, high, strict=True)]
+        worked = [median(cost.processor / unit for cost in costs) for costs in sides]
+        ratios = [f"{new / (old or 1):.2f}" for old, new in (middle, worked)] if len(sides) > 1 else []
+        self._table.row(what, *cells, *worked, *ratios)
+
+    def _add_memory(self, what: str, megabytes: Sequence[float]) -> None:
+        blank = ["" for _ in megabytes]
+        ratios = [f"{megabytes[1] / (megabytes[0] or 1):.2f}", ""] if len(megabytes) > 1 else []
+        self._table.row(f"{what}, private memory, MB", *(f"{one:.0f}" for one in megabytes), *blank, *ratios)
+
+    def _data(self, root: Path, side: int) -> Path:
+        return self._place / f"data-{root.name}-{side}"
+
+    @contextmanager
+    def _servers(self, root: Path) -> Iterator[list[Piped]]:
+        with ExitStack() as stack:
+            yield [
+                stack.enter_context(closing(Piped(program, root, self._data(root, side))))
+                for side, program in enumerate(self._programs)
+            ]
+
+    def one_file(self, asked: Asked) -> None:
+        """Measure starts, and questions about one long file."""
+        folder = self._place / "alone"
+        folder.mkdir()
+        (folder / "long.md").write_text(long_file(), encoding="utf-8")
+        time.sleep(OLD_ENOUGH)
+        starts: Costs = [[] for _ in self._programs]
+        for _ in range(RESTARTS):
+            with self._servers(folder) as servers:
+                for side, server in enumerate(servers):
+                    starts[side].append(server.start)
+        self._add("start until initialize has an answer", starts)
+        with self._servers(folder) as servers:
+            self._add("one long file, cold", in_turn(servers, [("anything at all", BUDGETS[0], "long.md")]))
+            questions = ((question, BUDGETS[1], "long.md") for question, _ in asked.questions)
+            self._add("one long file", in_turn(servers, questions))
+
+    def files(self, what: str, sets: Sequence[Asked], budgets: Sequence[int]) -> None:
+        """Measure questions about the files that have their answers."""
+        found: Costs = [[] for _ in self._programs]
+        for asked in sets:
+            with self._servers(asked.root) as servers:
+                names = {".", *(file for _, file in asked.questions)}  # the servers have begun to index all
+                in_turn(servers, [("zebra", budgets[0], file) for file in names])
+                turns = cycle(budgets)
+                every = ((question, next(turns), file) for question, file in asked.questions)
+                for side, costs in enumerate(in_turn(servers, every)):
+                    found[side] += costs
+        self._add(what, found)
+
+    def folder(self, files: int, asked: Asked) -> None:
+        """Measure a folder with a number of files."""
+        folder = self._place / f"files-{files}"
+        folder.mkdir()
+        texts = [path.read_text(encoding="utf-8") for path in sorted(asked.root.rglob("*.md"))]
+        scale_corpus.write(folder, files, texts=texts)
+        time.sleep(OLD_ENOUGH)
+        questions = [question for question, _ in asked.questions]
+        name = f"{files:,} files"
+        megabytes = sum(path.stat().st_size for path in folder.rglob("*.md")) / 1e6
+        self._first_answers(folder, f"{name} of {megabytes:.1f} MB")
+        with self._servers(folder) as servers:
+            self._add("a ping", [[server.ping() for _ in questions] for server in servers])
+            for budget in BUDGETS:
+                costs = in_turn(servers, ((question, budget, ".") for question in questions))
+                self._add(f"{name}, budget {budget:,}", costs)
+            pairs = zip(questions, edits(folder), strict=False)
+            costs = in_turn(servers, ((question, BUDGETS[0], ".") for question, _ in pairs))
+            self._add(f"{name}, an edit and the question about it", costs)
+            with edited_meanwhile(folder):
+                costs = in_turn(servers, ((question, BUDGETS[0], ".") for question in questions))
+            self._add(f"{name}, a question while another client edits", costs)
+            self._add_memory(name, [server.private() for server in servers])
+        restarts: Costs = [[] for _ in self._programs]
+        for question in islice(cycle(questions), RESTARTS):
+            # One after the other: whichever was asked first would pay for its warm-up alone.
+            for side, program in enumerate(self._programs):
+                with closing(Piped(program, folder, self._data(folder, side))) as server:
+                    restarts[side].append(server.ask(question, BUDGETS[0]))
+        self._add(f"{name}, first call after a restart", restarts)
+
+    def _first_answers(self, folder: Path, name: str) -> None:
+        cold: Costs = []
+        ahead: Costs = []
+        memory: list[float] = []
+        indexing: list[float] = []
+        for side, program in enumerate(self._programs):
+            with closing(Piped(program, folder, self._place / f"ahead-{folder.name}-{side}")) as server:
+                time.sleep(self._ahead)
+                ahead.append([server.ask("anything at all", BUDGETS[0])])
+            flags = "--patience", str(PATIENCE)
+            with closing(Piped(program, folder, self._data(folder, side), *flags)) as server:
+                with watched(server, indexing):
+                    cold.append([server.ask("anything at all", BUDGETS[0])])
+                memory.append(server.private())
+        self._add(f"{name}, cold, s", cold, 1000)
+        self._add(f"{name}, first answer after {self._ahead:g} s, s", ahead, 1000)
+        self._add_memory(f"{name}, most while indexing", indexing)
+        self._add_memory(f"{name}, after one question", memory)
+        sizes = [
+            sum(path.stat().st_size for path in self._data(folder, side).rglob("index-*")) / 1e6
+            for side in range(len(self._programs))
+        ]
+        self._table.row(f"{name}, index on disk, MB", *sizes)
+
+
+def in_turn(servers: Sequence[Piped], asked: Iterable[tuple[str, int, str]]) -> Costs:
+    """Ask all servers each question, in another order every other time."""
+    found: Costs = [[] for _ in servers]
+    for number, question in enumerate(asked):
+        for side in range(len(servers)) if number % 2 else reversed(range(len(servers))):
+            found[side].append(servers[side].ask(*question))
+    return found
 
 
 def edits(folder: Path) -> Iterator[None]:
@@ -215,126 +209,84 @@ def edits(folder: Path) -> Iterator[None]:
         yield
 
 
-async def over_stdio(folder: Path, data: Path) -> dict[str, float]:
-    """Measure calls about a whole folder."""
-    found: dict[str, float] = {}
-    async with Server.started(folder, data) as server:
-        found["cold"], found["private_cold"] = await server.watched(server.ask("anything at all"))
-        pairs = [(await server.noop(), await server.ask(question)) for question in questions(1)]
-        found["noop"], found["new"] = (statistics.median(column) for column in zip(*pairs, strict=True))
-        changing = zip(edits(folder), questions(2), strict=False)
-        found["edited"] = statistics.median([await server.ask(question) for _, question in changing])
-        found["private"] = server.private()
-    async with Server.started(folder, data) as server:
-        await server.ask("fences", "npl.md")
-        found["restarted"] = await server.ask("how are fences written")
-    return found
+@contextmanager
+def edited_meanwhile(folder: Path) -> Iterator[None]:
+    """Let another client change files."""
+    ended = threading.Event()
 
+    def edit() -> None:
+        for _ in chain.from_iterable(edits(folder) for _ in repeat(None)):
+            if ended.wait(EDIT_SECONDS):
+                break
 
-async def one_file(place: Path) -> dict[str, float]:
-    """Measure calls about one file of usual length, in a folder of its own, times the no-op of this run."""
-    folder = place / "alone"
-    folder.mkdir()
-    text = long_file()
-    names = [f"page-{number}.md" for number in range(ALONE + 1)]
-    for name in names:
-        (folder / name).write_text(f"{text}\n\nThis is {name}.\n", encoding="utf-8")
-    time.sleep(SETTLED)
-    async with Server.started(folder, place / "data-alone") as server:
-        await server.ask("anything at all", names[-1])
-        cold = [await server.ask("how are fences written", name) for name in names[:-1]]
-        warm = [(await server.noop(), await server.ask(question, names[0])) for question in questions(4)]
-    noop, median = (statistics.median(column) for column in zip(*warm, strict=True))
-    return {"one_warm": median / noop, "one_cold": statistics.median(cold) / noop}
-
-
-def in_process(folder: Path, data: Path) -> dict[str, float]:
-    """Measure the steps of a call on the index that the server stored."""
-    app = App(settings(folder, data_dir=data))
+    client = threading.Thread(target=edit)
+    client.start()
     try:
-        # What has just been edited is compared by content until its time stamps are old enough.
-        time.sleep(SETTLED)
-        collection = app.gather(DocumentRef(file=".")).collection
-        app.gather(DocumentRef(file="."))
-        fresh = median_ms(lambda _: app.gather(DocumentRef(file=".")), QUESTIONS)
-        ranks = []
-        for question in questions(3):
-            start = time.perf_counter()
-            rank(collection, Query(extract_keywords(question)))
-            ranks.append(1000 * (time.perf_counter() - start))
-        return {
-            "sections": len(collection),
-            "fresh": fresh,
-            "rank": statistics.median(ranks),
-            "rank_high": percentile(ranks, 0.95),
-        }
+        yield
     finally:
-        app.close()
+        ended.set()
+        client.join()
 
 
-def measure(files: int) -> Figures:
-    """Return the figures of one number of files, in a temporary folder."""
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        folder, data = place / "docs", place / "data"
-        folder.mkdir()
-        scale_corpus.write(folder, files)
-        megabytes = sum(path.stat().st_size for path in folder.rglob("*.md")) / 1e6
-        time.sleep(SETTLED)
-        found = asyncio.run(over_stdio(folder, data))
-        alone = {key: value * found["noop"] for key, value in asyncio.run(one_file(place)).items()}
-        inside = in_process(folder, data)
-        disk = sum(path.stat().st_size for path in data.glob("index-*")) / 1e6
-        sections = int(inside.pop("sections"))
-        return Figures(
-            files=files, sections=sections, megabytes=megabytes, disk=disk, **found, **alone, **inside
-        )
+@contextmanager
+def watched(server: Piped, most: list[float]) -> Iterator[None]:
+    """Add the most private memory that a server has during the block, in megabytes."""
+    ended, found = threading.Event(), [0.0]
+
+    def look() -> None:
+        while not ended.wait(LOOK_SECONDS):
+            found.append(server.private())
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        looking.join()
+        most.append(max(*found, server.private()))
 
 
-def table(runs: Sequence[Figures]) -> str:
-    """Write runs as a table in Markdown, one column each."""
-    heads = [f"{run.files:,} files, {run.sections:,} sections, {run.megabytes:.0f} MB" for run in runs]
-    lines = [f"| | must | strive for | {' | '.join(heads)} |", "|:--|--:|--:|" + "--:|" * len(runs)]
-    for row in ROWS:
-        cells = " | ".join(row.shown(run) for run in runs)
-        lines.append(f"| {row.what} | {row.must} | {row.strive} | {cells} |")
-    return "\n".join(lines) + "\n"
-
-
-def picture(runs: Sequence[Figures]) -> str:
-    """Draw how costs grow with the number of sections."""
-    lines = {
-        name: [(float(run.sections), float(getattr(run, field))) for run in runs]
-        for name, (field, _) in LINES.items()
+def cuts(folder: Path, rows: int) -> Asked:
+    """Write pages whose sections fit into no budget, with questions about rows of them."""
+    kinds = {
+        "paragraphs": "Row {} of the garden bears {}.\n\n",
+        "items": "- row {} of the garden bears {}\n",
+        "table": "| row {} | {} |\n",
+        "lines": "Row {} of the garden bears {}. It is watered in the evening by hand.\n",
     }
-    colors = {name: color for name, (_, color) in LINES.items()}
-    return LogPlot("What a call costs as a folder grows", "sections", "milliseconds", lines, colors).svg()
+    for kind, line in kinds.items():
+        head = "| row | plant |\n|--|--|\n" if kind == "table" else ""
+        text = "".join(line.format(number, f"plant{number}") for number in range(rows))
+        (folder / f"{kind}.md").write_text(f"# Garden\n\n## Rows\n\n{head}{text}", encoding="utf-8")
+    numbers = range(rows // 1_000, rows, max(1, rows // 9))
+    return Asked(folder, [(f"which row bears plant{at}", f"{kind}.md") for at in numbers for kind in kinds])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure each requested size, print the table, and draw the picture."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_scale", description=__doc__.split("\n")[0])
-    parser.add_argument("files", type=int, nargs="*", help="numbers of files")
-    parser.add_argument("--keep", type=Path, help="a JSON file with the figures of earlier runs")
-    parser.add_argument("--svg", type=Path, help="draw the figures to this file")
-    parser.add_argument("--readme", type=Path, help="put the table between the marks in this file")
+    parser.add_argument("files", type=int, nargs="*", help="numbers of files of a folder")
+    parser.add_argument("--against", metavar="PROGRAM", help="npl-mcp of another installation")
+    parser.add_argument("--sets", type=Path, help="folder of sets with corpus/ and queries")
+    parser.add_argument("--questions", type=int, default=100, help="questions about a folder")
+    parser.add_argument("--rows", type=int, default=10_000, help="blocks of a section that is hard to cut")
+    parser.add_argument("--ahead", type=float, default=10, help="seconds before a server's first question")
     given = parser.parse_args(arguments)
-    known = {}
-    if given.keep and given.keep.exists():
-        known = {one["files"]: Figures(**one) for one in json.loads(given.keep.read_text(encoding="utf-8"))}
-    for files in given.files or (() if known else (1_000, 5_000)):
-        known[files] = measure(files)
-        print(table([known[files]]), flush=True)
-        if given.keep:
-            kept = [asdict(known[one]) for one in sorted(known)]
-            given.keep.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    runs = [known[one] for one in sorted(known)]
-    text = table(runs)
-    print(text)
-    if given.readme:
-        put_between(given.readme, MARKS, text)
-    if given.svg:
-        given.svg.write_text(picture(runs), encoding="utf-8")
+    programs = [[given.against]] if given.against else []
+    programs.append([sys.executable, "-m", "npl_mcp"])
+    sets = list(map(Asked.of, QuestionSet.below(given.sets)))
+    # Questions of all sets in turn.
+    turns = [one for asked in sets for one in enumerate(asked.questions)]
+    questions = [question for _, question in sorted(turns, key=lambda one: one[0])][: given.questions]
+    every = Asked(given.sets or sets[0].root, questions)
+    with TemporaryDirectory() as name, TemporaryDirectory() as garden:
+        bench = Bench(programs, Path(name), given.ahead)
+        bench.one_file(every)
+        bench.files("labelled questions in one file", sets, BUDGETS)
+        bench.files("cuts", [cuts(Path(garden), given.rows)], CUT_BUDGETS)
+        for files in given.files or (1_000, 5_000):
+            bench.folder(files, every)
     return 0
 
 

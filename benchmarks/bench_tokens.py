@@ -1,10 +1,9 @@
 """Accuracy and speed of the token estimate, compared with exact counts.
 
-    python benchmarks/bench_tokens.py TEXTS VOCABULARIES            # with the shipped lists
-    python benchmarks/bench_tokens.py TEXTS VOCABULARIES --held-out [KIND ...]
-                                        # each kind with lists made without it and its language
+Usage: ``python -m benchmarks.bench_tokens TEXTS VOCABULARIES [--held-out] [KIND]...``
 
-TEXTS and VOCABULARIES are as for train_tokens.py. Texts are cut at Markdown headings, and longer sections
+TEXTS and VOCABULARIES are as for train_tokens.py. ``--held-out`` counts each kind with lists made without it
+and its language, instead of the shipped lists. Texts are cut at Markdown headings, and longer sections
 at blank lines; errors are those of sections of 50 tokens and more, at most 500 of each kind. The last two
 columns tell how well ``upper_bound`` holds: sections whose true count exceeds it, and the largest excess of a
 pack of sections over the sum of their bounds, packs being 2,000 tokens of one kind.
@@ -12,15 +11,15 @@ pack of sections over the sum of their bounds, packs being 2,000 tokens of one k
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from train_tokens import KEPT, Trainer, encoding
-
+from benchmarks.train_tokens import KEPT, Trainer, encoding
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.estimated import estimating, estimator
 from npl_index.tokens.exact import load_vocabulary
@@ -118,14 +117,18 @@ def speed(texts: Path, vocabularies: Path) -> None:
             print(f"  {counter.name} {label}: {size / (time.process_time() - start) / 1e6:.1f} MB/s")
 
 
-def main() -> None:
-    """Run what the arguments ask for."""
-    texts, vocabularies, *rest = sys.argv[1:]
-    accuracy(
-        Path(texts), Path(vocabularies), "--held-out" in rest, [word for word in rest if word != "--held-out"]
-    )
-    speed(Path(texts), Path(vocabularies))
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_tokens", description=__doc__.split("\n")[0])
+    parser.add_argument("texts", type=Path, help="a folder for each kind of text")
+    parser.add_argument("vocabularies", type=Path, help="folder with tiktoken's cache files")
+    parser.add_argument("kinds", nargs="*", help="by default all")
+    parser.add_argument("--held-out", action="store_true", help="make lists without each kind")
+    given = parser.parse_args(arguments)
+    accuracy(given.texts, given.vocabularies, given.held_out, given.kinds)
+    speed(given.texts, given.vocabularies)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

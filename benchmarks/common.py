@@ -1,13 +1,17 @@
-"""Shared code of the benchmarks: texts made from the bundled corpus, and measurement."""
+"""Shared code of the benchmarks: texts made from the bundled corpus, counted tokens, times."""
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from npl_index.library.documents import Document, Fingerprint
+from npl_index.tokens.counting import TokenCounter
+from npl_index.tokens.estimated import estimator
+from npl_index.tokens.exact import load_vocabulary
 from npl_mcp.config.settings import Settings, corpus_folder
+
+OLD_ENOUGH = 2.1
+"""Seconds after which a file is no longer compared by content on every call."""
 
 CONTEXTS = (
     "write a placeholder with a qualifier for a customer name",
@@ -55,16 +59,18 @@ def settings(root: Path, **changes: object) -> Settings:
     return Settings(cwd=root, home=root, system=root / "none", roots=(root,), warm_up=False, **changes)  # type: ignore[arg-type]
 
 
-def median_ms(work: Callable[[int], object], rounds: int) -> float:
-    """Return the median wall time of a call, in milliseconds; the call gets its number."""
-    times = []
-    for number in range(rounds):
-        start = time.perf_counter()
-        work(number)
-        times.append(time.perf_counter() - start)
-    return 1000 * statistics.median(times)
+def best_counter() -> TokenCounter:
+    """Return the exact counter if its vocabulary is on the machine, else the estimator."""
+    return load_vocabulary("o200k_base", Settings.from_env().vocabulary_folders) or estimator("o200k_base")
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which a share of the values lies."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+def put_between(file: Path, marks: tuple[str, str], text: str) -> None:
+    """Replace the text between two marks of a file."""
+    before, rest = file.read_text(encoding="utf-8").split(marks[0])
+    after = rest.split(marks[1])[1]
+    file.write_text(f"{before}{marks[0]}\n{text}{marks[1]}{after}", encoding="utf-8")
+
+
+def document(data: bytes, path: str) -> Document:
+    """Make a document of bytes."""
+    return Document(Path(path).stem, path, Fingerprint(f"/{path}", 0, len(data)), data, "", npl=False)

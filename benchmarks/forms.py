@@ -13,20 +13,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import random
 import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
 
-from benchmarks.relevance.__main__ import read_documents
+from benchmarks.relevance.indexed import read_documents
+from benchmarks.servers import connected
 from npl_index.markdown.links import slug
 from npl_index.markdown.sections import Span
 
@@ -134,14 +132,8 @@ async def measure(client: Client[Any], folder: Path, count: int) -> None:
 
 async def start(folder: Path, count: int, command: Sequence[str]) -> None:
     """Start a server and measure."""
-    with TemporaryDirectory() as home:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
-        flags = [*command[1:], "--root", str(folder), "--data-dir", home]
-        environment = {**kept, "HOME": home}
-        async with Client(
-            StdioTransport(command[0], flags, env=environment, cwd=home, keep_alive=False)
-        ) as client:
-            await measure(client, folder, count)
+    async with connected([*command, "--root", str(folder), "--data-dir", "."]) as client:
+        await measure(client, folder, count)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,6 +8,7 @@ rare, for a vocabulary that grows with the corpus as that of real documents does
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Sequence
@@ -38,7 +39,8 @@ def sections(texts: Sequence[str] = ()) -> list[tuple[str, str]]:
     ]
     found: list[tuple[str, str]] = []
     for text in texts:
-        heading, lines, fence = "", [], False
+        heading, fence = "", False
+        lines: list[str] = []
         for line in text.split("\n"):
             fence ^= line.lstrip().startswith(("```", "~~~"))
             match = None if fence else _HEADING.match(line)
@@ -63,7 +65,8 @@ def write(folder: Path, files: int, seed: int = 1, texts: Sequence[str] = ()) ->
     for number in range(FOLDERS):
         (folder / f"part{number:02}").mkdir(exist_ok=True)
     for number in range(files):
-        level, lines = 1, []
+        level = 1
+        lines: list[str] = []
         for at in range(max(1, round(chance.gauss(SECTIONS, 4)))):
             heading, text = chance.choice(known)
             level = 1 if at == 0 else min(4, max(2, level + chance.choice((-1, 0, 0, 1))))
@@ -73,7 +76,16 @@ def write(folder: Path, files: int, seed: int = 1, texts: Sequence[str] = ()) ->
         path.write_text("\n".join(lines), encoding="utf-8")
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the files."""
+    parser = argparse.ArgumentParser(prog="benchmarks.scale_corpus", description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, help="is made")
+    parser.add_argument("files", type=int, help="number of files")
+    given = parser.parse_args(arguments)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    write(given.folder, given.files)
+    return 0
+
+
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    target.mkdir(parents=True, exist_ok=True)
-    write(target, int(sys.argv[2]))
+    sys.exit(main())

@@ -18,9 +18,7 @@ from tempfile import TemporaryDirectory
 
 from fastmcp import Client
 
-from benchmarks.common import settings
-from benchmarks.figures import put_between
-from benchmarks.tokens_to_answer import best_counter
+from benchmarks.common import best_counter, put_between, settings
 from npl_mcp.server.server import create_server
 
 KEPT = Path(__file__).with_suffix(".json")

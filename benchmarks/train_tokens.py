@@ -1,6 +1,6 @@
 """Create npl_index/data/tokens.*.gz, the lists that the token estimate uses.
 
-    python benchmarks/train_tokens.py TEXTS VOCABULARIES
+    python -m benchmarks.train_tokens TEXTS VOCABULARIES
 
 TEXTS holds one folder for each kind of text, with any number of UTF-8 files. A folder named
 ``lang-<code>-<name>`` holds text of another language than English; such text weighs less, and least where
@@ -15,16 +15,15 @@ is not such a string: its digits tell what a character that is not listed costs,
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import npl_index
 from npl_index.tokens.estimated import PieceCosts, piece_pattern
@@ -161,18 +160,22 @@ def write(name: str, strings: Iterable[str]) -> None:
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Count, list, and write the three files."""
-    texts, vocabularies = map(Path, sys.argv[1:3])
+    parser = argparse.ArgumentParser(prog="benchmarks.train_tokens", description=__doc__.split("\n")[0])
+    parser.add_argument("texts", type=Path, help="a folder for each kind of text")
+    parser.add_argument("vocabularies", type=Path, help="folder with tiktoken's cache files")
+    given = parser.parse_args(arguments)
     lists, characters = {}, {}
     for vocabulary in KEPT:
-        trainer = Trainer(vocabulary, encoding(vocabulary, vocabularies), texts)
+        trainer = Trainer(vocabulary, encoding(vocabulary, given.vocabularies), given.texts)
         lists[vocabulary], characters[vocabulary] = trainer.listed(), trainer.characters
     both = set.intersection(*map(set, lists.values()))
     write("both", sorted(both))
     for vocabulary, strings in lists.items():
         write(vocabulary, [characters[vocabulary], *(s for s in strings if s not in both)])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -72,6 +72,10 @@ LATE = {
     ("npl_mcp.stores.base.sqlite", "npl_index.ranking.analysis"): "10 ms; most commands need no terms",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.stdio"): "it needs FastMCP",
     ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "HTTP and TLS: 20 ms",
+    (
+        "npl_mcp.cli.commands.start",
+        "npl_mcp.cli.commands.load",
+    ): "the hook runs at each prompt, in milliseconds",
     ("npl_mcp.cli.commands.checks", "npl_mcp.questions.testing"): "the application: a quarter of a second",
     (
         "npl_mcp.cli.transports.connecting",

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from benchmarks.agent_day.__main__ import HERE, figures
-from benchmarks.agent_day.player import Played, Player
-from benchmarks.agent_day.probes import Probed, absent
+from benchmarks.agent_day.player import Played, Player, Probed
 from benchmarks.agent_day.systems import Npl
 from benchmarks.agent_day.tasks import DAYS, Documents, read_day
 from npl_index.tokens.estimated import estimator
@@ -33,7 +32,7 @@ async def _play() -> Day:
         days = {}
         for name in DAYS:
             days[name] = [await player.play(task, name, server) for task in day.tasks]
-        return days, await absent(server, topics, count)
+        return days, await player.absent(topics, server)
 
 
 @pytest.mark.thorough

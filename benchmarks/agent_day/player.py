@@ -9,13 +9,15 @@ is kinder than life: the rule never reads a wrong section.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from benchmarks.agent_day.tasks import Documents, Phrasing, Place, Task
 
 MOST_READS = 2
+CONVERSATION = 50_000
+"""Tokens of the conversation in which an agent calls."""
 
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
@@ -41,11 +43,13 @@ class Answer:
     :param arguments: of the call.
     :param hits: in the order in which they should be read: pointers come before sections of the text, since
         the text of these is there.
+    :param seen: the text as a reader sees it, where it is not sent as plain text.
     """
 
     arguments: dict[str, Any]
     text: str
     hits: Sequence[Hit] = ()
+    seen: str | None = None
 
     @property
     def call(self) -> str:
@@ -95,6 +99,11 @@ class Played:
         return len(self.answers)
 
     @property
+    def cost(self) -> int:
+        """Tokens with those of the conversation, which each call sends again at a tenth of their price."""
+        return self.tokens + self.calls * CONVERSATION // 10
+
+    @property
     def letters(self) -> str:
         """F, L and H: first, listed, held; a hyphen if not."""
         pairs = zip("FLH", (self.first, self.listed, self.held), strict=True)
@@ -105,6 +114,18 @@ class Played:
         """The figures as JSON."""
         names = ("id", "tokens", "calls", "first", "listed", "held")
         return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Probed:
+    """An answer about an absent topic.
+
+    :param found: it has text of documents.
+    """
+
+    question: str
+    tokens: int
+    found: bool
 
 
 @dataclass
@@ -141,7 +162,14 @@ class Player:
                 break
         return played
 
+    async def absent(self, topics: Iterable[str], system: System) -> list[Probed]:
+        """Ask about absent topics."""
+        answers = [(topic, await system.ask(Phrasing(topic))) for topic in topics]
+        return [
+            Probed(topic, answer.cost(self.count), bool(system.passages(answer))) for topic, answer in answers
+        ]
+
     def _take(self, answer: Answer, task: Task, played: Played) -> None:
         played.answers.append(answer)
         played.tokens += answer.cost(self.count)
-        played.held = task.is_held("\n".join(one.text for one in played.answers))
+        played.held = task.is_held("\n".join(one.seen or one.text for one in played.answers))

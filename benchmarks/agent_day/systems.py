@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
 from mcp.types import TextContent
 
 from benchmarks.agent_day.player import Answer, Count, Hit
 from benchmarks.agent_day.tasks import Documents, Phrasing, Place
-from npl_index.ranking.wordlists import stop_words
+from benchmarks.fulltext import FullText, words
+from benchmarks.servers import connected
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARK = re.compile(r"<!-- (?P<selector>[^\n]+?) (?P<score>[01]?\.\d+|[01])(?: [^\"\n]*)?-->")
@@ -53,15 +50,9 @@ class Npl:
         cls, command: Sequence[str], documents: Documents, *budgets: int | None
     ) -> AsyncIterator[Npl]:
         """Start it in an empty home, without the settings of this machine."""
-        with TemporaryDirectory() as home:
-            kept = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
-            executable, *flags = command
-            flags += ["--root", str(documents.folder), "--format", "markdown", "--data-dir", home]
-            transport = StdioTransport(
-                executable, flags, env={**kept, "HOME": home}, cwd=home, keep_alive=False
-            )
-            async with Client(transport) as client:
-                yield cls(client, documents, *budgets)
+        flags = ["--root", str(documents.folder), "--format", "markdown", "--data-dir", "."]
+        async with connected([*command, *flags]) as client:
+            yield cls(client, documents, *budgets)
 
     async def ask(self, phrasing: Phrasing) -> Answer:
         """Make a tailored load."""
@@ -119,12 +110,6 @@ def _before_match(line: str) -> str:
     return line[: pointer.end("quoted")] if pointer else line
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a question, without those that every question has."""
-    found = re.findall(r"\w+", text.lower())
-    return list(dict.fromkeys(word for word in found if word not in stop_words())) or found
-
-
 class Fts5:
     """Sections in a table of FTS5; an answer has one excerpt, and pointers with sizes.
 
@@ -132,31 +117,30 @@ class Fts5:
     question, then those around it while they fit. A read returns a section with all nested in it, cut.
     """
 
-    WEIGHTS = (1.5, 4.0, 1.0)
+    WEIGHTS: ClassVar = {"path": 1.5, "heading": 4.0, "body": 1.0}
     EXCERPT = 300
     POINTERS = 5
     READ = 900
 
     def __init__(self, documents: Documents, count: Count) -> None:
         self._documents, self._count = documents, count
-        self._places: list[Place] = []
-        self._table = sqlite3.connect(":memory:")
-        self._table.execute("CREATE VIRTUAL TABLE t USING fts5(path, heading, body, tokenize='porter')")
-        for path, indexed in documents.files.items():
-            for section in indexed.tree.sections:
-                body = documents.text((path, section.index), whole=False)
-                if body.strip():
-                    self._places.append((path, section.index))
-                    self._table.execute("INSERT INTO t VALUES (?, ?, ?)", (path, section.name, body))
+        bodies = {
+            (path, section.index): documents.text((path, section.index), whole=False)
+            for path, indexed in documents.files.items()
+            for section in indexed.tree.sections
+        }
+        self._places = [place for place, body in bodies.items() if body.strip()]
+        self._table = FullText(
+            self.WEIGHTS,
+            (
+                (path, documents.files[path].tree.sections[index].name, bodies[path, index])
+                for path, index in self._places
+            ),
+        )
 
     async def ask(self, phrasing: Phrasing) -> Answer:
         """Return an excerpt of the best section, and the next ones."""
-        match = " OR ".join(f'"{word}"' for word in words(phrasing.text))
-        rows = self._table.execute(
-            "SELECT rowid - 1, highlight(t, 2, char(1), char(2)) FROM t WHERE t MATCH ?"
-            " ORDER BY bm25(t, ?, ?, ?), rowid LIMIT ?",
-            (match, *self.WEIGHTS, 1 + self.POINTERS),
-        ).fetchall()
+        rows = self._table.find(phrasing.text, 1 + self.POINTERS)
         hits = [self._hit(self._places[row]) for row, _ in rows]
         lines = []
         if rows:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.relevance.__main__ import read_documents
+from benchmarks.relevance.indexed import read_documents
 from npl_index.errors import NPLError
 from npl_index.library.references import document_name, path_ends
 from npl_index.markdown.sections import Span

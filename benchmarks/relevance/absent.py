@@ -24,7 +24,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.relevance.__main__ import FEWEST_HEADINGS, HERE, Scope, question_of, read_documents
+from benchmarks.relevance.indexed import read_documents
+from benchmarks.relevance.questions import BUNDLED, FEWEST_HEADINGS, HERE, QuestionSet, Scope, question_of
 from npl_index.ranking.collection import Collection
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
@@ -76,7 +77,7 @@ def absent(name: str, collection: Collection, sets: Path | None) -> Iterator[Ask
             continue
         if "set" in row:
             if sets is not None and (sets / row["set"]).is_dir():
-                questions = labelled.setdefault(row["set"], queries(sets / row["set"]))
+                questions = labelled.setdefault(row["set"], _queries(sets / row["set"]))
                 yield ask("borrowed", collection, questions[row["id"]])
             continue
         yield ask("invented", collection, row["query"])
@@ -86,30 +87,21 @@ def absent(name: str, collection: Collection, sets: Path | None) -> Iterator[Ask
             yield ask("with topics", collection, text, row["topics"])
 
 
-def queries(folder: Path) -> dict[str, str]:
-    """Return the questions of a set by their ids."""
-    return {row["id"]: row["query"] for row in rows(folder)}
-
-
-def rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """Read the questions of a set."""
-    for path in sorted(folder.glob("queries*.jsonl")):
-        yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
+def _queries(folder: Path) -> dict[str, str]:
+    return {row["id"]: row["query"] for row in QuestionSet.of(folder).rows()}
 
 
 def true(scope: Scope, questions: Sequence[dict[str, Any]]) -> Iterator[Asked]:
     """Ask what a set answers, in its folder and on the page of the answer alone."""
     for row in questions:
-        if row.get("scope", "section") != "section":
-            continue
         question = question_of(row)
-        wanted = frozenset().union(*map(scope.places, question.labels))
+        wanted = frozenset[Place]().union(*map(scope.places, question.labels))
         yield ask("folder", scope.collection, question.text, wanted=wanted)
         page = scope.files[question.labels[0].file]
         if sum(section.level > 0 for section in page.tree.sections) >= FEWEST_HEADINGS:
-            alone = Scope({question.labels[0].file: page}, joined=False)
+            alone = Scope({question.labels[0].file: page})
             here = [label for label in question.labels if label.file == question.labels[0].file]
-            places = frozenset().union(*map(alone.places, here))
+            places = frozenset[Place]().union(*map(alone.places, here))
             yield ask("file", alone.collection, question.text, wanted=places)
 
 
@@ -138,12 +130,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folders", nargs="*", type=Path, help="folders of Markdown files")
     parser.add_argument("--sets", type=Path, help="folder of labelled sets")
     given = parser.parse_args(arguments)
-    sets = sorted(path.parent for path in given.sets.glob("*/queries*.jsonl")) if given.sets else []
-    sources = {path.name: (path / "corpus", list(rows(path))) for path in sets}
+    sets = QuestionSet.below(given.sets) if given.sets else []
+    sources = {one.name: (one.corpus, list(one.rows())) for one in sets}
     sources |= {path.name: (path, []) for path in given.folders}
     every: list[Asked] = []
-    for name, (folder, questions) in (sources or {"npl": (HERE.parents[1] / "corpus", [])}).items():
-        scope = Scope(read_documents(folder), joined=False)
+    for name, (folder, questions) in (sources or {"npl": (BUNDLED, [])}).items():
+        scope = Scope(read_documents(folder))
         asked = [*absent(name, scope.collection, given.sets), *true(scope, questions)]
         print(f"{name}, {len(scope.collection)} sections")
         report(asked)

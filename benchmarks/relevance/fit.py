@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.relevance.__main__ import (
+from benchmarks.relevance.indexed import read_documents
+from benchmarks.relevance.questions import (
     Label,
     Question,
+    QuestionSet,
     Scope,
     asked_in,
     family_of,
-    read_documents,
-    read_questions,
     reciprocal_rank,
 )
 from npl_index.ranking.arrays import top_positions
@@ -178,12 +177,11 @@ def _means(
     return means
 
 
-def fit(sets: Sequence[tuple[str, Path, Sequence[Path]]]) -> Iterator[str]:
+def fit(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Ask the questions of sets, and yield the weights and how well they rank."""
     asked = [
-        ask(name, *one)
-        for name, corpus, files in sets
-        if files
-        for one in asked_in(read_documents(corpus), read_questions(files), joined=False)
+        ask(one.name, *question)
+        for one in sets
+        for question in asked_in(read_documents(one.corpus), one.questions())
     ]
     yield from report(asked, family_of({question.name for question in asked}))

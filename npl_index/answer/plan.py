@@ -153,9 +153,8 @@ class Plan:
     def _take(self, step: Step) -> bool:
         """Take as much of a step as fits, and return whether that is all."""
         before, is_all = self._shown.get(step.unit, Shown()), True
-        missing = self._next_name(step) if step.most else {}
         for shown in self._choices(step, before):
-            names = {} if shown.names else missing
+            names = {} if shown.names else self._next_name(step)
             if self._ledger.pay(self._price(shown, *names.values()) - self._price(before)):
                 self._shown |= {step.unit: shown, **names}
                 self._ledger.enter([shown.text] if shown.text else [])

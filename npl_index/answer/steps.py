@@ -122,11 +122,13 @@ def related(ranking: Ranking) -> Iterator[tuple[Hit, bool]]:
         if not hit.size:
             continue
         best = best or hit.score.total
+        if hit.score.total < best * RELATED:
+            break
         is_other = weights @ (shares - covered).clip(0) >= (SUBJECT / 2 if is_named else SUBJECT)
         is_answer = hit.score.total >= best * (RELATED if is_other else AS_GOOD)
         if is_answer:
             covered = np.maximum(covered, shares)
-        if is_answer or hit.score.total >= best * max(RELATED, FURTHER * (weights @ covered)):
+        if is_answer or hit.score.total >= best * FURTHER * (weights @ covered):
             yield hit, is_answer
 
 

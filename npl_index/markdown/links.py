@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from unicodedata import category
 from urllib.parse import unquote
@@ -19,6 +21,9 @@ from npl_index.markdown.state import BlockState
 
 MAX_TARGET = 500
 """Maximum characters of a target; a longer one is not the address of a document."""
+
+MAX_DEFINING = 16
+"""Maximum parts of documents with kept definitions: many passages of a document use those of one part."""
 
 _IN_SLUG = frozenset(("Nd", "Nl", "Pc"))
 _PICTURE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])?|<img\b[^<>]*>", re.IGNORECASE)
@@ -132,11 +137,18 @@ def definitions_for(text: str, parts: Iterable[str], *, nested: bool = False) ->
     shown = "\n".join(line for _, line in _without_comments(_blocks(text, nested)))
     used = {normalizeReference(use[1]) for use in _USE.finditer(shown)}
     definitions: dict[str, str] = {}
-    for part in defining:
-        for line in read_blocks(part, npl=nested).lines_without_code():
-            if defined := _DEFINED.match(line):
-                definitions.setdefault(normalizeReference(defined[1]), line.strip())
+    for label, line in chain.from_iterable(_definitions(part, nested) for part in defining):
+        definitions.setdefault(label, line)
     return [line for label, line in definitions.items() if label in used]
+
+
+@lru_cache(MAX_DEFINING)
+def _definitions(part: str, nested: bool) -> list[tuple[str, str]]:
+    """Return the labels of the definitions in a part of a document, with their lines."""
+    lines = read_blocks(part, npl=nested).lines_without_code()
+    return [
+        (normalizeReference(defined[1]), line.strip()) for line in lines if (defined := _DEFINED.match(line))
+    ]
 
 
 def _defined(part: str) -> set[str]:

@@ -128,7 +128,8 @@ def status_of(fields: Iterable[tuple[str, str]]) -> str:
 
 def status_in(front: str) -> str:
     """Return the status of a document by its front matter; empty unless it is retired."""
-    return status_of(field_values(front))
+    folded = front.casefold()
+    return status_of(field_values(front)) if any(name in folded for name in FIELDS) else ""
 
 
 def standing_in(front: str) -> str:

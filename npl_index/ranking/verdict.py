@@ -87,6 +87,11 @@ class Coverage(NamedTuple):
         """Return the question's weight in each section as a multiple of the weight needed for an answer."""
         return self.judged_weights @ self.shares * (1 + self.support) / self._needed
 
+    def is_certain(self) -> bool:
+        """Return whether the first section has the weight that a question of any length needs."""
+        first = self.judged_weights @ self.shares[:, :1] * (1 + self.support[:1])
+        return bool((first >= _MINIMUM * _PLENTY).any())
+
     def joint_ratio(self) -> float:
         """Return the ratio for the best section, or for a long task the first sections together."""
         size = max(1, sum(word.size for word in self.words) // _PART)

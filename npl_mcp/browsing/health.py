@@ -6,7 +6,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError
@@ -88,25 +88,22 @@ def _find_defects(app: Context, ref: DocumentRef) -> Health:
         return Health((), len(requested.locations), missing)
     examination = _Examination(app, gathered)
     places = map(place_of, requested.locations)
-    numbers = [number for place in places if (number := examination.links.numbers.get(place)) is not None]
+    numbers = [number for place in places if (number := examination.numbers.get(place)) is not None]
     if not numbers:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     key = "health", gathered.collection.state, ref, app.permissions
     with app.state.lock:
-        known = app.state.outcomes.get(key)
-    by_document = list(known) if isinstance(known, tuple) else []
-    until = time.monotonic() + SECONDS
-    for number in numbers[len(by_document) :]:
-        by_document.append(tuple(examination.defects(number)))
-        if time.monotonic() >= until:
-            break
+        known = cast("Health", app.state.outcomes.get(key, Health((), len(numbers), len(numbers))))
+    defects, left, until = [*known.defects], known.left, time.monotonic() + SECONDS
+    while (left and time.monotonic() < until) or left == known.left > 0:
+        defects += examination.defects(numbers[-left])
+        left -= 1
     with app.state.lock:
-        app.state.outcomes[key] = tuple(by_document)
-    defects = [defect for defects in by_document for defect in defects]
-    return Health(defects, len(numbers), len(numbers) - len(by_document))
+        app.state.outcomes[key] = health = Health(defects, len(numbers), left)
+    return health
 
 
-class _Examination:
+class _Examination(Links):
     """The checks of documents.
 
     :param app: view of the caller.
@@ -114,41 +111,38 @@ class _Examination:
     """
 
     def __init__(self, app: Context, gathered: DocumentSet) -> None:
-        self.links, self._gathered = Links(app, gathered), gathered
-        self._counts = app.counting(gathered.collection, app.clock("the folder"))
+        super().__init__(app, gathered)
         self._clock = app.clock("the folder")
+        self._counts = app.counting(gathered.collection, self._clock)
 
     def defects(self, number: int) -> Iterator[Defect]:
         """Yield the defects of a document."""
-        tree = self._gathered.tree(number)
-        for link, why in self.links.broken(number):
+        tree, counts = self._gathered.tree(number), self._counts(number)
+        for link, why in self.broken(number):
             self._clock.check()
             target = link.path + (f"#{link.anchor}" if link.anchor else "")
             yield self._at_line(number, "broken", f"{target}: {why}", link.line)
         for line in tree.doubtful_fences:
             yield self._at_line(number, "fences", "the code fence opened here is not closed", line)
-        if not tree.sections[0].whole_traits.word_count:
-            yield self._in_document(number, "empty", "no text")
-        elif title_of(tree) is None:
-            yield self._in_document(number, "untitled", "no heading and no title in front matter")
+        without = None if tree.sections[0].whole_traits.word_count else ("empty", "no text")
+        if without is None and title_of(tree) is None:
+            without = "untitled", "no heading and no title in front matter"
+        if without is not None:
+            yield replace(self._defect(number, 0, *without), tokens=counts.total(range(len(tree.sections))))
         for section in tree.sections:
-            tokens = self._counts(number).last(section.index)
+            tokens = counts.last(section.index)
             if tokens > MAX_SECTION_TOKENS:
-                yield self._in_section(number, section.index, "long", f"{tokens:,} tokens in one piece")
+                yield self._defect(number, section.index, "long", f"{tokens:,} tokens in one piece")
             if section.level and not section.children and not _own_text(tree, section).strip():
-                yield self._in_section(number, section.index, "empty", "a heading without text")
+                yield self._defect(number, section.index, "empty", "a heading without text")
 
     def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
         """Return a defect at a line, counted from 0."""
         sections = self._gathered.tree(number).sections
         index = max(0, bisect_right(sections, line, key=lambda section: section.own.start) - 1)
-        return replace(self._in_section(number, index, check, note), line=line + 1)
+        return replace(self._defect(number, index, check, note), line=line + 1)
 
-    def _in_document(self, number: int, check: str, note: str) -> Defect:
-        tokens = self._counts(number).total(range(len(self._gathered.tree(number).sections)))
-        return replace(self._in_section(number, 0, check, note), tokens=tokens)
-
-    def _in_section(self, number: int, index: int, check: str, note: str) -> Defect:
+    def _defect(self, number: int, index: int, check: str, note: str) -> Defect:
         parsed, file = self._gathered.collection.documents[number], self._gathered.files[number]
         selector = qualified(document_name(file), parsed.step(index))
         line = parsed.tree.sections[index].own.start + 1

@@ -1,12 +1,17 @@
 """The user's folders of data and settings."""
 
 # Importing pathlib takes as long as a whole command may take.
-# ruff: noqa: PTH111, PTH117, PTH118
+# ruff: noqa: PTH111, PTH117, PTH118, PTH123
 
 import os
 import sys
+from contextlib import suppress
+
+from npl_mcp.config.toml import read_toml
 
 NAME = "npl-mcp"
+
+_MAX_BYTES = 64 * 1024
 
 
 def user_folder(kind: str) -> str:
@@ -22,3 +27,17 @@ def user_folder(kind: str) -> str:
 
     folder: str = getattr(platformdirs, f"user_{kind}_dir")(NAME, appauthor=False)
     return folder
+
+
+def data_folder() -> str:
+    """Return the data folder of the environment, of the user's settings, or the default one.
+
+    :raises OSError: the settings cannot be read.
+    :raises ValueError: they are not TOML.
+    """
+    folder = os.environ.get("NPL_MCP_DATA_DIR")
+    if not folder:
+        with suppress(FileNotFoundError), open(os.path.join(user_folder("config"), "npl.toml"), "rb") as file:
+            own = read_toml(file.read(_MAX_BYTES).decode("utf-8-sig"))
+            folder = str(own.get("data-dir", own.get("data_dir", "")))
+    return os.path.expanduser(folder) if folder else user_folder("data")

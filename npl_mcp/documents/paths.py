@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import contains, eq
-from typing import NamedTuple
 
 from npl_index.errors import SectionNotFoundError
 from npl_index.library.references import near_names
@@ -42,28 +41,18 @@ def _unnumbered(heading: str) -> str:
     return fold(_NUMBERING.sub("", _unmarked(heading), count=1))
 
 
-class Reading(NamedTuple):
-    """A way to read a path.
+Reading = tuple[Callable[[str], str], Callable[[str], str], Callable[[str, str], bool]]
+"""The compared forms of a section's heading and of a heading in a path, and their comparison."""
 
-    :param known: spelling of a section's heading.
-    :param given: spelling of a heading in the path.
-    :param same: comparison of the two.
-    """
-
-    known: Callable[[str], str]
-    given: Callable[[str], str]
-    same: Callable[[str, str], bool] = eq
-
-
-READINGS = (
-    Reading(str, str),  # with # marks
-    Reading(_unmarked, _unmarked),
-    Reading(_folded, _folded),  # without case and markup
-    Reading(_unnumbered, _folded),  # without the numbering of the section
+READINGS: tuple[Reading, ...] = (
+    (str, str, eq),  # with # marks
+    (_unmarked, _unmarked, eq),
+    (_folded, _folded, eq),  # without case and markup
+    (_unnumbered, _folded, eq),  # without the numbering of the section
 )
 """Readings of a path, the strictest first."""
 
-PART = Reading(_folded, _folded, contains)
+PART: Reading = (_folded, _folded, contains)
 """The reading of a part of a heading: for reading a section, not for replacing it."""
 
 
@@ -128,37 +117,31 @@ class Outline:
         clean = label(checks.text(wanted, "section"))
         if clean in self._known:
             return self._known[clean]
-        for matches in self._readings(clean, whole):
+        title = [index for index in self.addresses if index == self.tree.title]
+        others = [index for index in self.addresses if index != self.tree.title]
+        # The title contains all others.
+        attempts = [(sections, reading) for sections in (others, title) for reading in READINGS]
+        for sections, reading in attempts if whole else [*attempts, (others, PART)]:
+            matches = self._matching(sections, clean, reading)
             if len(matches) == 1:
                 return matches[0]
             if matches:
-                near, lines = self._near_and_hint(matches)
                 problem = f"{len(matches)} sections of {key} match {clean!r}"
-                raise SectionNotFoundError(problem, near=near, hint=f"give the path of one:{lines}")
-        near, lines = self._near_and_hint(self._similar(clean))
-        hint = f"similar sections:{lines}" if near else "it has no sections"
-        if whole and near:
-            hint += "\nto add a new section, append it to the section above it"
-        raise SectionNotFoundError(f"section {clean!r} not found in {key}", near=near, hint=hint)
-
-    def _readings(self, wanted: str, whole: bool) -> Iterator[list[int]]:
-        """Yield the matches of each reading; the title, which contains all others, is matched last."""
-        title = [index for index in self.addresses if index == self.tree.title]
-        others = [index for index in self.addresses if index != self.tree.title]
-        for sections, readings in ((others, READINGS), (title, READINGS), (others, () if whole else (PART,))):
-            for reading in readings:
-                yield self._matching(sections, wanted, reading)
+                raise self._error(problem, "give the path of one", matches)
+        end = "\nto add a new section, append it to the section above it" if whole else ""
+        problem = f"section {clean!r} not found in {key}"
+        raise self._error(problem, "similar sections", self._similar(clean), end)
 
     def _matching(self, sections: Sequence[int], wanted: str, reading: Reading) -> list[int]:
         """Return the sections of which a path, in one of its spellings, ends with the given headings."""
-        given = list(map(reading.given, wanted.split(SEPARATOR)))
+        known, given, same = reading
+        parts = list(map(given, wanted.split(SEPARATOR)))
 
         def ends(path: str) -> bool:
-            headings = path.split(SEPARATOR)[-len(given) :]
-            known = map(reading.known, headings)
-            return len(headings) == len(given) and all(map(reading.same, known, given))
+            headings = path.split(SEPARATOR)[-len(parts) :]
+            return len(headings) == len(parts) and all(map(same, map(known, headings), parts))
 
-        return [index for index in sections if all(given) and any(map(ends, {*self._spelled[index]}))]
+        return [index for index in sections if all(parts) and any(map(ends, {*self._spelled[index]}))]
 
     def _similar(self, wanted: str) -> list[int]:
         """Return sections with similar names, or all if none is similar or they are few."""
@@ -168,8 +151,11 @@ class Outline:
         similar = self._matching(every, wanted, PART) or [at for at in every if names[at] in near]
         return similar if similar and len(every) > _MAX_LISTED // 2 else every
 
-    def _near_and_hint(self, sections: Sequence[int]) -> tuple[list[str], str]:
-        """Return the paths of sections, and the same paths as lines of a hint."""
+    def _error(self, problem: str, lead: str, sections: Sequence[int], end: str = "") -> SectionNotFoundError:
+        """Return an error with the paths of sections, also as lines of its hint, between two texts."""
         near = [self.addresses[index] for index in sections[:_MAX_LISTED]]
         more = [f"and {len(sections) - len(near)} more"] if len(sections) > len(near) else []
-        return near, "".join(f"\n  - {line}" for line in (*near, *more))
+        lines = "".join(f"\n  - {line}" for line in (*near, *more))
+        return SectionNotFoundError(
+            problem, near=near, hint=f"{lead}:{lines}{end}" if near else "it has no sections"
+        )

@@ -33,7 +33,7 @@ from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.stores.base.errors import StoreError
-from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode
+from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.routes import site_of, static_files
 
 MAX_SESSIONS = 1_000
@@ -136,7 +136,7 @@ async def _call(calls: ToolCalls, request: Request) -> Response:
         outcome = failure(error, name)
     if outcome is None:
         return Response(status_code=CLOSED)
-    status = 200 if outcome.code is None else STATUS[outcome.code]
+    status = 200 if outcome.code is None else outcome.code.status
     refused = {FOLDER_HEADER: "refused"} if outcome.folder_refused else None
     return Response(outcome.text, status, refused, outcome.media_type)
 

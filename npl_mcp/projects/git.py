@@ -1,8 +1,7 @@
 """Files that git sees below a folder, tracked or untracked and not ignored.
 
 git only lists and prints: without a shell, without programs, hooks and protocols that a repository may
-configure, with few environment variables, and within limits of time and memory. It opens any file that the
-repository names; if that is a pipe, git would wait until the time is up, so its sleep is watched.
+configure, with few environment variables, and within limits of time and memory.
 """
 
 # Lists of many files are handled as plain strings, as in npl_index.library.documents.
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -38,7 +36,6 @@ MAX_MEMORY = 1 << 30
 """Bytes of git's memory, on systems with such a limit: a link to a device has no end."""
 
 _WATCH_SECONDS = 0.5
-_ASLEEP = re.compile(rb"^State:\s+S.*?^(voluntary_ctxt_switches:.*)", re.MULTILINE | re.DOTALL)
 
 _OPTIONS = (
     "--no-pager",
@@ -90,7 +87,6 @@ def _run_git(folder: str, path: str, arguments: Sequence[str], seconds: float) -
     """Run git in a folder and return its output; after a failure git and its children are killed.
 
     :raises DocumentTimeoutError: it ran longer than its limit.
-    :raises UnreadableDocumentError: it waits for a pipe.
     :raises DocumentTooLargeError: it printed more than the maximum.
     """
     environment = child_environment(_ENVIRONMENT)
@@ -123,12 +119,11 @@ def _run_git(folder: str, path: str, arguments: Sequence[str], seconds: float) -
 
 
 def _watch(process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float) -> None:
-    """Wait for the end of git; kill it if it waits for a pipe, or exceeds a limit.
+    """Wait for the end of git; kill it if it exceeds a limit.
 
     :param printed: file with its output.
     """
     end = time.monotonic() + seconds
-    asleep: bytes | None = None
     with process:
         try:
             if sys.platform == "linux":
@@ -140,28 +135,10 @@ def _watch(process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float)
                     return
                 if time.monotonic() >= end:
                     problem = f"git took longer than {seconds:g} seconds"
-                    raise errors.DocumentTimeoutError(problem, hint="name a smaller folder")
-                before, asleep = asleep, _sleep(process)
-                if asleep is not None and asleep == before:
-                    hint = (
-                        "look for a pipe: a .gitignore, a file in .git, or a file named by its configuration"
-                    )
-                    raise errors.UnreadableDocumentError("git waits for a pipe or a device", hint=hint)
+                    hint = "name a smaller folder, and look for pipes among .gitignore files and files of git"
+                    raise errors.DocumentTimeoutError(problem, hint=hint)
         finally:
             _stop(process)
-
-
-def _sleep(process: subprocess.Popen[bytes]) -> bytes | None:
-    """Return the count of context switches of a process that sleeps.
-
-    Two equal counts mean that it did not run in between. Waiting for a disk is not this kind of sleep.
-
-    :returns: ``None`` for a process that runs, and on systems without ``/proc/PID/status``; see proc(5).
-    """
-    with suppress(OSError), open(f"/proc/{process.pid}/status", "rb") as file:  # noqa: PTH123
-        if match := _ASLEEP.search(file.read()):
-            return match[1]
-    return None
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

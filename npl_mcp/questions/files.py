@@ -208,13 +208,17 @@ def problems_of(files: Iterable[QuestionFile]) -> tuple[str, ...]:
 
 
 def add_question(app: Context, question: Question) -> tuple[str, int | None]:
-    """Add a question to the first file that may be changed; the data folder's comes last, and may be new.
+    """Add a question, unless a file has it, to the first writable file; the data folder's comes last.
 
     :returns: the name of the file, and the line of the question in it.
     :raises NotAllowedError: the caller sees no file that may be changed.
     :raises InvalidRequestError: the question is invalid, or the file has it.
     :raises StorageError: the file cannot be written.
     """
+    for known in question_files(app):
+        for same in known.questions:
+            if (same.text, same.answers) == (question.text, question.answers):
+                return known.name, same.line
     files = list(_files(app))
     if app.permissions.roots is None:
         files.append((DEFAULT_NAME, _in_data(app).file(QUESTION_SUFFIXES[0])))

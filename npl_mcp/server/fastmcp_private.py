@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fastmcp import FastMCP
@@ -14,7 +16,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import SERVER_INFO_META_KEY
+from mcp_types import SERVER_INFO_META_KEY, ServerCapabilities
 from starlette.types import Receive, Scope, Send
 
 from npl_mcp.tools.contract.error_codes import shortened
@@ -43,7 +45,7 @@ def sdk_server(server: FastMCP[Any]) -> Server[Any]:
 
 def adapt(server: FastMCP[Any]) -> None:
     """Change defaults of the SDK."""
-    inside = server._mcp_server
+    inside: Any = server._mcp_server
     if inside.get_tool_input_schema is None:
         # FastMCP 4.1, the last for Python 3.10, sets no such function: the SDK would list all tools before
         # each call over HTTP to look for parameters in HTTP headers. No tool has any.
@@ -51,23 +53,30 @@ def adapt(server: FastMCP[Any]) -> None:
     # The server sends no log messages to clients, so a level would have no effect.
     inside._request_handlers.pop("logging/setLevel")
     inside.middleware.insert(0, _shorten)
+    inside.get_capabilities = partial(_without_interfaces, inside.get_capabilities)
     # FastMCP has only one cache time for all results, and documents change at any time.
     fixed = dict.fromkeys(("tools/list", "resources/templates/list"), CacheHint(LIST_KEPT))
     inside.cache_hints = {**fixed, "server/discover": CacheHint(INTRODUCTION_KEPT)}
 
 
+def _without_interfaces(found: Callable[..., ServerCapabilities], *how: Any, **more: Any) -> Any:
+    """Leave out the extension for interfaces in hosts, which FastMCP announces for every server."""
+    capabilities = found(*how, **more)
+    extensions = {
+        name: own for name, own in (capabilities.extensions or {}).items() if name != UI_EXTENSION_ID
+    }
+    return capabilities.model_copy(update={"extensions": extensions or None})
+
+
 async def _shorten(ctx: Any, call_next: Any) -> Any:
     """Leave out what no client needs, and limit the input that protocol errors repeat.
 
-    The SDK adds the server's icon to each result, and repeats a name of any length. FastMCP announces an
-    extension for interfaces in hosts, which this server does not have.
+    The SDK adds the server's icon to each result, and repeats a name of any length.
     """
     try:
         result = await call_next(ctx)
-        if isinstance(result, dict):
-            if ctx.method != "server/discover":
-                ((result.get("_meta") or {}).get(SERVER_INFO_META_KEY) or {}).pop("icons", None)
-            ((result.get("capabilities") or {}).get("extensions") or {}).pop(UI_EXTENSION_ID, None)
+        if isinstance(result, dict) and ctx.method != "server/discover":
+            ((result.get("_meta") or {}).get(SERVER_INFO_META_KEY) or {}).pop("icons", None)
         return result
     except MCPError as raised:
         text, data = raised.error.message, raised.error.data

@@ -19,7 +19,8 @@ from npl_mcp.app.documents import Documents
 
 FIRST = (
     "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "
-    "use. npl_section_index lists sections. Comments without the marks' #code are text."
+    "use; use grep for an exact name in code. npl_section_index lists sections. Comments without the marks' "
+    "#code are text."
 )
 """Instructions for the tools of the domain ``npl``."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,9 +18,13 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
+from npl_index.library.roots import real_path
 from npl_index.markdown.traits import CONDITIONS
+from npl_index.ranking.naming import read
+from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.context import Context
+from npl_mcp.app.file_view import lies_in
 from npl_mcp.app.reading import read_sections_of, report_changes
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
 from npl_mcp.stores.base.values import fill
@@ -28,6 +33,11 @@ from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.naming import part_of, question_in
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
+
+MAX_HINTS, HINT_TOKENS = 3, 60
+"""Maximum names of sections for a prompt; maximum tokens of the text with them."""
+
+HINT = "npl_load_tailored selectors, quoted from files: "
 
 File = Annotated[
     str | None,
@@ -176,10 +186,10 @@ def npl_load_agent(
 
 async def npl_section_index(
     app: Context,
-    file: Annotated[str | None, "Files or globs", CommaList] = None,
+    file: Annotated[str | None, "docs/*.md", CommaList] = None,
     filter: Annotated[dict[str, Any] | None, CONDITIONS_TEXT] = None,
     resource_type: Kind = None,
-    item: Annotated[str | None, "Name"] = None,
+    item: Annotated[str | None, "fences"] = None,
     depth: Annotated[Count | None, "Levels"] = None,
     token_budget: Annotated[Count | None, "0: no limit"] = None,
     format: Format = None,
@@ -234,7 +244,7 @@ async def npl_load_tailored(
     sections: Annotated[list[str] | None, Unlisted] = None,
     depth: Annotated[Count | None, "Levels below selected sections"] = None,
     explain: bool = False,
-    exclude: Annotated[list[str] | None, "Selectors not wanted"] = None,
+    exclude: Annotated[list[str] | None, "Not wanted: ## A"] = None,
     filter: Annotated[dict[str, Any] | None, "As in npl_section_index"] = None,
     format: Format = None,
 ) -> Written[Tailored]:
@@ -323,6 +333,40 @@ def npl_update_section(
     return edited
 
 
+async def npl_hints(
+    app: Context,
+    context: Annotated[str, "A prompt"],
+    folder: Annotated[str, "Absolute path of a project"],
+) -> str:
+    """Name the sections of a project that certainly answer a prompt, for the hook of a client.
+
+    :returns: selectors, quoted as JSON, in one line; empty if the verdict is not certain, or while files are
+        not indexed.
+    :raises DocumentNotFoundError: the project has no documents.
+    """
+    project = real_path(folder) or folder
+    ref = DocumentRef(project if app.library.roots.locate(project) else None)
+
+    def hints() -> str:
+        documents = app.documents_of(ref)
+        with documents.collection.reading():
+            query = Query(read(context, documents.collection))
+            ranking = rank(documents.collection, query, weights=app.settings.weights)
+            hits = ranking.hits[:MAX_HINTS]
+            own = [lies_in(documents.locations[hit.document].absolute, [project]) for hit in hits]
+            if documents.missing or not all(own[:1]) or not ranking.coverage.is_certain():
+                return ""
+            names = [documents.selector(hit.place) for hit, is_own in zip(hits, own, strict=True) if is_own]
+        for number in range(len(names), 0, -1):
+            # No name may look like a mark of the client.
+            text = HINT + json.dumps(names[:number], ensure_ascii=False).replace("<", "\\u003c")
+            if app.counter.upper_bound(app.counter.count(text)) <= HINT_TOKENS:
+                return text
+        return ""
+
+    return await app.read(hints, ref)
+
+
 TOOLS = (
     ToolSpec(npl_load_tailored, title="Load Sections", always=True),
     ToolSpec(npl_section_index, title="Browse Sections", always=True),
@@ -341,4 +385,5 @@ TOOLS = (
         switch="write",
         files=True,
     ),
+    ToolSpec(npl_hints, listed=False),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import datetime, timezone
 from functools import cache
 from typing import Any, TypeVar
@@ -124,13 +124,3 @@ def render(template: str, **values: Any) -> str:
     :param template: the name of the template.
     """
     return sendable(environment().get_template(template).render(**values))
-
-
-def fragments(template: str, macro: str, each: Sequence[Sequence[Any]]) -> list[str]:
-    """Return parts of a page: the results of a template's macro.
-
-    :param template: the name of the template.
-    :param each: the arguments for each part.
-    """
-    render_part = getattr(environment().get_template(template).module, macro)
-    return [sendable(str(render_part(*values))) for values in each]

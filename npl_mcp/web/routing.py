@@ -9,13 +9,11 @@ calls: pictures, Markdown, differences.
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import anyio
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -24,7 +22,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import ADMITTED_KEY
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.error_codes import ErrorCode
@@ -40,7 +37,7 @@ from npl_mcp.web.browsers import (
     form_token,
     is_page,
 )
-from npl_mcp.web.rendering import fragments, in_thread, render
+from npl_mcp.web.rendering import in_thread, render
 from npl_mcp.web.tables import Table
 from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, read_form
 
@@ -51,17 +48,11 @@ Respond = Callable[[Visit], Awaitable[Response]]
 COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
 """Compression of pages and their data. No other site can request a page as a visitor and measure its size."""
 
-WAIT_SECONDS = 30
-"""Maximum wait for news in one query."""
-
 TEAM = "Team"
 """Entry of the navigation for the work of agents: sessions, rooms, artifacts, worklogs, change requests."""
 
 TYPED = ("title", "description", "text", "others", "message", "comment", "overall_comment")
 """Fields with the words of a visitor."""
-
-AWAY_SECONDS = 1
-"""Pause after a query that the database did not answer."""
 
 
 class _Id(IntegerConvertor):
@@ -127,35 +118,6 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class NewsRow:
-    """A row in the news of a page.
-
-    :param values: the arguments of the macro for the row.
-    :param cursor: the position from which a browser continues; ``None`` for a change of an earlier row, which
-        a page ignores unless it shows that row.
-    """
-
-    values: tuple[Any, ...]
-    cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """News of a page, as server-sent events. A row replaces the row with the same id on the page.
-
-    :param path: the path in Starlette's form.
-    :param news: the function that returns the rows after a cursor; it waits a while for the first one.
-    :param template: the template with the macro.
-    :param macro: the macro for a row.
-    """
-
-    path: str
-    news: Callable[[Visit, str], Awaitable[Sequence[NewsRow]]]
-    template: str
-    macro: str
-
-
-@dataclass(frozen=True, slots=True)
 class Download:
     """A file to download.
 
@@ -180,7 +142,7 @@ class MenuEntry:
     is_current: bool
 
 
-Declared = WebPage | Action | Stream | Download
+Declared = WebPage | Action | Download
 
 
 @dataclass
@@ -208,8 +170,6 @@ class Site:
                 yield Route(declared.path, page, middleware=[COMPRESSED])
             elif isinstance(declared, Action):
                 yield Route(declared.path, self._serving(partial(self._action, declared)), methods=["POST"])
-            elif isinstance(declared, Stream):
-                yield Route(declared.path, self._serving(partial(_stream, declared)))
             else:
                 yield Route(declared.path, self._serving(declared.answer))
 
@@ -335,35 +295,6 @@ async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
 async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
     text = await in_thread(lambda: encode(as_dict(body)))
     return Response(text, status, media_type="application/json")
-
-
-async def _stream(stream: Stream, visit: Visit) -> Response:
-    if visit.request.method == "HEAD":
-        return Response()
-    return EventSourceResponse(_events(visit, stream), ping=20)
-
-
-async def _events(visit: Visit, stream: Stream) -> AsyncIterator[ServerSentEvent]:
-    """Yield the events from now on, or from the browser's last event."""
-    since = visit.request.headers.get("last-event-id") or visit.text("since")
-    try:
-        while True:
-            try:
-                rows = await stream.news(visit, since)
-            except CallError as error:
-                if error.code is not ErrorCode.DATABASE_ERROR:
-                    raise
-                # After a reported failure a browser does not reconnect, and the database may come back.
-                rows = ()
-                await anyio.sleep(AWAY_SECONDS)
-            if not await visit.request.scope[ADMITTED_KEY]():
-                raise CallError("the token has ended; sign in again", ErrorCode.PERMISSION_DENIED)
-            parts = await in_thread(fragments, stream.template, stream.macro, [row.values for row in rows])
-            for row, html in zip(rows, parts, strict=True):
-                since = row.cursor or since
-                yield ServerSentEvent(html, id=row.cursor, event=None if row.cursor else "changed")
-    except CallError as error:
-        yield ServerSentEvent(error.message, event="failed")
 
 
 def _check_domain(visit: Visit, domain: str | None) -> None:

@@ -28,7 +28,7 @@ from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.paging import MAX_PAGE
 from npl_mcp.stores.requests import PARAMETER
 from npl_mcp.tools.access import without_hidden
-from npl_mcp.tools.contract.error_codes import STATUS, ErrorCode, code_of
+from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.web.browsers import NAME_COOKIE, SESSION_COOKIE, TOKEN_COOKIE, cookie_text, cookies, form_token
@@ -72,7 +72,7 @@ class CallError(Exception):
     @property
     def status(self) -> int:
         """The HTTP status."""
-        return STATUS[self.code]
+        return self.code.status
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,13 @@ class Visit:
 
         :raises CallError: the value is not a whole number.
         """
-        return whole_number(name, self.text(name), default)
+        text = self.text(name)
+        if not text:
+            return default
+        if not text.isascii() or not text.isdecimal() or len(text) > 15:
+            message = f"{name.capitalize()}: a whole number, not {text[:64]!r}"
+            raise CallError(message, parameter=name)
+        return int(text)
 
     def flag(self, name: str) -> bool:
         """Return whether a check box of the address is ticked."""
@@ -262,19 +268,6 @@ class Visit:
             items += page["items"]
             if not page["items"] or len(items) >= page["total"]:
                 return items
-
-
-def whole_number(name: str, text: str, default: int | None = None) -> int | None:
-    """Return a whole number of an address or a form; an empty text counts as the default.
-
-    :raises CallError: the text is not a whole number.
-    """
-    if not text:
-        return default
-    if not text.isascii() or not text.isdecimal() or len(text) > 15:
-        message = f"{name.capitalize()}: a whole number, not {text[:64]!r}"
-        raise CallError(message, parameter=name)
-    return int(text)
 
 
 def address(path: str, /, **parameters: object) -> str:

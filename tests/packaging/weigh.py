@@ -17,7 +17,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks.figures import put_between
+from benchmarks.common import put_between
 from tests.packaging.project import PROJECT, ROOT
 
 PAGE = ROOT / "OPERATIONS.md"

@@ -1,4 +1,4 @@
-"""``npl-load test``: ask the questions of question files."""
+"""``npl-load test`` asks the questions of question files, ``npl-load hook`` for a prompt."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
+from npl_mcp.cli.commands import hook
 from npl_mcp.cli.commands.targets import AS_JSON
 from npl_mcp.cli.terminal.arguments import Commands, argument, option
 from npl_mcp.cli.terminal.display import Display, progress
@@ -51,3 +52,9 @@ def _test(given: Namespace, display: Display) -> int:
     else:
         display.text("\n".join(tested.lines()) + "\n")
     return tested.code
+
+
+@COMMANDS.add("hook", option("--within", "SECONDS", "time limit", type=float, default=hook.SECONDS))
+def _hook(given: Namespace, _: Display) -> int:
+    """Name sections for the prompt of a client, which calls it as its hook UserPromptSubmit."""
+    return hook.run(given.within)

@@ -1,8 +1,9 @@
-"""``npl-load init-claude``: versioned prompts in a file of instructions, added and updated."""
+"""``npl-load init-claude``: versioned prompts in a file of instructions, added and updated; and the hook."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from npl_index.answer.values import as_dict
 from npl_mcp.app.file_view import Files
+from npl_mcp.cli.commands.hook import EVENT
 from npl_mcp.cli.commands.prompt_versions import compared
 from npl_mcp.cli.commands.targets import opened_target, with_files
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
@@ -23,6 +25,9 @@ STATUSES = ("outdated", "missing", "current", "extra", "newer")
 MAX_BYTES = 16 * 1024 * 1024
 """Bytes of the file, as for all documents."""
 
+_SETTINGS = ".claude/settings.json"
+_COMMAND = "npl-load hook"
+
 COMMANDS = Commands(with_files)
 
 
@@ -32,11 +37,20 @@ COMMANDS = Commands(with_files)
     option("--prompts", "NAME", "prompts to append", nargs="*", action="extend"),
     option("--update", "A,B", "update or add these sections"),
     switch("--update-all", help="update all outdated sections and add the missing ones"),
+    option(
+        "--hook",
+        "FILE",
+        f"add the hook npl-load hook to FILE (default {_SETTINGS})",
+        nargs="?",
+        const=_SETTINGS,
+    ),
     switch("--dry-run", help="print the changes without writing them"),
     switch("--json", help="print the versions as JSON"),
 )
 def _init_claude(given: Namespace, files: Files, display: Display) -> int:
     """Put versioned prompts into CLAUDE.md and keep them up to date."""
+    if given.hook is not None:
+        return _add_hook(given, display)
     target: str = given.target
     if not target or "\0" in target:
         given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
@@ -132,6 +146,27 @@ def _show_versions(rows: Sequence[Mapping[str, Any]], display: Display, *, as_js
 
 def _columns(name: str, source: str, installed: str, status: str) -> str:
     return f"{name:<25} {source:<10} {installed:<10} {status:<10}"
+
+
+def _add_hook(given: Namespace, display: Display) -> int:
+    """Add the hook to the settings of Claude Code, or to ``.codex/hooks.json``, which has the same form."""
+    target: str = given.hook
+    try:
+        settings = json.loads(_text_of(target) or "{}")
+        present = settings.setdefault("hooks", {}).setdefault(EVENT, [])
+        if any(_COMMAND in json.dumps(entry) for entry in present):
+            display.text(f"{target} has the hook\n")
+            return CURRENT
+        present.append({"hooks": [{"type": "command", "command": _COMMAND, "timeout": 2}]})
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        given.parser.error(f"argument --hook: {target} is not a JSON object with hooks")
+    if given.dry_run:
+        display.text(f"Would add the hook to {target}\n")
+        return CURRENT
+    os.makedirs(os.path.dirname(target) or os.curdir, exist_ok=True)  # noqa: PTH103, PTH120
+    _replace_file(target, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    display.text(f"Added the hook to {target}; it asks the server that npl-mcp-server start runs\n")
+    return CHANGED
 
 
 def _text_of(target: str) -> str:

@@ -50,19 +50,28 @@ class ErrorCode(str, Enum):
     :param FILE_SYSTEM_ERROR: a file cannot be read or written.
     """
 
-    INVALID_PARAMETER = "INVALID_PARAMETER"
-    MISSING_REQUIRED = "MISSING_REQUIRED"
-    NOT_FOUND = "NOT_FOUND"
-    ALREADY_EXISTS = "ALREADY_EXISTS"
-    ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND"
-    SESSION_NOT_FOUND = "SESSION_NOT_FOUND"
-    ROOM_NOT_FOUND = "ROOM_NOT_FOUND"
-    REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND"
-    PERMISSION_DENIED = "PERMISSION_DENIED"
-    OPERATION_FAILED = "OPERATION_FAILED"
-    INTERNAL_ERROR = "INTERNAL_ERROR"
-    DATABASE_ERROR = "DATABASE_ERROR"
-    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR"
+    status: int
+    """HTTP status of a failed call; MCP itself answers 200."""
+
+    def __new__(cls, name: str, status: int) -> ErrorCode:
+        """Return a member with its status."""
+        code = str.__new__(cls, name)
+        code._value_, code.status = name, status
+        return code
+
+    INVALID_PARAMETER = "INVALID_PARAMETER", 400
+    MISSING_REQUIRED = "MISSING_REQUIRED", 400
+    NOT_FOUND = "NOT_FOUND", 404
+    ALREADY_EXISTS = "ALREADY_EXISTS", 409
+    ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND", 404
+    SESSION_NOT_FOUND = "SESSION_NOT_FOUND", 404
+    ROOM_NOT_FOUND = "ROOM_NOT_FOUND", 404
+    REVIEW_NOT_FOUND = "REVIEW_NOT_FOUND", 404
+    PERMISSION_DENIED = "PERMISSION_DENIED", 403
+    OPERATION_FAILED = "OPERATION_FAILED", 422
+    INTERNAL_ERROR = "INTERNAL_ERROR", 500
+    DATABASE_ERROR = "DATABASE_ERROR", 500
+    FILE_SYSTEM_ERROR = "FILE_SYSTEM_ERROR", 422
 
 
 _MAX_NAME = 64
@@ -93,24 +102,6 @@ CODES: Mapping[type[BaseException], ErrorCode] = {
     OSError: ErrorCode.FILE_SYSTEM_ERROR,
 }
 """The codes of exceptions; a class that is not here has the code of its nearest base class."""
-
-
-STATUS: Mapping[ErrorCode, int] = {
-    ErrorCode.INVALID_PARAMETER: 400,
-    ErrorCode.MISSING_REQUIRED: 400,
-    ErrorCode.PERMISSION_DENIED: 403,
-    ErrorCode.NOT_FOUND: 404,
-    ErrorCode.ARTIFACT_NOT_FOUND: 404,
-    ErrorCode.SESSION_NOT_FOUND: 404,
-    ErrorCode.ROOM_NOT_FOUND: 404,
-    ErrorCode.REVIEW_NOT_FOUND: 404,
-    ErrorCode.ALREADY_EXISTS: 409,
-    ErrorCode.OPERATION_FAILED: 422,
-    ErrorCode.FILE_SYSTEM_ERROR: 422,
-    ErrorCode.INTERNAL_ERROR: 500,
-    ErrorCode.DATABASE_ERROR: 500,
-}
-"""HTTP status of a failed call by the code of its error; MCP itself answers 200."""
 
 
 def code_of(kind: type[BaseException]) -> ErrorCode:

@@ -1,4 +1,4 @@
-"""Rooms: their events, live, and forms to answer and to claim."""
+"""Rooms: their events, and forms to answer and to claim."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from starlette.responses import RedirectResponse, Response
-
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import WAIT_SECONDS, Action, Data, Download, NewsRow, Stream, WebPage
+from npl_mcp.web.routing import Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.visits import CallError, Visit
 
@@ -20,9 +18,6 @@ SHOWN = 100
 _TODOS = 50
 _QUOTED = 120
 """Characters of a quoted event."""
-
-_CHANGING = ("emoji_reaction", "todo_update")
-"""Events that change the appearance of another event."""
 
 
 async def room(visit: Visit) -> Data:
@@ -58,7 +53,6 @@ async def _events(visit: Visit, number: int) -> Data:
     return {
         "items": items,
         "total": page["total"],
-        "cursor": page["cursor"],
         "older": items[0]["id"] if items and older else None,
         "newer": items[-1]["id"] if items and newer else None,
         "marked": around,
@@ -93,33 +87,9 @@ async def _event(visit: Visit, room: int, event_id: int) -> Any:
     raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
 
 
-async def news(visit: Visit, since: str) -> Sequence[NewsRow]:
-    """Return the events of a room after an event, and the earlier events that they changed."""
-    number, shown = visit.path("room"), (visit.who, visit.may_write)
-    given = {"since": since or None, "limit": SHOWN, "wait": WAIT_SECONDS}
-    new = (await visit.call("chat_get_feed", room_id=number, **given))["items"]
-    changed = await _affected(visit, number, new)
-    events = await _quoting(visit, number, [*changed, *new])
-    cursors = [*(None for _ in changed), *(str(event["id"]) for event in new)]
-    return [NewsRow((event, *shown), cursor) for event, cursor in zip(events, cursors, strict=True)]
-
-
-async def _affected(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
-    """Return earlier events of a room, in their current state, that later events changed."""
-    targets = {event["reply_to_id"] for event in events if event["event_type"] in _CHANGING}
-    earlier = sorted(targets - {event["id"] for event in events})
-    return await visit.read("chat", feed.by_ids, number, earlier) if earlier else []
-
-
 def _back(visit: Visit, mark: object = None) -> str:
     """Return the address of the form's page."""
     return f"/rooms/{visit.path('room')}" + (f"#event-{mark}" if mark else "#end")
-
-
-async def moved(visit: Visit) -> Response:
-    """Return the redirection from the former page of an event to its place in the room."""
-    event = visit.path("event")
-    return RedirectResponse(f"/rooms/{visit.path('room')}?event={event}#event-{event}", 308)
 
 
 def _member(visit: Visit) -> dict[str, Any]:
@@ -168,8 +138,6 @@ _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
     WebPage(_ROOM, room, "room.html", "chat"),
-    Download(f"{_ROOM}/events/{{event:id}}", moved),
-    Stream(f"{_ROOM}/events", news, "chat.html", "event"),
     Action(f"{_ROOM}/messages", partial(write, "chat_send_message", ("message", "reply_to_id")), "chat"),
     Action(f"{_ROOM}/reactions", react, "chat"),
     Action(f"{_ROOM}/todos", partial(write, "chat_create_todo", ("description", "assigned_to")), "chat"),

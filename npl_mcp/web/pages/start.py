@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from itertools import chain, zip_longest
 
-from npl_index.errors import NPLError
-from npl_index.library.documents import DocumentRef
-from npl_mcp.app.context import Context
-from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.places import roots_of
 from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.tools.contract.responses import as_dict
@@ -17,18 +12,12 @@ from npl_mcp.web.pages.activity import at_work
 from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.visits import Visit
 
-EXAMPLES = 3
-MAX_READ = 12
-"""Questions that the page offers to a new visitor, and documents whose headings are read for them."""
-
 
 async def start(visit: Visit) -> Data:
-    """Return the visitor's inbox, and the last acts of agents; for a new visitor, examples of questions."""
-    waiting: Data = {"inbox": await inbox(visit)}
-    if not visit.who and visit.sees("npl"):
-        waiting["examples"] = await visit.run("npl", _examples)
+    """Return the visitor's inbox, and the last acts of agents; a new visitor is told what to do."""
     return {
-        **waiting,
+        "inbox": await inbox(visit),
+        "new": not visit.who and visit.sees("npl"),
         "connect": _connecting(visit),
         "places": await visit.run("npl", lambda app: as_dict([*roots_of(app)])) if visit.sees("npl") else [],
         "at_work": await visit.run(None, partial(at_work, visit=visit)),
@@ -47,21 +36,6 @@ async def inbox(visit: Visit) -> Data:
         reviews = await visit.call("review_list", reviewer_persona=who, status="in_progress", limit=20)
         waiting["reviews"] = reviews["items"]
     return waiting
-
-
-def _examples(app: Context) -> list[str]:
-    """Return headings of several documents, in turn, titles last; none while the documents are indexed."""
-    try:
-        gathered = app.gather(DocumentRef(), HURRY)
-        documents = gathered.collection.documents
-        spread = range(0, len(documents), -(-len(documents) // MAX_READ))
-        headings = [[part.name for part in documents[at].tree.sections if part.level] for at in spread]
-        turns = chain(*zip_longest(*(names[1:] for names in headings)), *(names[:1] for names in headings))
-    except NPLError:
-        return []
-    # Headings of three words and more say something alone.
-    names = sorted(filter(None, turns), key=lambda name: not 2 < len(name.split()) < 8)
-    return list(dict.fromkeys(names))[:EXAMPLES]
 
 
 def _connecting(visit: Visit) -> list[str]:

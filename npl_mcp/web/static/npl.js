@@ -69,10 +69,22 @@ async function renew(address, ids, own = false) {
     if (!old || !next || old.isEqualNode(next)) continue;
     if (!own && (old.contains(document.activeElement?.closest("input, textarea, select")) || old.querySelector("details[open]"))) continue;
     const focused = old.contains(document.activeElement) && document.activeElement.id;
-    old.replaceWith(next);
+    if (old === feed) merge(next);
+    else old.replaceWith(next);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   }
   return true;
+}
+
+// Rows of a feed that are the same stay, with the focus; the age of a row does not count.
+function merge(next) {
+  const key = (row) => row.outerHTML.replace(/<time.*?<\/time>/gs, "");
+  const wanted = new Set([...next.children].map(key));
+  for (const row of [...feed.children]) if (!wanted.has(key(row))) row.remove();
+  [...next.children].forEach((row, at) => {
+    const here = feed.children[at];
+    if (!here || key(here) !== key(row)) feed.insertBefore(row, here ?? null);
+  });
 }
 
 // Slow parts load after the page.
@@ -100,21 +112,9 @@ for (const part of document.querySelectorAll("[data-poll]")) {
   setTimeout(look, 500);
 }
 
-// News: the server sends rendered rows. A row replaces the row with the same id; a row with another id is added,
-// unless it is marked as changed, because then it belongs to an earlier page. A page scrolled to its end follows;
-// any other page shows the number of new rows. Other parts are renewed soon after, and without news every few seconds.
-let freshening = 0;
-const fresh = (wait) => {
-  clearTimeout(freshening);
-  freshening = setTimeout(async () => {
-    const parts = [...document.querySelectorAll("[data-fresh]")].map((part) => part.id);
-    if (parts.length && !document.hidden && !typing) await renew(location.href, parts);
-    if (!document.querySelector("[data-stream]")) fresh(4000);
-  }, wait);
-};
-document.addEventListener("visibilitychange", () => fresh(0));
-const day = (row) => row.querySelector("time")?.dateTime.slice(0, 10);
-const named = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+// Marked parts are renewed every few seconds, and soon after a form was sent. A page scrolled to its end follows its
+// feed; any other page shows the number of new rows.
+const feed = document.getElementById("feed");
 const end = document.getElementById("end");
 const told = document.querySelector("[data-news]");
 const tell = (count) => {
@@ -123,39 +123,25 @@ const tell = (count) => {
   told.hidden = !count;
   told.textContent = `${count} new ↓`;
 };
-if (end && told) new IntersectionObserver(([seen]) => { if (seen.isIntersecting) tell(0); }).observe(end);
-for (const list of document.querySelectorAll("[data-stream]")) {
-  if ("ends" in list.dataset && !location.hash) end.scrollIntoView({ block: "end" });
-  const news = new EventSource(list.dataset.stream);
-  const show = (event) => {
-    const made = document.createElement("template");
-    made.innerHTML = event.data;
+let freshening = 0;
+const fresh = (wait) => {
+  clearTimeout(freshening);
+  freshening = setTimeout(async () => {
+    const parts = [...document.querySelectorAll("[data-fresh]")].map((part) => part.id);
+    const before = new Set([...feed?.children ?? []].map((row) => row.id));
     const follows = end && end.getBoundingClientRect().top < innerHeight + 8;
-    let count = 0;
-    for (const row of [...made.content.children]) {
-      const old = row.id && document.getElementById(row.id);
-      if (old) old.replaceWith(row);
-      else if (event.type === "message") {
-        const last = list.querySelector(":scope > [id]:last-of-type");
-        if (list.querySelector(".day") && day(row) && day(last ?? list) !== day(row)) {
-          const line = Object.assign(document.createElement("li"), { className: "day" });
-          line.textContent = named.format(new Date(`${day(row)}T00:00Z`));
-          list.append(line);
-        }
-        list.append(row);
-        count += 1;
-      }
+    if (parts.length && !document.hidden && !typing && await renew(location.href, parts) && feed?.dataset.fresh) {
+      const count = [...feed.children].filter((row) => row.id && !before.has(row.id)).length;
+      if (count && follows) end.scrollIntoView({ block: "end" });
+      else if (count) tell(Number(told?.dataset.news || 0) + count);
     }
-    if (follows) end.scrollIntoView({ block: "end" });
-    else if (count) tell(Number(told?.dataset.news || 0) + count);
-    fresh(150);
-  };
-  news.addEventListener("message", show);
-  news.addEventListener("changed", show);
-  news.addEventListener("failed", () => news.close());
-  addEventListener("pagehide", () => news.close());
-}
-if (!document.querySelector("[data-stream]")) fresh(4000);
+    fresh(Number(feed?.dataset.fresh) || 4000);
+  }, wait);
+};
+document.addEventListener("visibilitychange", () => fresh(0));
+if (end && told) new IntersectionObserver(([seen]) => { if (seen.isIntersecting) tell(0); }).observe(end);
+if (feed?.dataset.fresh && !location.hash) end.scrollIntoView({ block: "end" });
+fresh(Number(feed?.dataset.fresh) || 4000);
 
 // Drafts are stored until they are sent, and survive reloads and sign-in.
 const drafts = "textarea[data-draft]";

@@ -450,12 +450,7 @@ def test_near_names_in_a_large_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "near"),
-    [
-        ("readmee.md", "readme.md"),
-        ("syntx", "syntax"),
-        ("doc/a.md", "docs/a.md"),
-        ("docs/deeep", "docs/deep"),
-    ],
+    cases("npl_index/library/documents")["near_names_are_offered"],
 )
 def test_near_names_are_offered(tmp_path: Path, file: str, near: str) -> None:
     with pytest.raises(DocumentNotFoundError) as raised:

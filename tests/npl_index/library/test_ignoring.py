@@ -103,12 +103,7 @@ def test_changed_rules_are_seen_at_once(tree: Path) -> None:
 
 @pytest.mark.parametrize(
     ("exclude", "expected"),
-    [
-        (["docs/"], ["a.md"]),
-        (["/*.md", "!/a.md"], ["a.md", "docs/b.md"]),
-        (["b.md", "nothing"], ["a.md"]),
-        (["Ärger/", "a.md "], ["docs/b.md"]),
-    ],
+    cases("npl_index/library/ignoring")["a_setting_excludes_in_the_same_form"],
 )
 def test_a_setting_excludes_in_the_same_form(exclude: list[str], expected: list[str], tree: Path) -> None:
     """No ``.gitignore`` below the root overrides the setting."""

@@ -101,12 +101,7 @@ def test_link_definitions_are_those_of_the_stock_parser() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("term\n: text\n\n# Heading\n\n: text\n", ["dl_open", "heading_open"]),
-        ("term\n: text\n\n```\n: in code\n```\n", ["dl_open", "fence"]),
-        ("term\n: text\n\n**other**\n: text\n", ["dl_open"]),
-        ("term\n: text\n\n  - inner\n  : text\n", ["dl_open"]),
-    ],
+    cases("npl_index/markdown/blocks")["a_definition_list_takes_no_other_block_as_a_term"],
 )
 def test_a_definition_list_takes_no_other_block_as_a_term(text: str, expected: list[str]) -> None:
     """A heading or fence behind a list stays one even where a line like a definition follows."""

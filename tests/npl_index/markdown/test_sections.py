@@ -272,12 +272,7 @@ def test_a_fence_behind_any_marker_ends_where_its_author_closed_it(opening: str,
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "> ```\n> # in\n> ```\n\n# A\n\n```\n# in\n```\n",
-        "- ```\n  # in\n  ```\n\n# A\n\n```\n# in\n```\n",
-        "> ```x\n> left open\n\n# A\n\n```\n# in\n```\n\n```y\n# in\n```\n",
-        ": ```\n\n# A\n",
-    ],
+    cases("npl_index/markdown/sections")["other_fences_stay_as_they_are"],
 )
 def test_other_fences_stay_as_they_are(text: str) -> None:
     """Their container closes them, or their lines only look like fences."""
@@ -295,12 +290,7 @@ def test_the_title_is_the_only_first_level_heading_at_the_start(text: str, title
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("# A\n\n#### <!-- md:setting a.b -->\n", ["A", "md:setting a.b"]),
-        ("# <b id=x></b><!-- c --> <!-- d -->\n\n# A <!-- c -->\n", ["c d", "A"]),
-        ("# A\n\n{/*\n\n## Hidden\n\n*/}\n\n## B\n", ["A", "B"]),
-        ("# A\n\n    {/*\n## B\n*/}\n", ["A", "B"]),
-    ],
+    cases("npl_index/markdown/sections")["comments_hide_headings_and_name_those_without_words"],
 )
 def test_comments_hide_headings_and_name_those_without_words(text: str, expected: list[str]) -> None:
     tree = parse_sections(text.encode(), "x")

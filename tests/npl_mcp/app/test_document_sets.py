@@ -146,13 +146,7 @@ def test_damaged_rows_are_seen_when_they_are_read(kept: Settings, harm: str) -> 
         assert app.state.sets.built >= FILES
 
 
-STATEMENTS = {
-    "damaged terms": "UPDATE document SET terms = x'00'",
-    "damaged record": "UPDATE document SET record = substr(record, 1, 20)",
-    "lost documents": "DELETE FROM document",
-    "odd names": "UPDATE file SET title = x'ff', heading = x'ff', sections = 0, pages = 0, words = 0",
-    "another version": "PRAGMA user_version = 1",
-}
+STATEMENTS = cases("npl_mcp/app/document_sets")["statements"]
 DAMAGES: dict[str, Callable[[Settings], None]] = {
     **{change.__name__: change for change in (cut_off, torn, empty, gone)},
     **{name: partial(changed, statement=statement) for name, statement in STATEMENTS.items()},

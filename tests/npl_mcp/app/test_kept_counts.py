@@ -11,19 +11,14 @@ import pytest
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.responses import as_dict
+from tests.conftest import cases
 from tests.npl_mcp.app.many import put, write
 from tests.npl_mcp.opened_files import opened
 from tests.tools import npl_load_tailored, npl_section_index
 
 pytestmark = pytest.mark.thorough
 
-ODD = {
-    "empty.md": "",
-    "blank.md": "\n\n  \n",
-    "signs.md": "# Signs\n\n---\n\n## Dots\n...\n\n\n## Path\n/a/b\n\n  ## Dented\n中文。\n\n",
-    "front.md": "---\ntitle: Tea\n---\nBefore.\n\n# A\n\nText\twith tabs  and spaces.   \n# B\n",
-    "twice/signs.md": "# Signs\r\n\r\nLines of another system.\r\n",
-}
+ODD = cases("npl_mcp/app/kept_counts")["odd"]
 """Texts with sections whose beginning or end a token may cross."""
 
 VOCABULARIES = ("o200k_base", "cl100k_base")

@@ -13,7 +13,7 @@ from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_create
 from npl_mcp.tools.contract.responses import as_dict
-from tests.conftest import case_text
+from tests.conftest import case_text, cases
 from tests.folders import fill
 from tests.npl_mcp.documents.change_requests import make_project
 from tests.tools import npl_load_tailored, npl_section_index
@@ -37,17 +37,7 @@ FILES = {
     + "".join(f"Paragraph {n} on the crane.\n\n" for n in range(90)),
 }
 
-ASKED: Mapping[str, Mapping[str, str]] = {
-    "nothing": {},
-    "a file": {"file": "nasty.md"},
-    "a long file": {"file": "yard/long.md"},
-    "a folder": {"file": "yard"},
-    "a pattern": {"file": "**/oil*.md*"},
-    "an item": {"resource_type": "component", "item": "syntax"},
-    "an artifact": {"file": "artifact:1"},
-    "artifacts": {"file": "artifact:*"},
-    "a change request": {"file": "cr:TST-002"},
-}
+ASKED: Mapping[str, Mapping[str, str]] = cases("npl_mcp/app/marks_go_back")["asked"]
 
 QUESTIONS: tuple[Mapping[str, Any], ...] = (
     {"context": "oil the harbour crane with a table, an example and why", "explain": True},

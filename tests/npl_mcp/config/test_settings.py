@@ -75,13 +75,7 @@ def test_every_variable_arrives(read: Callable[..., Settings], tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("here", "said", "searched"),
-    [
-        ("home", "", False),
-        (".", "", False),
-        ("home/notes", "", True),
-        ("home", "1", True),
-        ("other", "0", False),
-    ],
+    cases("npl_mcp/config/settings_tables")["a_server_started_in_the_home_folder_or_above_does_not_serve_it"],
 )
 def test_a_server_started_in_the_home_folder_or_above_does_not_serve_it(
     tmp_path: Path,

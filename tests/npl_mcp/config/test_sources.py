@@ -47,13 +47,7 @@ def started(*words: str) -> Settings:
 
 @pytest.mark.parametrize(
     ("words", "variable", "project", "user", "expected"),
-    [
-        (["--format", "json"], "markdown", "markdown", "markdown", "json"),
-        ([], "json", "markdown", "markdown", "json"),
-        ([], "", "markdown", "json", "markdown"),
-        ([], None, None, "markdown", "markdown"),
-        ([], None, None, None, "json"),
-    ],
+    cases("npl_mcp/config/sources_tables")["the_nearer_one_is_believed"],
     ids=["flag", "variable", "project", "user", "default"],
 )
 def test_the_nearer_one_is_believed(

@@ -27,6 +27,7 @@ from npl_mcp.http.policy import Policy, host_names
 from npl_mcp.http.service import check, is_loopback, needs_token
 from npl_mcp.stores.access import add_token, revoke_token
 from npl_mcp.stores.data_folder import Stores
+from tests.conftest import cases
 from tests.npl_mcp.http.http_server import (
     JSON,
     Running,
@@ -608,15 +609,7 @@ async def test_wide_bodies_are_refused_before_they_are_parsed(case: str) -> None
     assert b"INVALID_PARAMETER" in sent[1]["body"]
 
 
-ACCOUNTS = {
-    "one person": ([(0, "/bin/sh"), (33, "/bin/sh"), (1000, "/bin/bash")], 1000, False),
-    "another person": ([(0, "/bin/sh"), (1000, "/bin/bash"), (1001, "/bin/zsh")], 1000, True),
-    "a person and root": ([(0, "/bin/sh"), (1000, "/bin/bash")], 0, True),
-    "a person and a service": ([(33, "/bin/sh"), (1000, "/bin/bash")], 33, True),
-    "services only": ([(0, "/bin/sh"), (999, "/bin/sh")], 0, False),
-    "no login": ([(0, "/bin/sh"), (65534, "/usr/sbin/nologin"), (1000, "/bin/false")], 0, False),
-    "no shell given": ([(1000, "")], 0, True),
-}
+ACCOUNTS = cases("npl_mcp/http/guard")["accounts"]
 
 
 @pytest.mark.parametrize("case", ACCOUNTS)

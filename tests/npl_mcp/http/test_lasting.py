@@ -49,7 +49,6 @@ def sent(cursor: int) -> dict[str, Any]:
 LASTING: dict[str, tuple[str, str, Callable[[int], Any] | None, dict[str, str], bytes]] = {
     "call": ("POST", "/mcp/tools/chat_get_feed", awaited, JSON, b"401"),
     "message of the protocol": ("POST", "/mcp", sent, PROTOCOL, b"401"),
-    "news": ("GET", "/rooms/1/events?since={}", None, {}, b"200"),
 }
 
 

@@ -20,7 +20,7 @@ from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from tests import engines
-from tests.conftest import Call, calls
+from tests.conftest import Call, calls, cases
 from tests.npl_mcp.app.many import index_file
 from tests.programs import Run as Program
 
@@ -225,14 +225,7 @@ def test_at_a_terminal_it_says_how_to_connect_it(settings: Settings, docs: Path,
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "postgresql://u:hidden WITH SPACE@[::1/x",
-        "postgresql://u:hidden%zz@localhost/x",
-        "postgresql://u:hidden@\u2100/x",
-        "postgresql://u:hi%00dden@localhost/x",
-        "postgres://[",
-        "sqlite://hidden",
-    ],
+    cases("npl_mcp/server/commands")["a_malformed_address_of_a_database_is_one_message"],
 )
 @pytest.mark.parametrize(
     "words", ["check", "token list", "config show", "doctor", "migrate", "backup new", "copy {address} new"]

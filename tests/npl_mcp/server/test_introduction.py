@@ -14,7 +14,7 @@ from npl_mcp.config.domains import LISTED
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.introduction import ALSO, FIRST, ONLY_REFERENCE, introduction
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import with_client
+from tests.conftest import cases, with_client
 from tests.folders import fill
 from tests.programs import Run
 
@@ -59,12 +59,7 @@ def test_what_is_not_served_is_counted(settings: Settings, tmp_path: Path, progr
     assert "gitignore" not in every
 
 
-GENERATED = {
-    "front matter": "---\ntitle: Wombats\n# Robots build this, modify nothing\n---\n\n# Wombats\n\nText.\n",
-    "TOML": '+++\ntitle = "Wombats"\n# Robots build this, modify nothing\n+++\n\nText.\n',
-    "HTML": "<!--\n# Robots build this, modify nothing\n-->\n# Wombats\n\nText.\n",
-    "CRLF": "---\r\ntitle: Wombats\r\n# Robots build this, modify nothing\r\n---\r\nText.\r\n",
-}
+GENERATED = cases("npl_mcp/server/introduction")["generated"]
 
 
 @pytest.mark.parametrize("kind", GENERATED)

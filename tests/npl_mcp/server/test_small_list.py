@@ -89,14 +89,7 @@ def test_every_other_tool_is_found_by_the_words_of_its_name(settings: Settings) 
 
 @pytest.mark.parametrize(
     ("query", "name"),
-    [
-        ("send a message to a room", "chat_send_message"),
-        ("comment on a line of a document", "review_add_comment"),
-        ("read a file of the directive folder", "directive_file_get"),
-        ("draw the tree of a git repository", "git_tree"),
-        ("log what an agent did", "worklog_log"),
-        ("load an agent definition", "npl_load_agent"),
-    ],
+    cases("npl_mcp/server/small_list_tables")["tools_are_found_by_what_they_do"],
 )
 def test_tools_are_found_by_what_they_do(settings: Settings, query: str, name: str) -> None:
     data = calls(small(settings), [("search_tools", {"query": query})])[0]["data"]

@@ -307,15 +307,7 @@ def test_the_largest_artifact_passes_standard_streams(tmp_path: Path) -> None:
         assert (refused["success"], refused["error_code"]) == (False, "INVALID_PARAMETER")
 
 
-MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("npl_section_index", {"file": "../secret.md"}),
-    ("npl_section_index", {"file": "nothing.md"}),
-    ("npl_section_index", {"fil": 1}),
-    ("artifact_get", {"artifact_id": 9}),
-    ("directive_file_get", {"path": "x.md"}),
-    ("no_such_tool", {}),
-    ("npl_load_tailored", {"topics": [1, 2]}),
-)
+MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = cases("npl_mcp/server/stdio")["mistakes"]
 
 
 @pytest.mark.parametrize("flags", [(), ("--exact-names",)])
@@ -387,12 +379,7 @@ BEFORE_THE_END = {
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sent", "keeps"),
-    [
-        ("a large answer", "standard input"),
-        ("several", "nothing"),
-        ("half a line", "nothing"),
-        ("no messages", "standard input"),
-    ],
+    cases("npl_mcp/server/stdio")["a_client_that_goes_away_leaves_no_traceback"],
 )
 def test_a_client_that_goes_away_leaves_no_traceback(tmp_path: Path, sent: str, keeps: str) -> None:
     """The process ends, even if another program keeps standard input open."""

@@ -24,13 +24,7 @@ FILES = {
     "directive/reference/templates/tdr_template.md": "TDR",
 }
 KINDS = {"spec": "SPEC", "impact": "IMP", "tdr": "TDR"}
-TITLES = {
-    "directive_files_list": "List Directive Files",
-    "directive_file_get": "Read Directive File",
-    "directive_spec_template": "Spec Template Bundle",
-    "directive_impact_template": "Impact Template Bundle",
-    "directive_tdr_template": "TDR Template Bundle",
-}
+TITLES = cases("npl_mcp/tools/directive_tables")["titles"]
 # Names of the tools at the time of their contract, later, and as methods of a server of their own.
 NAMES = """
 directive_files_list      directive/files.list      directive/files.list       directive.files.list
@@ -91,14 +85,7 @@ def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "directive/reference/agent_context.md",
-        "reference/agent_context.md",
-        "/reference/agent_context.md",
-        "/directive/reference/agent_context.md",
-        "reference/templates/../agent_context.md",
-        "./reference//agent_context.md",
-    ],
+    cases("npl_mcp/tools/directive_tables")["a_file_is_read"],
 )
 def test_a_file_is_read(call: Call, work: Path, path: str) -> None:
     """The folder's name may be left out of the path, which comes back as it was given."""

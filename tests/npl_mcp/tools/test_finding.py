@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Call, case_text
+from tests.conftest import Call, case_text, cases
 from tests.folders import fill
 
 SETTINGS = case_text("texts/settings.md")
@@ -40,12 +40,7 @@ def test_an_identifier_among_near_variants(call: Call) -> None:
 
 @pytest.mark.parametrize(
     ("question", "text"),
-    [
-        ("exit code for no kettle", "The exit code is 69"),
-        ("add a new sound", "Put a file into the folder"),
-        ("exact temperatures", "With the second sensor"),
-        ("kettle.port", "Where the kettle listens."),
-    ],
+    cases("npl_mcp/tools/finding")["small_questions_have_small_answers"],
 )
 @pytest.mark.usefixtures("kettle")
 def test_small_questions_have_small_answers(call: Call, question: str, text: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools import utility
-from tests.conftest import Call, Connect, calls, cases
+from tests.conftest import Call, Connect, calls
 from tests.folders import fill
 from tests.until import until
 
@@ -367,27 +367,6 @@ def test_a_git_that_hangs_is_killed_with_its_children(
     assert os.read(pipe, 100) == b"started\n"
     until(lambda: has_ended(pipe))
     os.close(pipe)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("name", "line"), cases("npl_mcp/tools/utility")["git_is_not_left_waiting_for_a_pipe"]
-)
-def test_git_is_not_left_waiting_for_a_pipe(
-    settings: Settings, repository: Path, name: str, line: str
-) -> None:
-    """The answer names the pipe among git's files, and does not blame the folder's size."""
-    pipe = repository / name
-    pipe.unlink(missing_ok=True)
-    pipe.parent.mkdir(parents=True, exist_ok=True)
-    os.mkfifo(pipe)
-    if line:
-        with (repository / ".git" / "config").open("a") as config:
-            config.write(line.format(pipe))
-    for tool in ("git_tree", "dump_files"):
-        answer = calls(replace(settings, time_limit=600.0), [(tool, {"path": "src"})])[0]
-        assert answer["error_code"] == "FILE_SYSTEM_ERROR"
-        assert "git waits for a pipe or a device; look for a pipe: a .gitignore" in answer["error"]
 
 
 @pytest.mark.thorough

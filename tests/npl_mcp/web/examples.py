@@ -23,7 +23,6 @@ QUERIES = {
     "/documents/edit": "file=hostile.md&selector=hostile+%23+Hostile",
     "/questions/one": "file=questions.md&line=1",
     "/changes/{key}/edit": "section=%23%23+Plain",
-    "/rooms/{room:id}/events": "since=0",
 }
 """Query parameters by path."""
 

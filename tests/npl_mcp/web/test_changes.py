@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from npl_mcp.stores.artifact.comparing import compare
+from tests.conftest import cases
 from tests.npl_mcp.documents.change_requests import CONFIG, SECOND
 from tests.npl_mcp.http.http_server import Running, serving
 from tests.npl_mcp.web.browsing import Visitor
@@ -61,12 +62,7 @@ def test_the_table_has_every_change_request(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize(
     ("query", "total"),
-    [
-        ("priority=High", 3),
-        ("priority=Low&status=Approved", 5),
-        ("status=Approved&status=Proposed", 60),
-        ("assignee=&priority=High", 3),
-    ],
+    cases("npl_mcp/web/changes")["filters_select"],
 )
 def test_filters_select(visitor: Visitor, query: str, total: int) -> None:
     assert visitor.json(f"/changes?{query}")["total"] == total
@@ -220,13 +216,7 @@ def test_a_section_that_no_form_can_keep_is_not_edited(visitor: Visitor, server:
 
 @pytest.mark.parametrize(
     ("old", "new", "signs"),
-    [
-        ("a\nb\nc", "a\nb\nc", ""),
-        ("a\nb\nc", "a\nB\nc", "=−+="),
-        ("", "a", "+"),
-        ("1\n2\n3\n4\n5\nx", "1\n2\n3\n4\n5\ny", "===−+"),
-        ("x\n1\n2\n3\n4\n5\n6\n7\ny", "X\n1\n2\n3\n4\n5\n6\n7\nY", "−+===…===−+"),
-    ],
+    cases("npl_mcp/web/changes")["differences_show_what_is_gone_and_what_is_new"],
 )
 def test_differences_show_what_is_gone_and_what_is_new(old: str, new: str, signs: str) -> None:
     hunks = compare(old, new).hunks

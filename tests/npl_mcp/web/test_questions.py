@@ -121,8 +121,8 @@ def test_a_failure_ends_the_outcomes(server: Running, docs: Path) -> None:
 
 
 def test_a_question_is_saved_with_its_ticks(tmp_path: Path, docs: Path) -> None:
-    """It is added to the file below the root; one without a section, or known already, is refused, and so is
-    a form of a token for other domains.
+    """It is added to the file below the root, once; one without a section, or with others than the known one,
+    is refused, and so is a form of a token for other domains.
     """
     others = Permissions(domains=frozenset({"chat"}))
     tokens = engines.tokens(tmp_path / "data", {"all": Permissions(), "ann": others})
@@ -139,9 +139,10 @@ def test_a_question_is_saved_with_its_ticks(tmp_path: Path, docs: Path) -> None:
         assert (saved["answers"], saved["file"]) == ([answer], "questions.md")
         text = (docs / "questions.md").read_text("utf-8")
         assert text == f"{LIST.rstrip()}\n\n## plums in July\n\n- {answer}\n"
-        for wrong in ({}, {"text": "x" * 5_000}):
-            refused = visitor.post("/questions/save", {**form, "right": answer, **wrong})
-            assert "no question twice" in refused.text
+        again = visitor.post("/questions/save", {**form, "right": answer})
+        assert again.answer.headers["location"] == done.answer.headers["location"]
+        for wrong in ({"right": "plums"}, {"right": answer, "text": "x" * 5_000}):
+            assert "no question twice" in visitor.post("/questions/save", {**form, **wrong}).text
         token = ann.open("/rooms").fields("/sign-out")
         assert ann.post("/questions/save", {**token, "text": "Mine?", "right": answer}).status == 404
         assert (docs / "questions.md").read_text("utf-8") == text

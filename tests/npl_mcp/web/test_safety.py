@@ -11,7 +11,7 @@ import pytest
 from npl_mcp.config.domains import LISTED, NEEDS
 from npl_mcp.stores.access import Permissions
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
-from npl_mcp.web.routing import TEAM, Action, Download, Stream, WebPage
+from npl_mcp.web.routing import TEAM, Action, Download, WebPage
 from tests import engines
 from tests.conftest import cases, every
 from tests.folders import fill as fill_folder
@@ -300,12 +300,7 @@ PATHS = [*cases("npl_mcp/web/safety")["paths"], "9" * 5_000, "x" * 2_000]
 
 def test_no_path_leads_out(server: Running) -> None:
     visitor = Visitor(server)
-    places = [
-        (declared, name)
-        for declared in DECLARED
-        if not isinstance(declared, Stream)
-        for name in names(declared.path)
-    ]
+    places = [(declared, name) for declared in DECLARED for name in names(declared.path)]
     for turn, (declared, name) in enumerate(places):
         for text in every(4, PATHS, turn):
             answer = visitor.send(
@@ -375,29 +370,6 @@ def shape(answer: Answer, address: str) -> str:
     return re.sub(
         r'value="[0-9a-f]{64}"', "", answer.body.decode().replace(path, "PATH").replace(".json", "")
     )
-
-
-NEWS = {"/rooms/{room:id}/events": "chat"}
-"""The domain of each page's news."""
-
-
-def test_news_are_told_to_those_that_may_see_them(guarded: tuple[Running, dict[str, str]]) -> None:
-    running, tokens = guarded
-    assert {page.path for page in DECLARED if isinstance(page, Stream)} == NEWS.keys()
-    for path, domain in NEWS.items():
-        assert b"Told to those" in news(running, tokens["all"], path)
-        assert b"Told to those" not in news(running, tokens[f"no-{domain}"], path)
-
-
-def news(server: Running, token: str, path: str) -> bytes:
-    """Return the first news of a page, from its beginning on."""
-    with connected(server) as line:
-        head = f"Host: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {token}\r\n"
-        line.sendall(f"GET {with_query(path)} HTTP/1.1\r\n{head}\r\n".encode())
-        data = b""
-        while b"Told to those" not in data and b"event: failed" not in data:
-            data += line.recv(65536) or pytest.fail("the news ended")
-    return data
 
 
 MOST = 160

@@ -14,11 +14,11 @@ def test_a_new_visitor_is_told_what_to_do(tmp_path: Path) -> None:
         shown = visitor.open("/")
         assert "exactly these passages" in shown.text
         assert f"claude mcp add --transport http npl http://127.0.0.1:{running.port}/mcp" in shown.text
-        assert visitor.json("/index")["examples"] == ["Pruning plums in July", "Size", "Plums"]
+        assert visitor.json("/index")["new"]
         assert visitor.open("/ask?context=Pruning+plums+in+July").status == 200
         fields = shown.fields("/name")
         assert visitor.post("/name", {**fields, "name": "ann"}).status == 303
         text = visitor.open("/").text
         assert "Inbox of ann" in text
         assert "claude mcp add" in text
-        assert "examples" not in visitor.json("/index")
+        assert not visitor.json("/index")["new"]

@@ -61,12 +61,6 @@ def test_a_room_is_read_by_pages(pages: Pages) -> None:
         assert event in [row["id"] for row in page["items"]]
 
 
-def test_a_former_page_of_an_event_leads_to_its_place_in_the_room(pages: Pages) -> None:
-    answer = pages.get("ann", "/rooms/1/events/2")
-    assert (answer.status, answer.headers["location"]) == (308, "/rooms/1?event=2#event-2")
-    assert 2 in [event["id"] for event in pages.data("ann", "/rooms/1?event=2")["items"]]
-
-
 def test_a_person_with_a_token_acts_in_their_own_name(pages: Pages) -> None:
     assert pages.send("ann", "/rooms/1/messages", persona="ben", message="not ben's").status == 303
     assert pages.data("ann", "/rooms/1")["items"][-1]["persona"] == "ann"

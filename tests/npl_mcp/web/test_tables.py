@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import cases
 from tests.npl_mcp.http.http_server import Running, request, serving
 from tests.npl_mcp.web.browsing import Visitor
 
@@ -22,15 +23,7 @@ def names(server: Running, query: str) -> list[str]:
     return [row["name"] for row in Visitor(server).json(f"/documents/docs:?{query}")["folder"]["items"]]
 
 
-SORTED = {
-    "sort=name": ["=evil.md", "p001.md", "p002.md"],
-    "sort=-name": ["p250.md", "p249.md", "p248.md"],
-    "sort=-tokens": ["p250.md", "p249.md", "p248.md"],
-    "sort=tokens": ["=evil.md", "p001.md", "p002.md"],
-    "filter=PAGE+25&sort=name": ["p025.md", "p125.md", "p225.md"],
-    "filter=page+p249": ["p249.md"],
-    "filter=nothing-like-it": [],
-}
+SORTED = cases("npl_mcp/web/tables")["sorted"]
 
 
 @pytest.mark.parametrize("query", SORTED)

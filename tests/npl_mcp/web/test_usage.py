@@ -107,13 +107,7 @@ def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
         assert "In the questions" in visitor.open("/usage").text
 
 
-ASKED: list[tuple[dict[str, Any], str]] = [
-    ({"topics": ["Part 1", "edge"]}, "/ask?topics=Part+1%2C+edge"),
-    ({"topics": '["Part 1"]', "selectors": "siphons"}, "/ask?topics=Part+1&selectors=siphons"),
-    ({"topics": 5, "context": "edge"}, "/ask?context=edge"),
-    ({"topics": [1], "context": ["edge"], "selectors": {"a": 1}, "exclude": 2}, "/ask"),
-    ({"selectors": [None], "sections": 9, "token_budget": "all"}, "/ask"),
-]
+ASKED: list[tuple[dict[str, Any], str]] = cases("npl_mcp/web/usage")["asked"]
 """Arguments, with the address where a person asks the same."""
 
 

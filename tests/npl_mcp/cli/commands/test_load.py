@@ -139,12 +139,7 @@ def test_sections_of_an_item(words: list[str], out: str, run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "more", "names"),
-    [
-        ("120", (), True),
-        ("0", (), False),
-        ("120", ("--budget", "0"), False),
-        ("0", ("--budget", "120"), True),
-    ],
+    cases("npl_mcp/cli/commands/load")["a_setting_bounds_what_has_no_budget"],
 )
 def test_a_setting_bounds_what_has_no_budget(
     run: Run, setting: str, more: tuple[str, ...], names: bool

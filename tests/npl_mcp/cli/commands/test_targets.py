@@ -59,17 +59,7 @@ def test_without_markdown_here_the_reference_is_used(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
-    [
-        (("library", "--file", "../shelves/docs"), 2, "../shelves/docs does not exist"),
-        (("library", "--file", "../shelves/a.md"), 2, "../shelves/a.md does not exist"),
-        (("library", "../shelves/docs"), 2, "../shelves/docs is a path, not a word of the question"),
-        (("library", "docs/guide/build.md"), 2, "write --file docs/guide/build.md"),
-        (("library", "/v1/shelves"), 0, ""),
-        (("/nowhere/docs",), 2, "write --file /nowhere/docs, or quote the whole question"),
-        (("library /v1/shelves",), 0, ""),
-        (("card", "--file", "../shelf/manual.md#index-cards"), 0, ""),
-        (("card", "--file", "../shelf/none.md:3"), 2, "../shelf/none.md:3 does not exist"),
-    ],
+    cases("npl_mcp/cli/commands/targets")["a_mistyped_path_is_named"],
 )
 def test_a_mistyped_path_is_named(run: Run, words: tuple[str, ...], code: int, message: str) -> None:
     """A path among the words of a question is refused, since it would only be searched for."""
@@ -113,14 +103,7 @@ def test_a_server_has_roots_of_its_own(run: Run) -> None:
     assert "--root" in err
 
 
-SEEN_ALIKE = (
-    ("search", "library mode"),
-    ("search", "library card", "--root", "../shelf"),
-    ("search", "library mode", "--file", "../shelf/manual.md"),
-    ("tailored", "library mode", "--json"),
-    ("index",),
-    ("c", "fences.example", "--index"),
-)
+SEEN_ALIKE = cases("npl_mcp/cli/commands/targets")["seen_alike"]
 SERVED = SEEN_ALIKE[2:]
 """Calls with a server of their own, whose start takes two seconds each."""
 

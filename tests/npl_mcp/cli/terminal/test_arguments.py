@@ -7,6 +7,7 @@ from npl_mcp.cli.terminal.arguments import Program, ProgramParser, parsers_of
 from npl_mcp.config.domains import LISTED, PRESETS
 from npl_mcp.config.settings import SETTINGS
 from npl_mcp.tools.domains import tool_named
+from tests.conftest import cases
 
 PROGRAMS = (load.PROGRAM, worklog.PROGRAM, mcp.PROGRAM)
 
@@ -30,13 +31,7 @@ def test_an_option_has_the_text_of_the_parameter() -> None:
 
 @pytest.mark.parametrize(
     ("problem", "parameter", "said"),
-    [
-        ("agent_id is empty; give a name", "agent_id", "--agent is empty; give a name"),
-        ("tags[1] is empty", "tags[1]", "--tags (word 2) is empty"),
-        ("there is no agent_id", "agent_id", "there is no agent_id"),
-        ("limit is 0", "limit", "limit is 0"),
-        ("the database is gone", None, "the database is gone"),
-    ],
+    cases("npl_mcp/cli/terminal/arguments")["a_message_names_the_option"],
 )
 def test_a_message_names_the_option(problem: str, parameter: str | None, said: str) -> None:
     """A message that begins with a parameter's name shows the option instead."""

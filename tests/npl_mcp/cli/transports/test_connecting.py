@@ -34,14 +34,7 @@ CASES = cases("npl_mcp/cli/worklog")["cases"]
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [
-        ("npl_load_components", {"items": "syntax,nosuch"}),
-        ("npl_load_components", {"items": "nosuch"}),
-        ("npl_section_index", {"file": "guide.md", "depth": 1}),
-        ("npl_load_tailored", {"file": "guide.md", "selectors": ["## ("]}),
-        ("npl_load_tailored", {"file": "guide.md", "context": "watering", "token_budget": 300}),
-        ("npl_load_tailored", {}),
-    ],
+    cases("npl_mcp/cli/transports/connecting")["tools_in_this_process_reply_as_the_server_does"],
 )
 def test_tools_in_this_process_reply_as_the_server_does(
     tool: str, arguments: dict[str, Any], settings: Settings, call: Call
@@ -387,15 +380,7 @@ def test_what_is_no_text_is_refused_and_not_changed(program: Run) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["c", "syntax,nosuch", "--strict"],
-        ["--quiet", "m", "*"],
-        ["schema", "nimps"],
-        ["agent", "--list"],
-        ["agent", "nosuch"],
-        ["c", "mine", "--index"],
-        ["tailored", "how text is marked", "--file", "syntax", "--budget", "300"],
-    ],
+    cases("npl_mcp/cli/transports/connecting")["files_of_this_folder_over_http"],
     ids=" ".join,
 )
 @pytest.mark.usefixtures("served_here")

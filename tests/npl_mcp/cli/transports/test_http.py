@@ -31,15 +31,7 @@ def call(where: Address, tool: str = "x", token: str = "", **arguments: object) 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
-    [
-        ("http://127.0.0.1:8765", ("127.0.0.1", 8765, "", "", False)),
-        ("http://127.0.0.1:8765/", ("127.0.0.1", 8765, "", "", False)),
-        ("http://localhost:8765/mcp", ("localhost", 8765, "", "", False)),
-        ("http://[::1]:80/mcp/", ("::1", 80, "", "", False)),
-        ("http://Example.org", ("example.org", 80, "", "", False)),
-        ("https://example.org/npl/mcp", ("example.org", 443, "", "/npl", True)),
-        ("unix:/run/npl.sock", ("", 0, "/run/npl.sock", "", False)),
-    ],
+    cases("npl_mcp/cli/transports/http_tables")["addresses"],
 )
 def test_addresses(text: str, parts: tuple[object, ...]) -> None:
     assert parse_address(text) == Address(text, *parts)  # type: ignore[arg-type]

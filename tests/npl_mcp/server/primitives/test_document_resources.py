@@ -9,7 +9,7 @@ from mcp import MCPError
 from mcp_types import TextResourceContents
 
 from npl_mcp.config.settings import Settings
-from tests.conftest import GUIDE, client_of, with_client
+from tests.conftest import GUIDE, cases, client_of, with_client
 
 DRIP = GUIDE[GUIDE.index("### Drip") : GUIDE.index("## Pruning")].rstrip() + "\n"
 WATERING = GUIDE[GUIDE.index("## Watering") : GUIDE.index("## Pruning")].rstrip() + "\n"
@@ -55,16 +55,7 @@ def test_sections(settings: Settings, path: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "problem"),
-    [
-        ("absent.md", "there is no document 'absent.md'"),
-        ("guide.md#Waterfall", "Waterfall"),
-        ("plants", "'plants' names several documents; give the path of one"),
-        ("*.md", "'*.md' names several documents"),
-        ("guide.md,plants/roses.md", "names several documents"),
-        ("plants/..%2f..%2fhome/secret.md", "Resource not found"),
-        ("%2fetc%2fpasswd.md", "Resource not found"),
-        ("link.md", "'link.md'"),
-    ],
+    cases("npl_mcp/server/primitives/document_resources")["what_cannot_be_read"],
 )
 def test_what_cannot_be_read(settings: Settings, docs: Path, path: str, problem: str) -> None:
     """The error has the protocol's code for a caller's mistake, and the message of the tools."""

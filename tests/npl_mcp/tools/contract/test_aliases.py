@@ -11,7 +11,7 @@ import pytest
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.aliases import ALIASES, Alias, usable_aliases
 from npl_mcp.tools.domains import listed_tools
-from tests.conftest import Call, Connect, by_name, case_text, envelope
+from tests.conftest import Call, Connect, by_name, case_text, cases, envelope
 
 # The migration map of the requirement: every tool the predecessor had.
 MIGRATION = case_text("texts/old-names.txt")
@@ -81,12 +81,7 @@ def test_without_a_kind_components_are_loaded(call: Call, kind: dict[str, None])
 
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
-    [
-        ({}, "MISSING_REQUIRED", "items is required"),
-        ({"resource_type": "c"}, "MISSING_REQUIRED", "items is required"),
-        ({"resource_type": "c", "items": "syntx"}, "NOT_FOUND", "syntax"),
-        ({"resource_type": "c", "items": "syntax", "skp": "a"}, "INVALID_PARAMETER", "skip"),
-    ],
+    cases("npl_mcp/tools/contract/aliases")["other_arguments_are_checked_as_those_of_the_new_name"],
 )
 def test_other_arguments_are_checked_as_those_of_the_new_name(
     call: Call, arguments: dict[str, Any], code: str, text: str

@@ -219,21 +219,7 @@ def test_any_answer_reads_back(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("data", "expected"),
-    [
-        ([], "data: none"),
-        (None, "data: null"),
-        ({"items": [], "total": 0}, "items: none\ntotal: 0"),
-        (
-            {"items": [{"id": 1, "room": 2, "text": "a, b"}, {"id": 3, "room": 2, "by": "ann"}], "cursor": 3},
-            "cursor: 3\n\nitems, each {room: 2}:\nid|text|by\n1|a, b|\n3||ann",
-        ),
-        ({"content": "# A\n\n```\nx\n```\n", "id": 1}, "id: 1\n\ncontent:\n````\n# A\n\n```\nx\n```\n````"),
-        (
-            {"at": "2026-01-31T12:00:00.123456Z", "by": {"name": "a"}},
-            "at: 2026-01-31T12:00:00Z\nby: {name: a}",
-        ),
-        ({"text": "half \ud800 pair"}, "text: half \ufffd\ufffd\ufffd pair"),
-    ],
+    cases("npl_mcp/tools/contract/markdown_tables")["the_form"],
 )
 def test_the_form(data: object, expected: str) -> None:
     assert as_markdown(data) == expected

@@ -1,0 +1,73 @@
+"""``npl-load hook``: names of sections for a prompt, for the hook ``UserPromptSubmit`` of a client.
+
+The client sends JSON with ``prompt`` and ``cwd``, and gives the printed ``additionalContext`` to its model.
+Without a running server nothing is printed, nor for a prompt that no section certainly answers. Failures are
+silent, because a client would show them at each prompt.
+
+This module runs at each prompt, so it imports the standard library alone.
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+from contextlib import suppress
+
+from npl_mcp.cli.transports.base import parse_address, reply_of
+from npl_mcp.config.server_state import running_server
+from npl_mcp.config.user_folders import data_folder
+
+EVENT = "UserPromptSubmit"
+
+SECONDS = 0.15
+"""Time limit; Python itself has started before."""
+
+_MAX_BYTES = 1 << 20
+
+
+def run(seconds: float = SECONDS) -> int:
+    """Answer the call of a client on standard input; return the exit code, which is always 0.
+
+    :param seconds: time limit.
+    """
+    limit = threading.Timer(seconds, os._exit, (0,))
+    limit.daemon = True
+    limit.start()
+    with suppress(OSError, ValueError, RecursionError):
+        call = json.loads(sys.stdin.buffer.read(_MAX_BYTES))
+        if isinstance(call, dict) and (hints := _hints(call.get("prompt"), call.get("cwd"))):
+            output = {"hookEventName": EVENT, "additionalContext": hints}
+            sys.stdout.write(json.dumps({"hookSpecificOutput": output}) + "\n")
+            sys.stdout.flush()
+    limit.cancel()
+    return 0
+
+
+def _hints(prompt: object, folder: object) -> str:
+    """Return what the running server answers; empty without one.
+
+    :raises OSError: it cannot be reached.
+    """
+    state = running_server(data_folder(), only_own=True)
+    address = parse_address(f"unix:{state.socket}" if state.socket else str(state.url)) if state else None
+    if state is None or address is None:
+        return ""
+    body = json.dumps({"context": prompt, "folder": folder}).encode()
+    head = (
+        "POST /mcp/tools/npl_hints HTTP/1.0",
+        f"Host: {address.host or 'localhost'}:{address.port}",
+        f"Authorization: Bearer {state.token}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    )
+    if address.path:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(address.path)
+    else:
+        connection = socket.create_connection((address.host, address.port))
+    with connection, connection.makefile("rb") as source:
+        connection.sendall("\r\n".join((*head, "", "")).encode() + body)
+        reply = reply_of(source.read(_MAX_BYTES).partition(b"\r\n\r\n")[2])
+    hints = reply.get("data") if reply else None
+    return hints if isinstance(hints, str) else ""
