@@ -1,11 +1,11 @@
 """The user's folders of data and settings."""
 
 # Importing pathlib takes as long as a whole command may take.
-# ruff: noqa: PTH111, PTH117, PTH118, PTH123
+# ruff: noqa: PTH100, PTH111, PTH117, PTH118
 
 import os
 import sys
-from contextlib import suppress
+from typing import Any
 
 from npl_mcp.config.toml import read_toml
 
@@ -29,15 +29,21 @@ def user_folder(kind: str) -> str:
     return folder
 
 
-def data_folder() -> str:
-    """Return the data folder of the environment, of the user's settings, or the default one.
+def user_settings() -> dict[str, Any]:
+    """Return the user's settings; the whole program reports what is wrong with them."""
+    try:
+        path = os.path.join(user_folder("config"), "npl.toml")
+        # A FIFO must not block.
+        with os.fdopen(
+            os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), encoding="utf-8-sig"
+        ) as file:
+            return read_toml(file.read(_MAX_BYTES))
+    except (OSError, ValueError):
+        return {}
 
-    :raises OSError: the settings cannot be read.
-    :raises ValueError: they are not TOML.
-    """
-    folder = os.environ.get("NPL_MCP_DATA_DIR")
-    if not folder:
-        with suppress(FileNotFoundError), open(os.path.join(user_folder("config"), "npl.toml"), "rb") as file:
-            own = read_toml(file.read(_MAX_BYTES).decode("utf-8-sig"))
-            folder = str(own.get("data-dir", own.get("data_dir", "")))
-    return os.path.expanduser(folder) if folder else user_folder("data")
+
+def data_folder(flag: str | None = None) -> str:
+    """Return the data folder of a flag, of the environment, of the user's settings, or the default one."""
+    own = user_settings()
+    folder = flag or os.environ.get("NPL_MCP_DATA_DIR") or own.get("data-dir", own.get("data_dir"))
+    return os.path.abspath(os.path.expanduser(str(folder))) if folder else user_folder("data")

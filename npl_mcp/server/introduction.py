@@ -18,9 +18,8 @@ from npl_mcp.app.app import VIEWS
 from npl_mcp.app.documents import Documents
 
 FIRST = (
-    "npl_load_tailored answers from Markdown: ask in the question's words and add terms that the documents "
-    "use; use grep for an exact name in code. npl_section_index lists sections. Comments without the marks' "
-    "#code are text."
+    "npl_load_tailored answers from Markdown: ask with likely terms. For an exact name in code use grep. "
+    "npl_section_index lists sections. Comments without the marks' #code are text."
 )
 """Instructions for the tools of the domain ``npl``."""
 

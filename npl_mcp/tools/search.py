@@ -91,7 +91,7 @@ async def search(
     item: Annotated[str | None, Unlisted] = None,
     format: UnlistedFormat = None,
     filter: Annotated[dict[str, Any] | None, Unlisted] = None,
-    path: Annotated[str | None, "Part of paths: docs/api", CommaList] = None,
+    path: Annotated[str | None, "docs/api", CommaList] = None,
     without: Annotated[list[str] | None, Unlisted] = None,
     seconds: Annotated[float, Interval(ge=0, le=MAX_SECONDS), Unlisted] = MAX_WAIT,
 ) -> Hits | Written[Hits]:
