@@ -105,29 +105,22 @@ def _tailored(given: Namespace, connection: ServerConnection, display: Display) 
     targets.refuse_paths(given)
     if not any(text.strip() for text in (*given.words, *(given.topics or ()), *(given.selectors or ()))):
         given.parser.error("the request is empty: give a task, --topic or --select")
-    request = {
-        "file": given.file,
-        "context": " ".join(given.words) or None,
-        "topics": given.topics,
-        "selectors": given.selectors,
-        "token_budget": given.token_budget,
-        "depth": _depth_limit(given),
-        "filter": _conditions(given) or None,
-    }
-    _print_answer(connection.ask("npl_load_tailored", **request, format=_form(given)), given, display)
+    asked = {"topics": given.topics, "selectors": given.selectors, "token_budget": given.token_budget}
+    context, depth = " ".join(given.words) or None, _depth_limit(given)
+    _print_answer("npl_load_tailored", given, connection, display, context=context, depth=depth, **asked)
 
 
-def _form(given: Namespace) -> str:
-    """Return the tool's argument ``format``."""
-    return "json" if given.format in ("json", "yaml") else "markdown"
-
-
-def _print_answer(data: Any, given: Namespace, display: Display) -> None:
-    """Print a whole answer: as the text for agents, or as data."""
-    if _form(given) == "markdown":
+def _print_answer(
+    tool: str, given: Namespace, connection: ServerConnection, display: Display, **asked: Any
+) -> None:
+    """Print the whole answer of a tool about documents: as the text for agents, or as data."""
+    is_text = given.format not in ("json", "yaml")
+    asked |= {"file": given.file, "filter": _conditions(given) or None}
+    data = connection.ask(tool, format="markdown" if is_text else "json", **asked)
+    if is_text:
         display.text(data.rstrip("\n") + "\n")
     else:
-        display.data(data, given.format)
+        display.data(data["items"] if tool == "search" else data, given.format)
 
 
 @COMMANDS.add(
@@ -142,15 +135,8 @@ def _print_answer(data: Any, given: Namespace, display: Display) -> None:
 )
 def _index(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """List the sections of files with their sizes."""
-    data = connection.ask(
-        "npl_section_index",
-        file=given.file,
-        filter=_conditions(given) or None,
-        depth=_depth_limit(given),
-        token_budget=given.token_budget,
-        format=_form(given),
-    )
-    _print_answer(data, given, display)
+    asked = {"depth": _depth_limit(given), "token_budget": given.token_budget}
+    _print_answer("npl_section_index", given, connection, display, **asked)
 
 
 @COMMANDS.add(
@@ -167,13 +153,6 @@ def _search(given: Namespace, connection: ServerConnection, display: Display) ->
     targets.refuse_paths(given)
     if not any(word.strip() for word in given.words):
         given.parser.error("the query is empty")
-    data = connection.ask(
-        "search",
-        query=" ".join(given.words),
-        file=given.file,
-        kinds=None if given.file else "document",
-        filter=_conditions(given) or None,
-        limit=given.limit,
-        format=_form(given),
-    )
-    _print_answer(data if _form(given) == "markdown" else data["items"], given, display)
+    asked = {"query": " ".join(given.words), "limit": given.limit}
+    kinds = None if given.file else "document"
+    _print_answer("search", given, connection, display, kinds=kinds, **asked)

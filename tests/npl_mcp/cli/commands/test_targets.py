@@ -35,7 +35,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run) -> Run:
     return ended
 
 
-PLACES = cases("npl_mcp/cli/commands/targets")
+PLACES = cases("npl_mcp/cli/commands/targets")["places"]
 
 
 @pytest.mark.parametrize("case", PLACES)
