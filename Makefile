@@ -78,7 +78,7 @@ pictures: $(SETUP)
 conformance: $(SETUP)
 	$(BIN)/python tests/conformance/run.py
 
-# All attacks at once on both servers while quiet clients call; this takes two minutes.
+# All attacks at once on all servers while quiet clients call; this takes three minutes.
 hostile: $(SETUP)
 	$(BIN)/python -m tests.hostile.run $(ARGS)
 

@@ -18,7 +18,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.servers import environment
-from benchmarks.times import Table, timed
+from benchmarks.times import Table, call_ms
 
 LOAD = ["-m", "npl_mcp.cli.commands.load"]
 WORKLOG = ["-m", "npl_mcp.cli.commands.worklog"]
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for title, command in COMMANDS.items():
                     whole, bare = partial(run, command, via), partial(run, ["-c", "pass"])
                     whole()
-                    pairs = [(timed(bare), timed(whole)) for _ in range(given.rounds)]
+                    pairs = [(call_ms(bare), call_ms(whole)) for _ in range(given.rounds)]
                     floor, middle = (median(times) for times in zip(*pairs, strict=True))
                     table.compared(f"{title}, {via}", floor, middle)
         finally:

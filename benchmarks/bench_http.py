@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 
 from benchmarks.common import CONTEXTS
 from benchmarks.servers import Caller, callers, processor_ms, shared_megabytes
-from benchmarks.times import Table, spread, timed
+from benchmarks.times import Table, call_ms, spread
 from tests.npl_mcp.http.http_server import Running, serving
 
 CONFIG = '[project]\nname = "Bench"\ncode = "BEN"\nid = "bench"\nticketsPath = "crs"\n'
@@ -64,11 +64,11 @@ def one_caller(server: Running, calls: int) -> None:
     table = Table("one caller", Table.SPREAD, "ms above the floor", "processor ms of the server", "first, ms")
     with callers(server) as (caller,):
         asked = ways(caller)
-        first = {name: timed(partial(way, 0)) for name, way in asked.items()}
+        first = {name: call_ms(partial(way, 0)) for name, way in asked.items()}
         times: dict[str, list[float]] = {name: [] for name in asked}
         for number in range(calls):
             for name, way in asked.items():
-                times[name].append(timed(partial(way, number)))
+                times[name].append(call_ms(partial(way, number)))
         floor = min(times["/healthz"])
         for name, way in asked.items():
             before = processor_ms(server.process.pid)

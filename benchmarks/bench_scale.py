@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory
 from benchmarks import scale_corpus
 from benchmarks.common import OLD_ENOUGH, long_file
 from benchmarks.relevance.questions import QuestionSet
-from benchmarks.servers import Cost, Piped
+from benchmarks.servers import Cost, PipeServer
 from benchmarks.times import Table, percentile
 
 BUDGETS = (500, 2_000)
@@ -98,10 +98,10 @@ class Bench:
         return self._place / f"data-{root.name}-{side}"
 
     @contextmanager
-    def _servers(self, root: Path) -> Iterator[list[Piped]]:
+    def _servers(self, root: Path) -> Iterator[list[PipeServer]]:
         with ExitStack() as stack:
             yield [
-                stack.enter_context(closing(Piped(program, root, self._data(root, side))))
+                stack.enter_context(closing(PipeServer(program, root, self._data(root, side))))
                 for side, program in enumerate(self._programs)
             ]
 
@@ -154,7 +154,7 @@ class Bench:
             pairs = zip(questions, edits(folder), strict=False)
             costs = in_turn(servers, ((question, BUDGETS[0], ".") for question, _ in pairs))
             self._add(f"{name}, an edit and the question about it", costs)
-            with edited_meanwhile(folder):
+            with other_edits(folder):
                 costs = in_turn(servers, ((question, BUDGETS[0], ".") for question in questions))
             self._add(f"{name}, a question while another client edits", costs)
             self._add_memory(name, [server.private() for server in servers])
@@ -162,7 +162,7 @@ class Bench:
         for question in islice(cycle(questions), RESTARTS):
             # One after the other: whichever was asked first would pay for its warm-up alone.
             for side, program in enumerate(self._programs):
-                with closing(Piped(program, folder, self._data(folder, side))) as server:
+                with closing(PipeServer(program, folder, self._data(folder, side))) as server:
                     restarts[side].append(server.ask(question, BUDGETS[0]))
         self._add(f"{name}, first call after a restart", restarts)
 
@@ -172,12 +172,12 @@ class Bench:
         memory: list[float] = []
         indexing: list[float] = []
         for side, program in enumerate(self._programs):
-            with closing(Piped(program, folder, self._place / f"ahead-{folder.name}-{side}")) as server:
+            with closing(PipeServer(program, folder, self._place / f"ahead-{folder.name}-{side}")) as server:
                 time.sleep(self._ahead)
                 ahead.append([server.ask("anything at all", BUDGETS[0])])
             flags = "--patience", str(PATIENCE)
-            with closing(Piped(program, folder, self._data(folder, side), *flags)) as server:
-                with watched(server, indexing):
+            with closing(PipeServer(program, folder, self._data(folder, side), *flags)) as server:
+                with most_memory(server, indexing):
                     cold.append([server.ask("anything at all", BUDGETS[0])])
                 memory.append(server.private())
         self._add(f"{name}, cold, s", cold, 1000)
@@ -191,7 +191,7 @@ class Bench:
         self._table.row(f"{name}, index on disk, MB", *sizes)
 
 
-def in_turn(servers: Sequence[Piped], asked: Iterable[tuple[str, int, str]]) -> Costs:
+def in_turn(servers: Sequence[PipeServer], asked: Iterable[tuple[str, int, str]]) -> Costs:
     """Ask all servers each question, in another order every other time."""
     found: Costs = [[] for _ in servers]
     for number, question in enumerate(asked):
@@ -210,7 +210,7 @@ def edits(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def edited_meanwhile(folder: Path) -> Iterator[None]:
+def other_edits(folder: Path) -> Iterator[None]:
     """Let another client change files."""
     ended = threading.Event()
 
@@ -229,7 +229,7 @@ def edited_meanwhile(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def watched(server: Piped, most: list[float]) -> Iterator[None]:
+def most_memory(server: PipeServer, most: list[float]) -> Iterator[None]:
     """Add the most private memory that a server has during the block, in megabytes."""
     ended, found = threading.Event(), [0.0]
 

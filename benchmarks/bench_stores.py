@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.filling import NOTE, SESSION, fill, opened
-from benchmarks.times import Table, spread, timed
+from benchmarks.filling import NOTE, SESSION, fill, open_app
+from benchmarks.times import Table, call_ms, spread
 from npl_index.index.driver import driver
 from npl_mcp.app.app import App
 from npl_mcp.app.waiting import result_of
@@ -77,7 +77,7 @@ def lists(app: App) -> Mapping[str, Call]:
 def times_of(call: Call, count: int, callers: int = 1) -> list[float]:
     """Return the milliseconds of calls, after a first one."""
     call(count)
-    works = [partial(timed, partial(call, number)) for number in range(count)]
+    works = [partial(call_ms, partial(call, number)) for number in range(count)]
     if callers == 1:
         return [work() for work in works]
     with ThreadPoolExecutor(callers) as pool:
@@ -115,7 +115,7 @@ def processes(folder: Path, name: str, count: int) -> list[float]:
 
 def work(folder: Path, name: str, count: int) -> None:
     """Be one of the processes."""
-    with closing(opened(folder)) as app:
+    with closing(open_app(folder)) as app:
         print(json.dumps(times_of(writes(app)[name], count)))
 
 
@@ -132,8 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with (
         TemporaryDirectory() as small,
         TemporaryDirectory() as large,
-        closing(opened(Path(small))) as few,
-        closing(opened(Path(large))) as many,
+        closing(open_app(Path(small))) as few,
+        closing(open_app(Path(large))) as many,
     ):
         fill(few, min(FEW, given.rows))
         fill(many, given.rows)

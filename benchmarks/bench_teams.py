@@ -29,9 +29,9 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from benchmarks.filling import PERSONAS, ROOMS, SESSION, fill, opened
+from benchmarks.filling import PERSONAS, ROOMS, SESSION, fill, open_app
 from benchmarks.servers import Caller, busy, callers, family, processor_ms
-from benchmarks.times import Table, percentile, timed
+from benchmarks.times import Table, call_ms, percentile
 from npl_mcp.stores.base.postgres import WRITERS
 from tests.npl_mcp.http.http_server import Running
 from tests.npl_mcp.http.http_server import serving as serving_one
@@ -247,7 +247,7 @@ class Bench:
                     number += 1
                     try:
                         call = partial(calls, lines[client], client, number)
-                        found.times.append(timed(call))
+                        found.times.append(call_ms(call))
                     except RuntimeError as error:
                         found.failed.append(str(error))
 
@@ -274,7 +274,7 @@ class Bench:
 
     def on_sqlite(self, folder: Path, rows: int) -> None:
         """Measure one server on SQLite."""
-        with closing(opened(folder)) as app:
+        with closing(open_app(folder)) as app:
             fill(app, rows)
         with serving_one(folder) as server:
             name = f"SQLite, {rows:,} rows"
@@ -289,7 +289,7 @@ class Bench:
         with psycopg.connect(server.address(), autocommit=True) as raw:
             raw.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
         address = server.address(name)
-        with closing(opened(folder, address)) as app:
+        with closing(open_app(folder, address)) as app:
             fill(app, rows)
         with psycopg.connect(address, autocommit=True) as raw:
             raw.execute("VACUUM ANALYZE")

@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.servers import Caller, callers, processor_ms
-from benchmarks.times import Table, spread, timed
+from benchmarks.times import Table, call_ms, spread
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.chat import chat_send_message
@@ -61,7 +61,7 @@ def _said(say: Callable[[], object], done: list[float]) -> None:
 
 def sends(caller: Caller, count: int) -> list[float]:
     """Return milliseconds of messages to a room, one after the other."""
-    return [timed(lambda: caller.call("chat_send_message", **MESSAGE)) for _ in range(count)]
+    return [call_ms(lambda: caller.call("chat_send_message", **MESSAGE)) for _ in range(count)]
 
 
 def claims(server: Running, todos: int) -> None:

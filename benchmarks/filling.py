@@ -25,7 +25,7 @@ NUMBERS = (
 )
 
 
-def opened(folder: Path, database: str | None = None) -> App:
+def open_app(folder: Path, database: str | None = None) -> App:
     """Open an application that works in ``folder/work`` with the data in ``folder/data``.
 
     :param database: address of PostgreSQL.

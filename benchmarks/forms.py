@@ -24,7 +24,7 @@ from typing import Any
 from fastmcp import Client
 
 from benchmarks.relevance.indexed import read_documents
-from benchmarks.servers import connected
+from benchmarks.servers import client_of
 from npl_index.markdown.links import slug
 from npl_index.markdown.sections import Span
 
@@ -132,7 +132,7 @@ async def measure(client: Client[Any], folder: Path, count: int) -> None:
 
 async def start(folder: Path, count: int, command: Sequence[str]) -> None:
     """Start a server and measure."""
-    async with connected([*command, "--root", str(folder), "--data-dir", "."]) as client:
+    async with client_of([*command, "--root", str(folder), "--data-dir", "."]) as client:
         await measure(client, folder, count)
 
 

@@ -45,7 +45,7 @@ WEIGHTS = {"path": 1.5, "heading": 4.0, "body": 1.0}
 LANGUAGES = ("ar", "de", "el", "en", "es", "hi", "ro", "ru", "th", "tr", "vi", "zh")
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """A question and the files that answer it.
 
     :param kind: its category, as the set counts them.
@@ -90,7 +90,7 @@ class Published:
     """
 
     texts: Mapping[str, str]
-    asked: Sequence[Asked]
+    questions: Sequence[Question]
     groups: Sequence[Group]
     remark: str
     tokenizers: Sequence[str] = (STANDARD,)
@@ -157,7 +157,7 @@ def locomo(folder: Path, languages: Sequence[str]) -> Iterator[Published]:
     """Read LoCoMo."""
     del languages
     texts: dict[str, str] = {}
-    asked: list[Asked] = []
+    questions: list[Question] = []
     for sample in json.loads((folder / "data" / "locomo10.json").read_text(encoding="utf-8")):
         talk, name = sample["conversation"], sample["sample_id"]
         for key in talk:
@@ -169,10 +169,10 @@ def locomo(folder: Path, languages: Sequence[str]) -> Iterator[Published]:
             sessions = re.findall(r"D:?(\d+):\d+", " ".join(row["evidence"]))
             if sessions:
                 files = frozenset(f"{name}/session_{number}.md" for number in sessions)
-                asked.append(Asked(row["question"], files, row["category"]))
+                questions.append(Question(row["question"], files, row["category"]))
     yield Published(
         texts,
-        asked,
+        questions,
         LOCOMO_GROUPS,
         "Sessions are our files, their headings name speakers and date; others divide the conversations in"
         " other ways and say how in their source. Products also print the share of right answers of a"
@@ -198,14 +198,14 @@ def contextual(folder: Path, languages: Sequence[str]) -> Iterator[Published]:
             texts[name] = f"{fence}\n{chunk['content']}\n{fence}\n"
             names[document["original_uuid"], chunk["original_index"]] = name
     rows = map(json.loads, (data / "evaluation_set.jsonl").read_text(encoding="utf-8").splitlines())
-    asked = [
-        Asked(row["query"], frozenset(names[uuid, at] for uuid, at in row["golden_chunk_uuids"]))
+    questions = [
+        Question(row["query"], frozenset(names[uuid, at] for uuid, at in row["golden_chunk_uuids"]))
         for row in rows
     ]
     columns = (RECALL5, RECALL10, RECALL20, MRR)
     yield Published(
         texts,
-        asked,
+        questions,
         [Group("Contextual retrieval, chunks of code", frozenset([0]), columns, CONTEXTUAL_CLAIMS)],
         "The chunks are theirs, cut by characters, without a heading and without the path of their file, both"
         " of which npl uses. Their contexts and rerankings are written by models.",
@@ -216,16 +216,16 @@ def xquad(folder: Path, languages: Sequence[str]) -> Iterator[Published]:
     """Read the paragraphs and their questions, one set a language."""
     for language in languages:
         texts: dict[str, str] = {}
-        asked: list[Asked] = []
+        questions: list[Question] = []
         source = (folder / f"xquad.{language}.json").read_text(encoding="utf-8")
         for article in json.loads(source)["data"]:
             for paragraph in article["paragraphs"]:
                 name = f"paragraph-{len(texts):03}.md"
                 texts[name] = f"{paragraph['context']}\n"
-                asked += [Asked(one["question"], frozenset([name])) for one in paragraph["qas"]]
+                questions += [Question(row["question"], frozenset([name])) for row in paragraph["qas"]]
         yield Published(
             texts,
-            asked,
+            questions,
             [Group(f"XQuAD, {language}", frozenset([0]), (MRR, RECALL5))],
             "XQuAD measures answers of models within a known paragraph; to find it is our use. No"
             " figures of others are known for that.",
@@ -240,14 +240,14 @@ SETS: Mapping[str, Callable[[Path, Sequence[str]], Iterator[Published]]] = {
 }
 
 
-def scores(lists: Sequence[Sequence[str]], questions: Sequence[Asked]) -> dict[str, float]:
+def scores(lists: Sequence[Sequence[str]], questions: Sequence[Question]) -> dict[str, float]:
     """Return the mean figures of lists of files, best first."""
     rows = []
-    for files, asked in zip(lists, questions, strict=True):
-        at = [number for number, file in enumerate(files) if file in asked.files]
+    for files, question in zip(lists, questions, strict=True):
+        at = [number for number, file in enumerate(files) if file in question.files]
         row = {MRR: 1 / (at[0] + 1) if at else 0.0}
         for depth in DEPTHS:
-            share = len(asked.files.intersection(files[:depth])) / len(asked.files)
+            share = len(question.files.intersection(files[:depth])) / len(question.files)
             row |= {
                 f"recall@{depth}": share,
                 f"any@{depth}": float(share > 0),
@@ -257,7 +257,7 @@ def scores(lists: Sequence[Sequence[str]], questions: Sequence[Asked]) -> dict[s
     return {name: fmean(row[name] for row in rows) for name in rows[0]}
 
 
-class Asking:
+class Npl:
     """The files of sets in a folder, with npl over them.
 
     :param place: an empty folder.
@@ -286,7 +286,7 @@ class Asking:
         """Return the files with text in the first answer, and its tokens."""
         answer = npl_load_tailored(self._app, context=question, format="markdown")
         assert isinstance(answer, Written)
-        files = dict.fromkeys(one.file or answer.value.file for one in answer.value.sections)
+        files = dict.fromkeys(section.file or answer.value.file for section in answer.value.sections)
         return [file for file in files if file], self._count(answer.text)
 
     def full_text(self, tokenizer: str) -> Callable[[str], list[str]]:
@@ -315,18 +315,20 @@ def line(who: str, figures: Mapping[str, float], columns: Sequence[str], source:
     return f"| {' | '.join([who, *cells, source])} |"
 
 
-def measure(one: Published, asking: Asking) -> Iterator[str]:
+def measure(published: Published, npl: Npl) -> Iterator[str]:
     """Ask the questions of a set, and yield the lines that are printed."""
-    first = [asking.first(asked.text) for asked in one.asked]
-    ways: dict[str, Callable[[str], list[str]]] = {"npl, `search`": asking.listed}
-    ways |= {f"FTS5, {name}": asking.full_text(name) for name in one.tokenizers}
-    found = {who: [ask(asked.text) for asked in one.asked] for who, ask in ways.items()}
-    for group in one.groups:
-        chosen = [number for number, asked in enumerate(one.asked) if asked.kind in group.kinds]
+    first = [npl.first(question.text) for question in published.questions]
+    ways: dict[str, Callable[[str], list[str]]] = {"npl, `search`": npl.listed}
+    ways |= {f"FTS5, {name}": npl.full_text(name) for name in published.tokenizers}
+    found = {who: [ask(question.text) for question in published.questions] for who, ask in ways.items()}
+    for group in published.groups:
+        chosen = [
+            number for number, question in enumerate(published.questions) if question.kind in group.kinds
+        ]
         if not chosen:
             continue
-        questions = [one.asked[number] for number in chosen]
-        yield f"{group.title}: {len(questions)} questions, {len(one.texts)} files"
+        questions = [published.questions[number] for number in chosen]
+        yield f"{group.title}: {len(questions)} questions, {len(published.texts)} files"
         tokens = fmean(first[number][1] for number in chosen)
         silent = fmean(not first[number][0] for number in chosen)
         answered = f"npl's first answer: {tokens:.0f} tokens, no text {silent:.3f}"
@@ -343,7 +345,7 @@ def measure(one: Published, asking: Asking) -> Iterator[str]:
                 f", text of a right file {right['any@20']:.3f}, of all right files {right['all@20']:.3f}"
             )
         yield f"{answered}\n"
-    yield f"Not comparable: {one.remark}\n"
+    yield f"Not comparable: {published.remark}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -354,10 +356,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="ask every Nth question only")
     parser.add_argument("--languages", default=",".join(LANGUAGES), help="of xquad; by default %(default)s")
     given = parser.parse_args(arguments)
-    for one in SETS[given.set](given.folder, given.languages.split(",")):
-        with TemporaryDirectory() as place, closing(Asking(one.texts, Path(place))) as asking:
-            chosen = replace(one, asked=one.asked[:: given.every])
-            print(*measure(chosen, asking), sep="\n", flush=True)
+    for published in SETS[given.set](given.folder, given.languages.split(",")):
+        with TemporaryDirectory() as place, closing(Npl(published.texts, Path(place))) as npl:
+            chosen = replace(published, questions=published.questions[:: given.every])
+            print(*measure(chosen, npl), sep="\n", flush=True)
     return 0
 
 

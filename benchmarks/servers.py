@@ -28,7 +28,7 @@ def environment(home: str, **variables: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def connected(
+async def client_of(
     command: Sequence[str], home: str | None = None, **variables: str
 ) -> AsyncIterator[Client[Any]]:
     """Start a server of MCP, and connect to it over standard input and output.
@@ -58,7 +58,7 @@ class Cost(NamedTuple):
     processor: float
 
 
-class Piped:
+class PipeServer:
     """A running server of an installation over standard input and output; the caller waits for each answer.
 
     :param program: ``npl-mcp``.

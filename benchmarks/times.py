@@ -16,7 +16,7 @@ def spread(values: Sequence[float]) -> str:
     return " / ".join(f"{percentile(values, share):.2f}" for share in (0.5, 0.95, 0.99))
 
 
-def timed(work: Callable[[], object]) -> float:
+def call_ms(work: Callable[[], object]) -> float:
     """Return the milliseconds that a call takes."""
     start = time.perf_counter()
     work()

@@ -35,10 +35,12 @@ finds only if `~/.npl-mcp/bin` is on its `PATH`. `~/.npl-mcp/bin/npl-mcp --root 
 them with the full path; Ctrl-C ends it. `npl-mcp doctor` checks if your clients list npl.
 
 `--root .` serves the project in which the client runs. `--domains reading` lists the tools for documents;
-leave it out for all tools. Some clients take 40 tools at most, npl has more.
+leave it out for all tools, of which some clients take 40 at most.
 
 Claude Code loads most tools only after a search for them. `"alwaysLoad": true` loads all tools of the entry
 at the start; leave it out if you list all. The reading tools are marked to load then anyway.
+
+The folder `plugin` is a plugin for Claude Code, with such an entry and a skill.
 
 With many sessions, add `--shared`: they then have [one process](GUIDE.md#many-sessions).
 

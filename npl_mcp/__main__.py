@@ -19,7 +19,7 @@ def main(words: Sequence[str] | None = None) -> int:
     :param words: command line without the program's name; by default that of the process.
     """
     words = sys.argv[1:] if words is None else words
-    if (folder := pipe.shared_folder(words)) is not None and (code := pipe.run(folder, words)) is not None:
+    if (code := pipe.run(words)) is not None:
         return code
     # A pipe imports the standard library alone.
     from npl_mcp.cli.commands.mcp import main as run

@@ -11,8 +11,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, BinaryIO
 
 from npl_mcp.config import sessions
@@ -23,9 +24,7 @@ LAST_SECONDS = 60.0
 """Seconds after the end of the input for which a server answers what is in flight."""
 
 CONNECTION_CLOSED = -32000
-_LOST = (
-    "the server ended before it answered; the call may have been done in part or whole: check, then try again"
-)
+_LOST = "the server ended before it answered, and may have done the call in part or whole: check, then retry"
 
 _ON = ("1", "true", "yes", "on")
 _WHOLE = ("-h", "--help", "--version")
@@ -33,19 +32,26 @@ _MAX_LINE = 16 << 20
 """Bytes of a message above which it is passed in parts, and not sent again."""
 
 
-def shared_folder(words: Sequence[str]) -> str | None:
-    """Return the data folder whose server serves this session; ``None`` for any other use of the program.
+def run(words: Sequence[str]) -> int | None:
+    """Pass the messages of a session until its input ends; return the exit code.
 
     :param words: command line without the program's name.
+    :returns: ``None`` if the whole program must run, and nothing of the input was read.
     """
+    folder = shared_folder(words)
+    met = None if folder is None else _meet(folder, words)
+    return None if folder is None or met is None else Pipe(folder, words, met).run(met.source)
+
+
+def shared_folder(words: Sequence[str]) -> str | None:
+    """Return the data folder whose server serves this session; ``None`` for any other use of the program."""
     pairs = [*zip(["", *words], words, strict=False)]  # each with the word before it
     is_command = any(word[:1] != "-" and before[:2] != "--" for before, word in pairs)
-    if is_command or not sessions.POSSIBLE or not set(words).isdisjoint(_WHOLE):
+    if not sessions.POSSIBLE or is_command or not set(words).isdisjoint(_WHOLE):
         return None
     switch = os.environ.get("NPL_SHARED") or str(user_settings().get("shared", ""))
-    if "--shared" not in words and switch.lower() not in _ON:
-        return None
-    if sys.stdin is None or sys.stdin.isatty():  # a person reads how to connect a client
+    # A person at a terminal reads how to connect a client.
+    if ("--shared" not in words and switch.lower() not in _ON) or sys.stdin is None or sys.stdin.isatty():
         return None
     folder = None
     for before, word in pairs:
@@ -54,13 +60,13 @@ def shared_folder(words: Sequence[str]) -> str | None:
     return data_folder(folder)
 
 
-def run(folder: str, words: Sequence[str]) -> int | None:
-    """Pass the messages of a session until its input ends; return the exit code.
-
-    :returns: ``None`` if the session needs a process of its own, and nothing of its input was read.
-    """
-    pipe = Pipe(folder, words)
-    return pipe.run() if pipe.open_shared() else None
+def _meet(folder: str, words: Sequence[str]) -> sessions.Meeting | None:
+    """Return a connection to the server, which may start now; ``None`` if it does not take this session."""
+    with suppress(OSError):
+        met = sessions.meet(folder, words, stays=True) or sessions.start(folder, words)
+        if met is not None and met.answer["accepted"]:
+            return met
+    return None
 
 
 class Pipe:
@@ -68,175 +74,134 @@ class Pipe:
 
     :param folder: the data folder.
     :param words: command line of the session.
+    :param met: its first connection.
     """
 
-    def __init__(self, folder: str, words: Sequence[str]) -> None:
-        self._folder, self._words = folder, [*words]
-        self._connection: socket.socket | None = None
-        self._source: BinaryIO | None = None
-        self._pending: dict[int | str, bytes] = {}  # requests without an answer, in their order
-        self._handshake: list[bytes] = []
-        self._repeatable: frozenset[str] = frozenset()
-        self._unwanted: object = None  # the id of a repeated handshake
+    def __init__(self, folder: str, words: Sequence[str], met: sessions.Meeting) -> None:
+        self._folder, self._words, self._repeatable = folder, words, frozenset(met.answer["repeatable"])
+        self._connection: socket.socket | None = met.connection
         self._sending = threading.Lock()  # also held while the connection changes
+        self._pending: dict[int | str, bytes] = {}  # requests without an answer, in their order
+        self._handshake: dict[str, bytes] = {}
+        self._unwanted: object = None  # the id of a repeated handshake
         self._until = float("inf")
-        self._framed = False
         self._ended = threading.Event()
+        # Clients that write headers need no handshake, and their messages are not sent again.
+        self._opaque = False
 
-    def open_shared(self) -> bool:
-        """Connect to the server of all sessions; return whether it takes this session."""
-        try:
-            for _ in range(2):
-                connection = sessions.connect(self._folder) or sessions.start(self._folder, self._words)
-                if connection is None:
-                    continue
-                source = connection.makefile("rb")
-                try:
-                    connection.settimeout(sessions.START_SECONDS)
-                    connection.sendall(sessions.declaration(self._words))
-                    answer = json.loads(source.readline(sessions.GREETING_BYTES) or b"null")
-                except (ConnectionError, ValueError):
-                    answer = None
-                connection.settimeout(None)
-                if answer is not None and "refused" not in answer:
-                    self._connection, self._source = connection, source
-                    self._repeatable = frozenset(answer["repeatable"])
-                    return True
-                source.close()
-                connection.close()
-                if answer is not None:
-                    return False
-        except OSError:
-            pass
-        return False
+    def run(self, answers: BinaryIO) -> int:
+        """Pass messages until both sides have ended.
 
-    def _open_own(self) -> None:
-        """Start a server for this session alone."""
-        import subprocess
-
-        self._connection, other = socket.socketpair()
-        self._source = self._connection.makefile("rb")
-        words = [word for word in self._words if word != "--shared"]
-        with other:
-            environment = {**os.environ, "NPL_SHARED": "0"}
-            subprocess.Popen(
-                [*python(SERVER), *words], stdin=other.fileno(), stdout=other.fileno(), env=environment
-            )
-
-    def run(self) -> int:
-        """Pass messages until both sides have ended."""
+        :param answers: answers of the first connection.
+        """
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         source: Any = sys.stdin.buffer
-        self._framed = source.peek(1)[:1] == b"C"
-        self._start_receiving()
-        for message, body in _messages(source, framed=self._framed):
-            self._send(message, body)
+        self._opaque = source.peek(1)[:1] == b"C"
+        self._receive_from(answers)
+        for message in self._messages(source):
+            value = self._parsed(message)
+            with self._sending:
+                # The next server would know nothing of what a notification is about.
+                if self._connection is None and (value is None or "id" in value):
+                    self._reopen()
+                self._note(message, value or {})
+                self._write(message)
         with self._sending:
             self._until = time.monotonic() + LAST_SECONDS
-            self._end_writing()
+            self._write(b"")
             if self._connection is None:
-                self._ended.set()
-        self._ended.wait()
+                return 0
+        self._ended.wait(LAST_SECONDS)
         return 0
 
-    def _send(self, message: bytes, body: bytes) -> None:
-        value = _parsed(body)
-        with self._sending:
-            # The next server would know nothing of what a notification is about.
-            if self._connection is None and (value is None or "id" in value):
-                self._reopen()
-            self._note(message, value)
-            if self._connection is not None:
-                self._write(message)
+    def _messages(self, source: Any) -> Any:
+        return iter(partial(source.read1 if self._opaque else source.readline, _MAX_LINE), b"")
+
+    def _parsed(self, message: bytes) -> dict[str, Any] | None:
+        """Return a message; ``None`` for what is none, which the server answers."""
+        with suppress(ValueError, RecursionError):
+            value = None if self._opaque else json.loads(message)
+            return value if isinstance(value, dict) else None
+        return None
 
     def _write(self, message: bytes) -> None:
-        assert self._connection is not None
-        with suppress(OSError):  # the thread that receives sees the end
-            self._connection.sendall(message)
+        if self._connection is not None:
+            with suppress(OSError):  # the thread that receives sees the end
+                self._connection.sendall(message)
+                if self._until < float("inf"):
+                    self._connection.shutdown(socket.SHUT_WR)
 
-    def _note(self, message: bytes, value: dict[str, Any] | None) -> None:
+    def _note(self, message: bytes, value: dict[str, Any]) -> None:
         """Remember what a next server needs."""
-        method = value and value.get("method")
-        if value is None or not isinstance(method, str):
-            return
-        if method == "initialize":
-            self._handshake = [message]
-        elif method == "notifications/initialized":
-            self._handshake[1:] = [message]
-        elif method == "notifications/cancelled" and isinstance(value.get("params"), dict):
-            self._pending.pop(value["params"].get("requestId"), None)
-        if isinstance(number := value.get("id"), (int, str)):
-            self._pending[number] = message
+        method, number = value.get("method"), value.get("id")
+        if method in ("initialize", "notifications/initialized"):
+            self._handshake[method] = message
+        if method == "notifications/cancelled":
+            number = _part(value, "params").get("requestId")
+        if method and isinstance(number, (int, str)):
+            self._pending.pop(number, None)
+            if "id" in value:
+                self._pending[number] = message
 
-    def _start_receiving(self) -> None:
-        threading.Thread(target=self._receive, args=(self._source,), daemon=True).start()
+    def _receive_from(self, source: BinaryIO) -> None:
+        threading.Thread(target=self._receive, args=(source,), daemon=True).start()
 
     def _receive(self, source: BinaryIO) -> None:
         """Pass the answers of a server; at its end, open the next one if answers are missing."""
-        try:
-            for message, body in _messages(source, framed=self._framed):
-                value = _parsed(body)
-                if value is None:
+        with suppress(OSError):
+            for message in self._messages(source):
+                value = self._parsed(message)
+                if value is None and not self._opaque:
                     break  # the server died in the middle
-                number = value.get("id")
-                if "method" not in value and isinstance(number, (int, str)):
-                    self._pending.pop(number, None)
-                    if number == self._unwanted:
+                if value is not None and "method" not in value and value.get("id") is not None:
+                    self._pending.pop(value["id"], None)
+                    if value["id"] == self._unwanted:
                         self._unwanted = None
                         continue
                 self._answer(message)
-        except OSError:
-            pass
         with self._sending:
             source.close()
-            assert self._connection is not None
-            self._connection.close()
+            if self._connection is not None:
+                self._connection.close()
             self._connection = None
             if self._pending and time.monotonic() < self._until - 1:
                 self._reopen()
-                self._end_writing()
             elif self._until < float("inf"):
                 self._ended.set()
 
-    def _end_writing(self) -> None:
-        if self._connection is not None and self._until < float("inf"):
-            self._connection.shutdown(socket.SHUT_WR)
-
     def _reopen(self) -> None:
-        """Open the next server, and send it what it needs."""
-        if not self.open_shared():
-            self._open_own()
-        again = []
-        for number, message in [*self._pending.items()]:
-            if self._may_repeat(message):
-                again.append(message)
-            else:
-                del self._pending[number]
-                error = {"code": CONNECTION_CLOSED, "message": _LOST}
-                self._answer(self._as_message({"jsonrpc": "2.0", "id": number, "error": error}))
-        if self._handshake and self._handshake[0] not in again:
-            value = _parsed(_body(self._handshake[0]))
-            self._unwanted = value and value["id"]
-            again[:0] = self._handshake
-        self._start_receiving()
-        for message in again:
-            self._write(message)
+        """Open the next server, one of this session alone if need be, and send it what it needs."""
+        met = _meet(self._folder, self._words)
+        if met is None:
+            import subprocess
+
+            self._connection, other = socket.socketpair()
+            words = [word for word in self._words if word != "--shared"]
+            environment = {**os.environ, "NPL_SHARED": "0"}
+            with other:
+                own = other.fileno()
+                subprocess.Popen([*python(SERVER), *words], stdin=own, stdout=own, env=environment)
+        else:
+            self._connection = met.connection
+        self._receive_from(self._connection.makefile("rb") if met is None else met.source)
+        lost = [number for number, message in self._pending.items() if not self._may_repeat(message)]
+        for number in lost:
+            del self._pending[number]
+            error = {"code": CONNECTION_CLOSED, "message": _LOST}
+            self._answer(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode() + b"\n")
+        again = [*self._pending.values()]
+        if self._handshake and self._handshake.get("initialize") not in again:
+            self._unwanted = (self._parsed(self._handshake.get("initialize", b"")) or {}).get("id")
+            again[:0] = self._handshake.values()
+        self._write(b"".join(again))
 
     def _may_repeat(self, message: bytes) -> bool:
         """Return whether a request may be sent again: it only reads, or its answer is stored."""
-        value = _parsed(_body(message)) or {}
-        method, given = value["method"], value.get("params")
-        given = given if isinstance(given, dict) else {}
-        if method != "tools/call" and "." not in method:
-            return True
-        name, arguments = given.get("name"), given.get("arguments")
-        if method != "tools/call":
-            name, arguments = method, given
-        return name in self._repeatable or (isinstance(arguments, dict) and "request_id" in arguments)
-
-    def _as_message(self, value: object) -> bytes:
-        body = json.dumps(value).encode()
-        return b"Content-Length: %d\r\n\r\n" % len(body) + body if self._framed else body + b"\n"
+        value = self._parsed(message) or {}
+        method, given = str(value.get("method")), _part(value, "params")
+        if method == "tools/call":
+            return str(given.get("name")) in self._repeatable or "request_id" in _part(given, "arguments")
+        return "." not in method or method in self._repeatable  # methods of tools have points
 
     def _answer(self, message: bytes) -> None:
         try:
@@ -246,32 +211,6 @@ class Pipe:
             os._exit(0)
 
 
-def _messages(source: BinaryIO, *, framed: bool) -> Iterator[tuple[bytes, bytes]]:
-    """Yield each message as it was sent, and its body; of a message above the limit, its parts."""
-    while line := source.readline(_MAX_LINE):
-        if not framed:
-            yield line, line
-            continue
-        head, length = line, 0
-        while line.strip():
-            name, _, value = line.partition(b":")
-            if name.strip().lower() == b"content-length" and value.strip().isdigit():
-                length = int(value)
-            head += (line := source.readline(_MAX_LINE))
-        body = source.read(min(length, _MAX_LINE))
-        yield head + body, body
-        while (length := length - len(body)) and (body := source.read(min(length, _MAX_LINE))):
-            yield body, body
-
-
-def _body(message: bytes) -> bytes:
-    return message.partition(b"\r\n\r\n")[2] if message.startswith(b"C") else message
-
-
-def _parsed(body: bytes) -> dict[str, Any] | None:
-    """Return a message; ``None`` for what is none, which the server answers."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+def _part(value: dict[str, Any], name: str) -> dict[str, Any]:
+    part = value.get(name)
+    return part if isinstance(part, dict) else {}

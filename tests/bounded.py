@@ -30,7 +30,7 @@ from npl_index.selectors.grammar import compile_selector
 from npl_mcp.app.app import App
 from npl_mcp.calls.arguments import from_text
 from npl_mcp.calls.messages import exceeded
-from npl_mcp.config.clients import configurations
+from npl_mcp.config.clients import npl_entries
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.editor import read_sections
 from npl_mcp.documents.projects import Projects
@@ -110,9 +110,7 @@ def _ignored(folder: Path) -> object:
 READERS: Mapping[str, Callable[[Path], object]] = {
     "settings": _settings,
     "project": _problems,
-    "client": lambda folder: [
-        configuration.problem for configuration in configurations(folder / "home", folder)
-    ],
+    "client": lambda folder: list(npl_entries(folder / "home", folder)),
     "front matter": _parts_of_front_matter,
     "Markdown": _sections,
     "links": lambda folder: len(list(references((folder / INPUT).read_text()))),

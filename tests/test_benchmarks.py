@@ -93,5 +93,5 @@ async def test_the_answer_of_a_peer_is_read(name: str, tmp_path: Path) -> None:
         system = PeerSystem(client, PEERS[name], documents)
         answer, absent = await system.ask(Phrasing("delay")), await system.ask(Phrasing("zebra"))
     assert documents.labelled("lamps.md > lamp_delay") <= answer.hits[0].places
-    assert "\nTen." in (answer.seen or "")
+    assert "\nTen." in (answer.plain or "")
     assert (bool(system.passages(answer)), system.passages(absent)) == (True, "")

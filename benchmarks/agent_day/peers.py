@@ -23,7 +23,7 @@ from mcp.types import TextContent
 
 from benchmarks.agent_day.player import Answer, Hit
 from benchmarks.agent_day.tasks import Documents, Phrasing
-from benchmarks.servers import connected, environment
+from benchmarks.servers import client_of, environment
 
 ENVIRONMENTS = Path(__file__).parents[2] / ".peers"
 _ANCHOR = re.compile(r"\s*\{\s*#[^}]*\}\s*$")
@@ -134,14 +134,14 @@ class PeerSystem:
         peer, docs = PEERS[name], str(documents.folder)
         program = peer.install()
         with TemporaryDirectory(ignore_cleanup_errors=True) as home:
-            own = {key: _filled(value, docs, home) for key, value in peer.variables.items()}
+            own = {key: _with_folders(value, docs, home) for key, value in peer.variables.items()}
             if peer.prepare:
-                command = [program, *(_filled(part, docs, home) for part in peer.prepare)]
+                command = [program, *(_with_folders(part, docs, home) for part in peer.prepare)]
                 subprocess.run(
                     command, env=environment(home, **own), cwd=home, check=True, capture_output=True
                 )
-            serve = [_filled(part, docs, home) for part in peer.serve]
-            async with connected([program, *serve], home, **own) as client:
+            serve = [_with_folders(part, docs, home) for part in peer.serve]
+            async with client_of([program, *serve], home, **own) as client:
                 if peer.ready:
                     await _complete(client, peer.ready)
                 yield cls(client, peer, documents)
@@ -153,7 +153,7 @@ class PeerSystem:
         rows = json.loads(text or "[]")
         rows = rows["hits"] if isinstance(rows, dict) else rows
         hits = {hit.handle: hit for row in rows for hit in self._hits(row)}
-        return Answer(arguments, text, list(hits.values()), _seen(rows))
+        return Answer(arguments, text, list(hits.values()), _plain(rows))
 
     async def read(self, hit: Hit, phrasing: Phrasing) -> Answer:
         """Read a section, or a page."""
@@ -161,7 +161,7 @@ class PeerSystem:
         arguments = json.loads(hit.handle or "{}")
         text = await self._call(self._peer.read, arguments)
         try:
-            return Answer(arguments, text, seen=_seen(json.loads(text)))
+            return Answer(arguments, text, plain=_plain(json.loads(text)))
         except ValueError:
             return Answer(arguments, text)
 
@@ -187,7 +187,7 @@ class PeerSystem:
         return "".join(part.text for part in answer.content if isinstance(part, TextContent))
 
 
-def _filled(text: str, docs: str, home: str) -> str:
+def _with_folders(text: str, docs: str, home: str) -> str:
     return text.replace("{docs}", docs).replace("{home}", home)
 
 
@@ -200,7 +200,7 @@ async def _complete(client: Client[Any], tool: str) -> None:
     raise TimeoutError(f"{tool} reports no documents after {_SECONDS} s")
 
 
-def _seen(value: object) -> str:
+def _plain(value: object) -> str:
     """Return the texts in a value, as they are and without the marks of found words."""
     texts = list(_texts(value))
     return "\n".join([*texts, *(_MARKS.sub("", text) for text in texts)])

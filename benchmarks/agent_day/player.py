@@ -43,13 +43,13 @@ class Answer:
     :param arguments: of the call.
     :param hits: in the order in which they should be read: pointers come before sections of the text, since
         the text of these is there.
-    :param seen: the text as a reader sees it, where it is not sent as plain text.
+    :param plain: the text as a reader sees it, where it is not sent as plain text.
     """
 
     arguments: dict[str, Any]
     text: str
     hits: Sequence[Hit] = ()
-    seen: str | None = None
+    plain: str | None = None
 
     @property
     def call(self) -> str:
@@ -172,4 +172,4 @@ class Player:
     def _take(self, answer: Answer, task: Task, played: Played) -> None:
         played.answers.append(answer)
         played.tokens += answer.cost(self.count)
-        played.held = task.is_held("\n".join(one.seen or one.text for one in played.answers))
+        played.held = task.is_held("\n".join(one.plain or one.text for one in played.answers))

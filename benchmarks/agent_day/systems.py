@@ -17,7 +17,7 @@ from mcp.types import TextContent
 from benchmarks.agent_day.player import Answer, Count, Hit
 from benchmarks.agent_day.tasks import Documents, Phrasing, Place
 from benchmarks.fulltext import FullText, words
-from benchmarks.servers import connected
+from benchmarks.servers import client_of
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MARK = re.compile(r"<!-- (?P<selector>[^\n]+?) (?P<score>[01]?\.\d+|[01])(?: [^\"\n]*)?-->")
@@ -51,7 +51,7 @@ class Npl:
     ) -> AsyncIterator[Npl]:
         """Start it in an empty home, without the settings of this machine."""
         flags = ["--root", str(documents.folder), "--format", "markdown", "--data-dir", "."]
-        async with connected([*command, *flags]) as client:
+        async with client_of([*command, *flags]) as client:
             yield cls(client, documents, *budgets)
 
     async def ask(self, phrasing: Phrasing) -> Answer:

@@ -123,7 +123,8 @@ def _title(table: Table) -> NDArray[Any]:
     runs, sections, in_heading, in_path, _ = table.passages.postings.find(list(concept_of))
     titles, words = distinct(sections), np.arange(len(table.concepts))
     cells, size = titles.searchsorted(sections) * len(words) + numbers[runs], (len(titles), len(words))
-    counts = np.bincount(cells, in_heading + in_path, len(titles) * len(words)).astype(np.intp).reshape(size)
+    counts: NDArray[Any] = np.bincount(cells, in_heading + in_path, len(titles) * len(words))
+    counts = counts.astype(np.intp).reshape(size)
     titles, counts = titles[counts.any(axis=1)], counts[counts.any(axis=1)]
     scores = np.zeros(table.size)
     if len(titles):

@@ -92,7 +92,8 @@ class Documents(Files, Sources):
         # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self.searches_all(ref, ()) else ref
         # The states of a list of names are not cached: each list is requested only once or a few times.
-        name = (asked, tuple(locations) if ref is None else listed.roots)
+        # Sessions with equal roots may leave out other files.
+        name = (asked, tuple(locations) if ref is None else listed.roots, self.settings.ignoring)
         whole = asked is not None and self.is_whole(asked)
         reader = self.process_reader(listed)
         return name, SetFiles(listed.there, self.read, reader, whole), gone

@@ -24,6 +24,12 @@ from npl_mcp.stores.data_folder import Stores
 
 _MAX_COUNT_BYTES = 16 * 1024 * 1024
 
+COMMON = (
+    *("cache_bytes", "cache_mode", "data_folder", "database_url", "index_bytes", "time_limit", "vocabulary"),
+    *("body_limit", "limits", "log_calls", "log_level", "max_artifact_bytes"),
+)
+"""Settings of the state or of the whole process, which sessions that share it have in common."""
+
 MAX_CALLERS = 256
 """Callers whose read sections are remembered."""
 
@@ -65,7 +71,7 @@ class SharedState:
     def of_session(self, settings: Settings) -> SharedState:
         """Return this state for a session of several in this process, which differ in settings.
 
-        :param settings: settings of the session; their common values are those of this state.
+        :param settings: settings of the session, with the :data:`COMMON` values of this state.
         """
         state = copy(self)
         state.settings, state.process = settings, f"process {secrets.token_hex(8)}"

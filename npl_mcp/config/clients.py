@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -199,27 +199,35 @@ _MAX_BYTES = 16 * 1024 * 1024  # Claude Code keeps its history in the same file
 _MAX_CLONED_BYTES = 1024 * 1024  # parsing takes up to 24 times as much memory
 
 
-class Configuration(NamedTuple):
-    """A client's file with entries for servers.
+def npl_entries(home: Path, project: Path) -> Iterator[tuple[str, Path, list[Entry] | str]]:
+    """Yield the existing files of clients with their entries for npl, or the reason why one cannot be read.
 
-    :param client: name of the client.
-    :param path: path of the file.
-    :param servers: servers by name, from all places in the file.
-    :param problem: reason why the file cannot be read.
+    :param home: home directory of the user.
+    :param project: working directory; some clients also have a file there.
     """
-
-    client: str
-    path: Path
-    servers: Mapping[str, Any] = {}
-    problem: str | None = None
-
-    def npl(self) -> list[Mapping[str, Any]]:
-        """Return the entries for npl, by their name or their command."""
-        return [
-            server
-            for name, server in self.servers.items()
-            if isinstance(server, dict) and (name == NAME or _starts_npl(server))
-        ]
+    folder = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform)
+    bases = {"~/": home, "+/": home / (folder or ".config")}
+    for client, text in ((known, text) for known in CLIENTS for text in known.paths):
+        base = bases.get(text[:2])
+        path = base / text[2:] if base else project / text
+        try:
+            read = read_path(path, _MAX_BYTES if base else _MAX_CLONED_BYTES)[0].decode("utf-8-sig")
+            value: Any = read_toml(read) if path.suffix == ".toml" else _lenient_json(read or "{}")
+            servers = dict(_object(value, client.key))
+            if base and client.by_project:
+                servers |= _object(value, "projects", str(project), client.key)
+            found: list[Entry] | str = [
+                server
+                for name, server in servers.items()
+                if isinstance(server, dict) and (name == NAME or _starts_npl(server))
+            ]
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            found = str(error.strerror or error)
+        except (ValueError, RecursionError) as error:
+            found = f"it is not {path.suffix[1:].upper()} of this client: {error}"[:200]
+        yield client.name, path, found
 
 
 def _starts_npl(server: Mapping[str, Any]) -> bool:
@@ -227,45 +235,6 @@ def _starts_npl(server: Mapping[str, Any]) -> bool:
     for value in (server.get("command"), server.get("args")):
         words += value if isinstance(value, list) else [value]
     return any(part in str(word) for word in words for part in ("npl-mcp", "npl_mcp"))
-
-
-def configurations(home: Path, project: Path) -> list[Configuration]:
-    """Return the existing files of clients.
-
-    :param home: home directory of the user.
-    :param project: working directory; some clients also have a file there.
-    """
-    folder = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform)
-    bases = {"~/": home, "+/": home / (folder or ".config")}
-    files = []
-    for client in CLIENTS:
-        for text in client.paths:
-            base = bases.get(text[:2])
-            path = base / text[2:] if base else project / text
-            single = str(project) if base and client.by_project else None
-            files.append(_read_configuration(client, path, single, _MAX_BYTES if base else _MAX_CLONED_BYTES))
-    return [file for file in files if file is not None]
-
-
-def _read_configuration(client: Client, path: Path, project: str | None, limit: int) -> Configuration | None:
-    """Read a client's file; ``None`` if it is absent.
-
-    :param project: project with servers of its own in the file; ``None`` for files without projects.
-    """
-    try:
-        text = read_path(path, limit)[0].decode("utf-8-sig")
-        value: Any = read_toml(text) if path.suffix == ".toml" else _lenient_json(text or "{}")
-        servers = _object(value, client.key)
-        if project is not None:
-            servers = {**servers, **_object(value, "projects", project, client.key)}
-        return Configuration(client.name, path, servers)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        problem = str(error.strerror or error)
-    except (ValueError, RecursionError) as error:
-        problem = f"it is not {path.suffix[1:].upper()} of this client: {error}"[:200]
-    return Configuration(client.name, path, problem=problem)
 
 
 def _object(value: Any, *keys: str) -> Mapping[str, Any]:

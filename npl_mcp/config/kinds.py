@@ -98,7 +98,6 @@ class Setting:
     :param project: whether a project's file may contain it. Such a file comes with a clone: it may change the
         form of answers, or limit the served documents to the project.
     :param secret: whether its value is hidden.
-    :param common: whether all sessions of a server share its value.
     :param shown: attribute of the settings to show instead, which includes a computed default.
     :param metavar: name of the flag's value; by default that of the kind.
     :param attribute: its attribute in :class:`~npl_mcp.config.settings.Settings`.
@@ -112,7 +111,6 @@ class Setting:
     flag: str = ""
     project: bool = False
     secret: bool = False
-    common: bool = False
     shown: str = ""
     metavar: str = ""
     attribute: str = ""

@@ -11,8 +11,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from hashlib import sha256
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -155,45 +153,33 @@ class Settings:
     exclude: tuple[str, ...] = project_flag("exclude", "NPL_EXCLUDE", kinds.LIST, (), metavar="PATTERN")
     search_cwd: bool = setting("search-cwd", "NPL_SEARCH_CWD", kinds.SWITCH, False, project=True)
     cr_projects: tuple[Path, ...] = setting("cr-projects", "NPL_CR_PROJECTS", kinds.PATHS, ())
-    cache_mode: str = project_flag(
-        "cache", "NPL_CACHE_MODE", choice("disk", "memory", "sqlite"), "disk", common=True
-    )
-    cache_bytes: int = setting("cache-bytes", "NPL_CACHE_BYTES", kinds.COUNT, 256 << 20, common=True)
-    index_bytes: int = setting("index-bytes", "NPL_INDEX_BYTES", kinds.COUNT, 8 << 30, common=True)
-    data_dir: Path | None = server_flag(
-        "data-dir", "NPL_MCP_DATA_DIR", kinds.PATH, shown="data_folder", common=True
-    )
-    database_url: str | None = setting(
-        "database-url", "NPL_DATABASE_URL", kinds.DATABASE, secret=True, common=True
-    )
-    max_artifact_bytes: int = setting(
-        "max-artifact-bytes", "NPL_MAX_ARTIFACT_BYTES", kinds.COUNT, 10 << 20, common=True
-    )
+    cache_mode: str = project_flag("cache", "NPL_CACHE_MODE", choice("disk", "memory", "sqlite"), "disk")
+    cache_bytes: int = setting("cache-bytes", "NPL_CACHE_BYTES", kinds.COUNT, 256 << 20)
+    index_bytes: int = setting("index-bytes", "NPL_INDEX_BYTES", kinds.COUNT, 8 << 30)
+    data_dir: Path | None = server_flag("data-dir", "NPL_MCP_DATA_DIR", kinds.PATH, shown="data_folder")
+    database_url: str | None = setting("database-url", "NPL_DATABASE_URL", kinds.DATABASE, secret=True)
+    max_artifact_bytes: int = setting("max-artifact-bytes", "NPL_MAX_ARTIFACT_BYTES", kinds.COUNT, 10 << 20)
     web: str = http_flag("web", "NPL_MCP_WEB", choice("on", "read", "off"), "on")
     web_url: str | None = setting("web-url", "NPL_MCP_WEB_URL", kinds.WEB_ADDRESS)
     structured: bool = project_flag("structured", "NPL_STRUCTURED", kinds.SWITCH, False)
     exact_names: bool = project_flag("exact-names", "NPL_EXACT_NAMES", kinds.SWITCH, False)
     domains: tuple[str, ...] = project_flag("domains", "NPL_DOMAINS", kinds.DOMAINS, ())
     small_list: bool = project_flag("small-list", "NPL_SMALL_LIST", kinds.SWITCH, False)
-    vocabulary: str = project_flag(
-        "vocabulary", "NPL_VOCABULARY", choice(*VOCABULARIES), VOCABULARIES[0], common=True
-    )
+    vocabulary: str = project_flag("vocabulary", "NPL_VOCABULARY", choice(*VOCABULARIES), VOCABULARIES[0])
     format: str = project_flag("format", "NPL_FORMAT", choice(*FORMATS), "json")
     token_budget: int = project_flag("token-budget", "NPL_TOKEN_BUDGET", kinds.BUDGET, DEFAULT_BUDGET)
     tell_changes: bool = setting("tell-changes", "NPL_TELL_CHANGES", kinds.SWITCH, True)
     weights: Weights = setting("weights", "NPL_WEIGHTS", kinds.WEIGHTS, Weights(), project=True)
     theme: str = setting("theme", "NPL_THEME", kinds.TEXT, "default", project=True)
     limits: Limits = setting(
-        "max-file-bytes", "NPL_MAX_FILE_BYTES", kinds.LIMITS, Limits(), common=True, shown="limits.max_bytes"
+        "max-file-bytes", "NPL_MAX_FILE_BYTES", kinds.LIMITS, Limits(), shown="limits.max_bytes"
     )
-    time_limit: float = setting("time-limit", "NPL_TIME_LIMIT", kinds.COUNT, 10, common=True)
+    time_limit: float = setting("time-limit", "NPL_TIME_LIMIT", kinds.COUNT, 10)
     patience: float | None = project_flag("patience", "NPL_PATIENCE", kinds.SECONDS)
-    log_calls: str = server_flag(
-        "log-calls", "NPL_LOG_CALLS", choice("off", "on", "contexts"), "off", common=True
-    )
+    log_calls: str = server_flag("log-calls", "NPL_LOG_CALLS", choice("off", "on", "contexts"), "off")
     project: Path | None = project_flag("project", "NPL_PROJECT", kinds.PROJECT)
     log_level: str = project_flag(
-        "log-level", "NPL_LOG_LEVEL", choice("DEBUG", "INFO", "WARNING", "ERROR"), "WARNING", common=True
+        "log-level", "NPL_LOG_LEVEL", choice("DEBUG", "INFO", "WARNING", "ERROR"), "WARNING"
     )
     host: str = http_flag("host", "NPL_MCP_HOST", kinds.TEXT, "127.0.0.1", metavar="ADDRESS")
     port: int | None = http_flag("port", "NPL_MCP_PORT", kinds.PORT, DEFAULT_PORT, metavar="NUMBER")
@@ -206,7 +192,7 @@ class Settings:
     )
     max_calls: int = setting("max-calls", "NPL_MCP_MAX_CALLS", kinds.COUNT, 64)
     max_body_bytes: int | None = setting(
-        "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, common=True, shown="body_limit"
+        "max-body-bytes", "NPL_MCP_MAX_BODY_BYTES", kinds.COUNT, shown="body_limit"
     )
     shared: bool = setting("shared", "NPL_SHARED", kinds.SWITCH, False, flag=STDIO)
     url: str | None = setting("url", "NPL_MCP_URL", kinds.TEXT)
@@ -257,17 +243,6 @@ class Settings:
         return "\n".join(SETTINGS[name].line(given.texts) for name, given in self.sources.items())
 
     @property
-    def common(self) -> dict[str, str]:
-        """The values that all sessions of a server share, by name; of secrets the digests."""
-        values = {
-            name: str(attrgetter(setting.shown or setting.attribute)(self))
-            for name, setting in SETTINGS.items()
-            if setting.common
-        }
-        secrets = (name for name in values if SETTINGS[name].secret)
-        return values | {name: sha256(values[name].encode()).hexdigest() for name in secrets}
-
-    @property
     def ignoring(self) -> Ignoring:
         """The entries that folders leave out below the roots."""
         return Ignoring(not self.no_gitignore, self.exclude)
@@ -294,15 +269,12 @@ class Settings:
         origin = origin or Origin(os.environ)
         sources = given_values(SETTINGS, flags or {}, origin)
         home, cwd = Path.home(), origin.cwd or _working_directory()
+        places = {name: text for name in SEARCH_PLACES if (text := origin.environment.get(name))}
         attributes: dict[str, object] = {
             "cwd": cwd,
             "home": home,
             "system": _system_folder(),
-            "environment": {
-                name: Path(origin.absolute(origin.environment[name]))
-                for name in SEARCH_PLACES
-                if origin.environment.get(name)
-            },
+            "environment": {name: Path(origin.absolute(text)) for name, text in places.items()},
             "vocabulary_folders": vocabulary_folders(),
             "sources": sources,
             # Clients and services start servers in the home folder or above, which is not meant to be served.

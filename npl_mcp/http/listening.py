@@ -8,7 +8,6 @@ import os
 import secrets
 import signal
 import socket
-import stat
 import sys
 import threading
 import time
@@ -29,7 +28,16 @@ from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.policy import ADMITTED_STATE, ENDING, STREAM_KEY, Policy, host_names
-from npl_mcp.http.service import FolderLock, has_tokens, hold, needs_token, write_state
+from npl_mcp.http.service import (
+    BACKLOG,
+    FolderLock,
+    bind_path,
+    has_tokens,
+    hold,
+    needs_token,
+    reason_of,
+    write_state,
+)
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import allow_files
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -63,8 +71,6 @@ MAX_STRANGERS = MAX_CONNECTIONS // 8
 
 STRANGER_SECONDS = 2
 """Minimum seconds for a caller to be admitted: a flood of connections does not end each new one."""
-
-_BACKLOG = 2048
 
 _IDLE, _BEGUN, _ANSWERED = "idle", "begun", "answered"
 """The phases of a connection: without a request, with a part of its head, with a request."""
@@ -298,7 +304,7 @@ def bind_port(host: str, port: int) -> socket.socket:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, _, _, _, address = places[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        listener = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+        listener = socket.create_server(address, family=family, backlog=BACKLOG, dualstack_ipv6=both)
         # Connections inherit both. Without the first, each answer, which is written in two parts, would wait
         # 40 ms for an acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -306,42 +312,6 @@ def bind_port(host: str, port: int) -> socket.socket:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
         return listener
     except OSError as error:
-        problem = f"{host}:{port} cannot be listened on: {_reason(error)}"
+        problem = f"{host}:{port} cannot be listened on: {reason_of(error)}"
         hint = "choose another with --port; 0 means any free port"
         raise InvalidRequestError(problem, hint=hint) from None
-
-
-def bind_path(path: Path) -> socket.socket:
-    """Listen on a Unix socket that only this user can reach.
-
-    :param path: the socket's path; an abandoned socket there is replaced, any other file is kept.
-    :raises InvalidRequestError: the path cannot be used; the message gives the reason.
-    """
-    folder = path.absolute().parent
-    try:
-        mode = folder.stat().st_mode
-        if mode & 0o022 and not mode & stat.S_ISVTX:
-            problem = f"others may write to the folder of {path}"
-            raise InvalidRequestError(problem, hint="choose a folder of your own")
-        if path.is_socket() and not _is_listened_on(path):
-            path.unlink()
-        # A umask, since with chmod afterwards others could connect for a moment.
-        before = os.umask(0o177)
-        try:
-            return socket.create_server(str(path), family=socket.AF_UNIX, backlog=_BACKLOG)
-        finally:
-            os.umask(before)
-    except OSError as error:
-        hint = "choose a shorter path of a new file, at most 100 bytes"
-        raise InvalidRequestError(f"{path} cannot be listened on: {_reason(error)}", hint=hint) from None
-
-
-def _reason(error: OSError) -> str:
-    """Return the system's message, without the address that Python adds."""
-    return (error.strerror or str(error)).partition(" (while")[0]
-
-
-def _is_listened_on(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.settimeout(1)
-        return client.connect_ex(str(path)) == 0

@@ -6,15 +6,20 @@ import ipaddress
 import json
 import os
 import signal
+import socket
+import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_index.library.files import Folder
 from npl_index.library.locks import lock
+from npl_mcp.config import sessions
 from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, is_locked, running_server
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -22,6 +27,9 @@ from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.data_folder import Stores
 
 LOG = "server.log"
+
+BACKLOG = 2048
+"""Connections that may wait to be accepted."""
 
 STOP_SECONDS = 6.0
 """Maximum seconds that ``stop`` waits; a server ends within two seconds."""
@@ -200,9 +208,63 @@ def stop(folder: Path) -> ServerState | None:
     if state is None:
         return None
     os.kill(state.pid, signal.SIGTERM)
-    end = time.monotonic() + STOP_SECONDS
-    while is_locked(folder):
-        if time.monotonic() > end:
-            raise TimeoutError(f"process {state.pid} has not ended")
-        time.sleep(_PAUSE)
+    _wait(state.pid, partial(is_locked, folder))
     return state
+
+
+def bind_path(path: Path) -> socket.socket:
+    """Listen on a Unix socket that only this user can reach.
+
+    :param path: the socket's path; an abandoned socket there is replaced, any other file is kept.
+    :raises InvalidRequestError: the path cannot be used; the message gives the reason.
+    """
+    folder = path.absolute().parent
+    try:
+        mode = folder.stat().st_mode
+        if mode & 0o022 and not mode & stat.S_ISVTX:
+            problem = f"others may write to the folder of {path}"
+            raise InvalidRequestError(problem, hint="choose a folder of your own")
+        if path.is_socket() and not _is_listened_on(path):
+            path.unlink()
+        # A umask, since with chmod afterwards others could connect for a moment.
+        before = os.umask(0o177)
+        try:
+            return socket.create_server(str(path), family=socket.AF_UNIX, backlog=BACKLOG)
+        finally:
+            os.umask(before)
+    except OSError as error:
+        hint = "choose a shorter path of a new file, at most 100 bytes"
+        raise InvalidRequestError(f"{path} cannot be listened on: {reason_of(error)}", hint=hint) from None
+
+
+def reason_of(error: OSError) -> str:
+    """Return the system's message, without the address that Python adds."""
+    return (error.strerror or str(error)).partition(" (while")[0]
+
+
+def _is_listened_on(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(1)
+        return client.connect_ex(str(path)) == 0
+
+
+def stop_sessions(folder: Path) -> dict[str, Any] | None:
+    """Stop the server of sessions of a data folder; return what it said of itself, ``None`` without one.
+
+    :raises TimeoutError: it has not ended.
+    """
+    server = sessions.ask(str(folder))
+    if server is not None:
+        process = server["process"]
+        os.kill(process, signal.SIGTERM)
+        # The next message of a client starts another one.
+        _wait(process, lambda: (sessions.ask(str(folder)) or {}).get("process") == process)
+    return server
+
+
+def _wait(process: int, runs: Callable[[], bool]) -> None:
+    end = time.monotonic() + STOP_SECONDS
+    while runs():
+        if time.monotonic() > end:
+            raise TimeoutError(f"process {process} has not ended")
+        time.sleep(_PAUSE)

@@ -143,14 +143,15 @@ def client(script: str, over: str, revision: str | None) -> Callable[[Place], st
     """Have a client list the tools and make a good and a bad call.
 
     :param script: in the folder of clients, for Node.js or Python.
-    :param over: ``HTTP`` or ``stdio``.
+    :param over: ``HTTP``, ``stdio``, or ``shared`` for a session of a shared process.
     :param revision: the one it must come to speak; ``None`` if it does not tell.
     """
 
     def check(place: Place) -> str:
         path = place.installed.clients / script
         program = place.installed.python if path.suffix == ".py" else place.installed.node
-        target: dict[str, Any] = {"url": place.url} if over == "HTTP" else {"command": [str(STDIO)]}
+        command = [str(STDIO), *(["--shared"] if over == "shared" else [])]
+        target: dict[str, Any] = {"url": place.url} if over == "HTTP" else {"command": command}
         report = _json(place.run(program, path, json.dumps({**target, "calls": [GOOD, BAD]})))
         _agree("revision", report["protocol"], revision)
         _agree("tools", report["tools"], TOOLS)
@@ -231,10 +232,12 @@ CHECKS: tuple[tuple[str, Callable[[Place], str]], ...] = (
     ("TypeScript SDK 1 over stdio", client("typescript_sdk_1.js", "stdio", FORMER)),
     ("TypeScript SDK 1 over HTTP", client("typescript_sdk_1.js", "HTTP", FORMER)),
     ("TypeScript SDK 2 over stdio", client("typescript_sdk_2.js", "stdio", REVISION)),
+    ("TypeScript SDK 2 in a session", client("typescript_sdk_2.js", "shared", REVISION)),
     ("TypeScript SDK 2 over HTTP", client("typescript_sdk_2.js", "HTTP", REVISION)),
     ("AI SDK over stdio", client("ai_sdk.js", "stdio", None)),
     ("AI SDK over HTTP", client("ai_sdk.js", "HTTP", None)),
     ("Python SDK 1 over stdio", client("python_sdk_1.py", "stdio", FORMER)),
+    ("Python SDK 1 in a session", client("python_sdk_1.py", "shared", FORMER)),
     ("Python SDK 1 over HTTP", client("python_sdk_1.py", "HTTP", FORMER)),
     ("fastmcp command over HTTP", fastmcp_command),
 )
@@ -289,6 +292,7 @@ def outcomes(place: Place) -> Iterator[Outcome]:
             yield from future.result()
     finally:
         pool.shutdown(cancel_futures=True)
+        place.run(BIN / "npl-mcp-server", "stop")
 
 
 def _single(check: Callable[[Place], str], place: Place) -> list[Outcome]:

@@ -1,9 +1,10 @@
-"""The hostile day: every attack at once against one HTTP server and one over standard streams.
+"""The hostile day: every attack at once against servers over HTTP, over standard streams, and of sessions.
 
 Meanwhile a quiet client of each makes ordinary calls. The day is won if none of them gets a wrong answer,
-neither server needs more than 600 MB, and both end after the signal. Times are printed. Over HTTP the quiet
-client has a token of its own, and the attackers share one. They have a lower priority than the servers, as if
-on other machines.
+no server needs more than 600 MB, and all end after the signal. Of twenty sessions of five roots, one attacks
+and one is quiet; the others compare their answers with those of processes of their own. Times are printed.
+Over HTTP the quiet client has a token of its own, and the attackers share one. They have a lower priority
+than the servers, as if on other machines.
 
     python -m tests.hostile.run [--seconds 90] [--only NAME ...] [--tokenless]
 """
@@ -24,11 +25,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from npl_mcp.config import sessions
+from npl_mcp.http.service import stop_sessions
 from tests import engines
 from tests.conftest import GUIDE
 from tests.hostile.attacks import ATTACKS, Attack, lay_out
@@ -170,8 +174,8 @@ class Pipe:
 @contextmanager
 def speaking(folder: Path, *flags: str) -> Iterator[tuple[Pipe, subprocess.Popen[bytes]]]:
     """Run a server over standard streams."""
-    folder.mkdir()
-    with (folder / "stderr.txt").open("wb") as log:
+    folder.mkdir(exist_ok=True)
+    with (folder / "stderr.txt").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "npl_mcp", *flags],
             cwd=folder,
@@ -282,9 +286,9 @@ class QuietClient:
                 time.sleep(0.01)
 
 
-def peak(process: subprocess.Popen[bytes]) -> int:
+def peak(pid: int) -> int:
     """Return the maximum memory of a process in megabytes."""
-    text = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(text.partition("VmHWM:")[2].split()[0]) // 1024
 
 
@@ -344,7 +348,7 @@ def day_of_port(
         )
         attackers.start()
         quiet.run(lambda: time.time() > end)
-        megabytes, ending = peak(server.process), ended(server.process)
+        megabytes, ending = peak(server.process.pid), ended(server.process)
         rounds, wrong = results.get(timeout=ANSWER_SECONDS)
         attackers.join()
         return Outcome("http", quiet, rounds, wrong, megabytes, ending, server.log)
@@ -367,10 +371,88 @@ def day_of_pipe(folder: Path, root: Path, seconds: float, names: Sequence[str]) 
         thread = threading.Thread(target=attacking)
         thread.start()
         quiet.run(over)
-        megabytes, ending = peak(process), ended(process)
+        megabytes, ending = peak(process.pid), ended(process)
         thread.join()
         log = (folder / "stderr.txt").read_text(encoding="utf-8")
         return Outcome("stdio", quiet, *came[0], megabytes, ending, log)
+
+
+class Neighbour:
+    """A session that compares its answers with those of a process of its own.
+
+    :param line: of the session.
+    :param own: of the process with the same root.
+    :param others: files of other roots.
+    """
+
+    def __init__(self, line: Pipe, own: Pipe, others: Sequence[Path]) -> None:
+        self._line, self._others = line, others
+        self._right = [(call, own.call(*call)) for call in QUIET[:3]]
+        self.wrong: list[str] = []
+
+    def run(self, over: Over) -> None:
+        """Call until the day is over."""
+        edit = {"operation": "append", "selector": "## Watering", "content": "Foreign."}
+        while not over():
+            answers = [(self._line.call(*call), right) for call, right in self._right]
+            self.wrong += [str(answer)[:200] for answer, right in answers if answer != right]
+            for file in map(str, self._others):
+                read = self._line.call("npl_load_tailored", {"file": file, "selectors": ["## Watering"]})
+                written = self._line.call("npl_update_section", {**edit, "file": file})
+                self.wrong += [str(answer)[:200] for answer in (read, written) if answer["success"]]
+            time.sleep(0.5)
+
+
+def day_of_sessions(folder: Path, seconds: float, names: Sequence[str]) -> Outcome:
+    """Attack from one of twenty sessions of five roots, which share a process."""
+    roots = [folder / f"root{number}" for number in range(5)]
+    for number, root in enumerate(roots):
+        root.mkdir(parents=True)
+        (root / "guide.md").write_text(f"{GUIDE}\n## Owner {number}\n\nText of {number}.\n", encoding="utf-8")
+    lay_out(roots[0])
+    with ExitStack() as stack:
+        lines = [
+            stack.enter_context(
+                speaking(folder / "shared", "--shared", "--root", str(roots[at % 5]), *["--write"][at % 5 :])
+            )[0]
+            for at in range(20)
+        ]
+        server = sessions.ask(str(folder / "shared" / "data"))
+        assert server is not None
+        assert server["sessions"] == 20
+        neighbours = []
+        for at, line in enumerate(lines[2:], 2):
+            with speaking(folder / f"own{at}", "--root", str(roots[at % 5]), *["--write"][at % 5 :]) as (
+                own,
+                _,
+            ):
+                files = [root / "guide.md" for root in roots if root != roots[at % 5]]
+                neighbours.append(Neighbour(line, own, files))
+        quiet = QuietClient(lines[0])
+        end = time.time() + seconds
+        chosen = [attack for attack in ATTACKS if attack.stdio and attack.name in names]
+        rounds, wrong = Counter[str](), list[str]()
+
+        def over() -> bool:
+            return time.time() > end
+
+        def attacking() -> None:
+            made = attack(lines[1], chosen, over, lambda: not over())
+            rounds.update(made[0])
+            wrong.extend(made[1])
+
+        runs = [attacking, *(partial(neighbour.run, over) for neighbour in neighbours)]
+        threads = [threading.Thread(target=run) for run in runs]
+        for thread in threads:
+            thread.start()
+        quiet.run(over)
+        for thread in threads:
+            thread.join()
+        megabytes, start = peak(server["process"]), time.perf_counter()
+        stop_sessions(folder / "shared" / "data")
+        wrong += [text for neighbour in neighbours for text in neighbour.wrong]
+        log = (folder / "shared" / "data" / "sessions.log").read_text(encoding="utf-8")
+        return Outcome("sessions", quiet, rounds, wrong, megabytes, time.perf_counter() - start, log)
 
 
 def told(outcome: Outcome, wanted: bool) -> bool:
@@ -400,7 +482,7 @@ def told(outcome: Outcome, wanted: bool) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Attack both servers while quiet clients measure.")
+    parser = argparse.ArgumentParser(description="Attack the servers while quiet clients measure.")
     parser.add_argument("--seconds", type=float, default=60.0)
     names = [attack.name for attack in ATTACKS]
     parser.add_argument("--only", action="append", choices=names, help="these attacks alone (repeatable)")
@@ -417,9 +499,11 @@ def main() -> int:
         # One after the other: together they would measure how many processors the machine has.
         http_day = day_of_port(Path(folder) / "http", root, given.seconds, chosen, tokenless=given.tokenless)
         stdio_day = day_of_pipe(Path(folder) / "stdio", root, given.seconds, chosen)
+        day = day_of_sessions(Path(folder) / "sessions", given.seconds, chosen)
     by_stdio = any(attack.stdio for attack in ATTACKS if attack.name in chosen)
     won = told(http_day, True)
     won &= told(stdio_day, by_stdio)
+    won &= told(day, by_stdio)
     print("won" if won else "lost")
     return 0 if won else 1
 

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 NAMES = ("README", "GUIDE", "CLIENTS", "OPERATIONS", "SECURITY", "COMMANDS", "SETTINGS", "MIGRATION", "API")
 QUESTIONS = "documents.questions.md"
 
-FLOOR = 50
-"""Minimum number of questions, of 72, that the first answer covers; raise it with the result."""
+FLOOR = 53
+"""Minimum number of questions, of 71, that the first answer covers; raise it with the result."""
 
 
 def test_strangers_get_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: Run) -> None:

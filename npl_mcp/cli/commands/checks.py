@@ -11,24 +11,16 @@ from pathlib import Path
 from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_mcp.cli.commands import hook
 from npl_mcp.cli.commands.targets import AS_JSON
-from npl_mcp.cli.terminal.arguments import Commands, argument, option
+from npl_mcp.cli.terminal.arguments import Commands, option
 from npl_mcp.cli.terminal.display import Display, progress
-from npl_mcp.config.removed import RemovedFlag
 from npl_mcp.config.settings import Settings
 
 COMMANDS = Commands()
-
-_EDIT = "the report names what is above the right section; edit the documents"
-_SAVE = "the page Usage opens a question in Ask, which saves it"
 
 
 @COMMANDS.add(
     "test",
     option("words", "PATH", "folder with documents, or question file", nargs="*"),
-    argument("--repair", action=RemovedFlag, advice=_EDIT, nargs=0),
-    argument("--fix", action=RemovedFlag, advice=_EDIT, nargs="?"),
-    argument("--draft", action=RemovedFlag, advice="write the questions into questions.md", nargs=0),
-    argument("--from-calls", action=RemovedFlag, advice=_SAVE, nargs=0),
     AS_JSON,
 )
 def _test(given: Namespace, display: Display) -> int:

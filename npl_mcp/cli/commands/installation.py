@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from operator import attrgetter
@@ -25,13 +25,12 @@ from npl_index.library.walking import Walk
 from npl_index.tokens.counting import base_vocabulary
 from npl_index.tokens.exact import best_counter, vocabulary_files
 from npl_mcp import __version__
-from npl_mcp.cli.commands.sharing import session_lines
 from npl_mcp.cli.terminal.arguments import JSON, Commands, settings_of
 from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display, table
 from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config import sessions
 from npl_mcp.config.child_processes import find_program
-from npl_mcp.config.clients import READING, Configuration, configurations
+from npl_mcp.config.clients import READING, Entry, npl_entries
 from npl_mcp.config.kinds import DATABASE_SERVERS
 from npl_mcp.config.server_state import is_locked, running_server
 from npl_mcp.config.settings import SETTINGS, Settings
@@ -97,7 +96,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _database(settings)
     yield _server(settings.data_folder)
     yield from _sessions(settings)
-    yield from _clients(configurations(settings.home, settings.cwd), settings)
+    yield from _clients(settings)
 
 
 def _sqlite() -> Finding:
@@ -191,51 +190,38 @@ def _server(folder: Path) -> Finding:
 
 
 def _sessions(settings: Settings) -> Iterator[Finding]:
-    """Check whether sessions with these settings share a process."""
-    try:
-        server = sessions.ask(str(settings.data_folder))
-    except OSError as error:
-        yield Finding("sessions", WARNING, f"each has a process of its own: {error}")
-        return
     if settings.shared and not sessions.POSSIBLE:
-        yield Finding("sessions", WARNING, "each has a process of its own: this system has no Unix sockets")
-    if server is None:
-        return
-    for line in session_lines(server):
-        yield Finding("sessions", OK, line)
-    others = sessions.differing({**sessions.common(), **settings.common}, server["common"])
-    if settings.shared and others:
-        text = f"these settings need a process of their own: other values of {', '.join(others)}"
-        fix = "for one process: give all sessions the same values, then npl-mcp-server stop"
-        yield Finding("sessions", WARNING, text, fix)
+        yield Finding("sessions", WARNING, "each has a process of its own: there are no Unix sockets")
+    if (server := sessions.ask(str(settings.data_folder))) is not None:
+        yield from (Finding("sessions", OK, line) for line in server["lines"])
 
 
-def _clients(files: list[Configuration], settings: Settings) -> Iterator[Finding]:
-    for configuration in files:
-        yield _client(configuration, settings)
-    if not any(configuration.npl() for configuration in files):
+def _clients(settings: Settings) -> Iterator[Finding]:
+    files = list(npl_entries(settings.home, settings.cwd))
+    for file in files:
+        yield _client(*file, settings)
+    if not any(isinstance(servers, list) and servers for _, _, servers in files):
         fix = "npl-mcp, started at a terminal, shows the entry for each client"
         yield Finding("clients", WARNING, "no client on this machine has an entry for npl", fix)
 
 
-def _client(file: Configuration, settings: Settings) -> Finding:
-    if file.problem is not None:
+def _client(client: str, path: Path, servers: Sequence[Entry] | str, settings: Settings) -> Finding:
+    if isinstance(servers, str):
         fix = "correct it, or check yourself that it has an entry for npl"
-        return Finding(file.client, WARNING, f"{file.path} cannot be read: {file.problem}", fix)
-    servers = file.npl()
+        return Finding(client, WARNING, f"{path} cannot be read: {servers}", fix)
     if not servers:
-        return Finding(file.client, OK, f"{file.path} has no entry for npl")
+        return Finding(client, OK, f"{path} has no entry for npl")
     for server in servers:
         command = server.get("command")
         # Clients replace ${…} by a value.
         if isinstance(command, str) and "$" not in command and shutil.which(command) is None:
             fix = f"write {find_program('npl-mcp') or 'the full path of npl-mcp'} as its command"
-            text = f"{file.path} names npl, but {command!r} does not exist"
-            return Finding(file.client, PROBLEM, text, fix)
+            text = f"{path} names npl, but {command!r} does not exist"
+            return Finding(client, PROBLEM, text, fix)
     shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
     every = not (settings.domains or settings.small_list) and any(map(_lists_all, servers))
     hint = f"it lists all tools; to list only those for reading: {' '.join(READING)}" if every else None
-    return Finding(file.client, OK, f"{file.path} names npl: {shown}", hint)
+    return Finding(client, OK, f"{path} names npl: {shown}", hint)
 
 
 def _lists_all(server: Mapping[str, Any]) -> bool:

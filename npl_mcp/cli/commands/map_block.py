@@ -10,7 +10,7 @@ from dataclasses import replace
 from npl_index.errors import NPLError
 from npl_index.markdown.marked import with_map
 from npl_mcp.app.waiting import result_of
-from npl_mcp.cli.commands.targets import ROOT, failures, opened_target, reached
+from npl_mcp.cli.commands.targets import ROOT, failures, named_places, opened_target
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, Display, progress
 from npl_mcp.cli.transports.connecting import user_settings
@@ -39,7 +39,7 @@ def _map(given: Namespace, display: Display) -> int:
     from npl_mcp.app.app import App
     from npl_mcp.app.document_map import document_map
 
-    file, roots = reached(given.words, given)
+    file, roots = named_places(given.words, given)
     with (
         failures(),
         closing(App(replace(user_settings(given, roots), warm_up=False))) as app,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from npl_index.errors import NPLError
+from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.cli.commands import installation, stores, token
 from npl_mcp.cli.terminal.arguments import (
@@ -28,13 +28,18 @@ from npl_mcp.config.child_processes import find_program, use_one_thread_for_nump
 from npl_mcp.config.clients import READING, stdio_snippets
 from npl_mcp.config.kinds import path
 from npl_mcp.config.programs import SERVER, python
+from npl_mcp.config.sessions import LOCK, SOCKET
 from npl_mcp.config.settings import STDIO, Settings, flags
 from npl_mcp.config.sources import Origin
+from npl_mcp.http.service import bind_path
 from npl_mcp.projects.directive import scaffold
 from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.startup import lasting, prepare_process
+from npl_mcp.server.startup import allow_files, lasting, prepare_process
 
 NAME = "npl-mcp"
+
+MAX_FILES = 4_096
+"""Wanted limit on open files of the server of sessions; each session has three."""
 
 COMMANDS = Commands()
 for _module in (stores, installation, token):
@@ -133,19 +138,18 @@ def session_settings(words: Sequence[str], origin: Origin | None = None) -> Sett
 
 
 def serve_sessions(**how: float) -> None:
-    """Run the server of sessions of a data folder.
-
-    The words of the process are the number of its socket, and the command line of the first session.
+    """Run the server of sessions, unless the data folder has one; its words are those of the first session.
 
     :param how: further arguments of :class:`~npl_mcp.server.sessions.Sessions`.
     """
     use_one_thread_for_numpy()
-    listener = socket.socket(fileno=int(sys.argv[1]))
-    settings = session_settings(sys.argv[2:])
-    # No session's folder stays in use.
-    os.chdir(settings.data_folder)
+    settings = session_settings(sys.argv[1:])
+    os.chdir(settings.data_folder)  # no session's folder stays in use
     prepare_process()
+    allow_files(MAX_FILES)
     set_up_log(settings.log_level)
+    lock(os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600), 0)
+    listener = bind_path(Path(SOCKET))
     with lasting():
         from npl_mcp.server.sessions import Sessions
 

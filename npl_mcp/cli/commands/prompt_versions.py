@@ -1,4 +1,4 @@
-"""Versioned prompts in a text: compared with their sources, updated, and appended."""
+"""Versioned prompts in a text: version_report with their sources, updated, and appended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_TEXT = 4 << 20
 """Characters of a text to compare or update."""
 
 
-def compared(
+def version_report(
     files: Files, text: str, renewed: Sequence[str] | None = None, prompts: Sequence[str] | None = None
 ) -> versioned.VersionsReport:
     """Compare versioned sections with their sources; return the text with newer ones.

@@ -19,7 +19,7 @@ from npl_mcp.cli.transports.connecting import ServerConnection, connect
 @contextmanager
 def _with_targets(given: Namespace, display: Display) -> Iterator[tuple[ServerConnection, Display]]:
     """Return a connection that sees the documents of a command, and the display."""
-    given.file, roots = targets.reached(given.file or (), given)
+    given.file, roots = targets.named_places(given.file or (), given)
     with connect(given, display.note, roots) as connection:
         yield connection, display
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from npl_mcp.cli.commands.sharing import session_lines, stop_sessions
 from npl_mcp.cli.terminal.arguments import (
     JSON,
     SERVER_FLAGS,
@@ -194,14 +193,14 @@ def _spawn(settings: Settings, words: Iterable[str]) -> subprocess.Popen[bytes]:
 def _stop(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     """End the server and the sessions of the data folder; the next message of a client begins them again."""
     try:
-        state, ended = service.stop(settings.data_folder), stop_sessions(settings.data_folder)
+        state, ended = service.stop(settings.data_folder), service.stop_sessions(settings.data_folder)
     except (TimeoutError, OSError) as error:
         display.note(str(error))
         return 1
     if state is not None:
         display.text(f"stopped: {_place(state)} (process {state.pid})\n")
     if ended is not None:
-        display.text(f"stopped: {ended}\n")
+        display.text(f"stopped: {ended['sessions']} sessions (process {ended['process']})\n")
     if state is None and ended is None:
         display.text("not running\n")
         return NOT_RUNNING
@@ -225,14 +224,12 @@ def _status(_: argparse.Namespace, settings: Settings, __: Display) -> CommandRe
             "uptime_seconds": int(max(0.0, time.time() - state.since)),
             "token_needed": state.guarded,
         }
+    if shared is not None:
+        rows["sessions"] = "\n  ".join(shared["lines"])
     rows["data_folder"] = str(settings.data_folder)
     shown = {name.replace("_", " "): value for name, value in rows.items() if value is not None}
-    lines = [f"{name}: {_YES_OR_NO.get(str(value), value)}" for name, value in shown.items()]
-    if shared is not None:
-        lines += session_lines(shared)
-        rows["shared"] = {name: value for name, value in shared.items() if name != "common"}
-    code = NOT_RUNNING if state is None and shared is None else 0
-    return CommandResult("\n".join(lines), rows, code=code)
+    text = "\n".join(f"{name}: {_YES_OR_NO.get(str(value), value)}" for name, value in shown.items())
+    return CommandResult(text, rows, code=NOT_RUNNING if state is None and shared is None else 0)
 
 
 @COMMANDS.add("config", switch("--show-token", help="print the token"))

@@ -96,7 +96,7 @@ def failures() -> Iterator[None]:
         raise FailedCallError(as_dict(translate(error, "npl-load"))) from None
 
 
-def reached(files: Sequence[str], given: Namespace) -> tuple[str | None, list[str]]:
+def named_places(files: Sequence[str], given: Namespace) -> tuple[str | None, list[str]]:
     """Return the tools' argument ``file``, and the roots that it needs outside the working directory.
 
     :param files: paths, patterns and names of items; empty means all documents.
@@ -110,15 +110,15 @@ def reached(files: Sequence[str], given: Namespace) -> tuple[str | None, list[st
         above = os.path.normpath(file).startswith(os.pardir) and not _PATTERN.search(file)
         if above and not os.path.exists(plain_name(file)):
             given.parser.error(f"{file} does not exist")
-    named = [_reached(file) for file in files]
+    named = [_named_place(file) for file in files]
     return ", ".join(file for file, _ in named) if files else None, [root for _, root in named if root]
 
 
-def _reached(file: str) -> tuple[str, str | None]:
+def _named_place(file: str) -> tuple[str, str | None]:
     """Return the tools' name of a file, and the root that it needs if it is outside the working directory."""
     page, part = page_and_part(file)
     if part and not os.path.exists(file):
-        name, root = _reached(page)
+        name, root = _named_place(page)
         return name + part, root
     pattern = _PATTERN.search(file)
     fixed = file if pattern is None or os.path.exists(file) else file[: pattern.start()].rpartition(os.sep)[0]

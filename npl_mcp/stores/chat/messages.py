@@ -107,6 +107,12 @@ def share(tx: Transaction, room_id: int, persona: str, artifact_id: int, revisio
     return event
 
 
+def mention_of(members: Sequence[str]) -> re.Pattern[str]:
+    """Return the pattern of a sign, with the name of a member or else the word after it."""
+    names = "|".join(map(re.escape, sorted(members, key=len, reverse=True)))
+    return re.compile(rf"{_SIGN}(?:({names}){_END}|({_WORD}))?", re.IGNORECASE)
+
+
 def mentions_in(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the members mentioned in a text outside of code and quotations, and at most 20 other names
     after an @.
@@ -122,10 +128,8 @@ def mentions_in(text: str, members: Sequence[str]) -> tuple[tuple[str, ...], tup
     text = normalize("NFC", with_line_feeds(text)).replace("\uff20", "@")
     text = _EMPHASIS.sub(r" \2 ", _QUOTATION.sub("", without_code(text)))
     folded = dict(zip(map(str.lower, reversed(members)), reversed(members), strict=True))
-    names = "|".join(map(re.escape, sorted(members, key=len, reverse=True)))
-    written = re.compile(rf"{_SIGN}(?:({names}){_END}|({_WORD}))?", re.IGNORECASE)
     known, unknown = dict[str, None](), dict[str, None]()
-    for name, word in (sign.groups() for sign in islice(written.finditer(text), MAX_SIGNS)):
+    for name, word in (sign.groups() for sign in islice(mention_of(members).finditer(text), MAX_SIGNS)):
         if name:
             known[name if name in members else folded[name.lower()]] = None
         elif word and word.lower() == EVERYBODY:

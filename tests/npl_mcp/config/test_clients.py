@@ -13,7 +13,7 @@ import pytest
 
 from docs import connecting
 from npl_mcp.config import clients
-from npl_mcp.config.clients import CLIENTS, Client, configurations
+from npl_mcp.config.clients import CLIENTS, Client, npl_entries
 from npl_mcp.config.toml import read_toml
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -127,8 +127,8 @@ def test_files_with_comments_are_read(tmp_path: Path) -> None:
     (tmp_path / ".zed" / "settings.json").write_text(
         '// "x"\n{"theme": "a//b, }", /* {\n */ "context_servers": {"npl": {"command": "npl-mcp",},}, //\n}'
     )
-    (entries,) = configurations(tmp_path / "home", tmp_path)
-    assert (entries.client, entries.problem, entries.npl()) == ("Zed", None, [{"command": "npl-mcp"}])
+    ((client, _, found),) = npl_entries(tmp_path / "home", tmp_path)
+    assert (client, found) == ("Zed", [{"command": "npl-mcp"}])
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,5 @@ def test_files_with_comments_are_read(tmp_path: Path) -> None:
 )
 def test_files_that_end_early_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "opencode.json").write_text(text)
-    (entries,) = configurations(tmp_path / "home", tmp_path)
-    assert entries.problem is not None
-    assert "it is not JSON" in entries.problem
+    ((_, _, found),) = npl_entries(tmp_path / "home", tmp_path)
+    assert "it is not JSON" in found

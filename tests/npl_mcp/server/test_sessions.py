@@ -1,6 +1,7 @@
 """Sessions of one process: equal answers, own documents and permissions, and no loss when something dies."""
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config import sessions
+from npl_mcp.config.programs import SERVER
 from tests.messages import READY, asking, calling, hello
 from tests.npl_mcp.http.http_server import environment
 from tests.npl_mcp.server.speaking import Speaker, started
@@ -92,7 +94,6 @@ def test_sessions_of_one_process_are_like_processes_of_their_own(folder: Path) -
     with ExitStack() as stack:
         first = session(stack, folder, "a", "--write")
         second = session(stack, folder, "b", "--format", "markdown")
-        third = session(stack, folder, "b", NPL_LOG_CALLS="on")
         place = {"NPL_MCP_DATA_DIR": str(folder / "own")}
         own = stack.enter_context(started(folder, "--root", str(folder / "a"), "--write", **place))
         answers = []
@@ -100,6 +101,7 @@ def test_sessions_of_one_process_are_like_processes_of_their_own(folder: Path) -
             speaker.send(*SCRIPT)
             answers.append(sorted(speaker.stdout.readline() for _ in SCRIPT[1:]))
         assert answers[0] == answers[1]
+        third = session(stack, folder, "b", NPL_LOG_CALLS="on")
         for speaker in (second, third):
             speaker.shake_hands()
             assert "hit nails" in text_of(speaker.call("npl_load_tailored", context="hammers"))
@@ -111,21 +113,17 @@ def test_sessions_of_one_process_are_like_processes_of_their_own(folder: Path) -
         assert not first.call("npl_update_section", file="fruit.md", selector="# Apples", **edit)["isError"]
         for file in ("tools.md", str(folder / "a/fruit.md")):
             assert second.call("npl_update_section", file=file, selector="# Hammers", **edit)["isError"]
-        server = shown(folder)
-        assert server is not None
-        assert sorted(row["write"] for row in server["sessions"]) == [False, True]
-        reason = "the server has other values of log-calls"
-        assert list(server["refused"].values()) == [reason]
-        for command in (("status",), ("doctor", "--shared", "--log-calls", "on")):
-            told = run(folder, *command).stdout
-            assert f"2 sessions in process {server['process']}" in told
-            assert f"serves {folder / 'a'}, writes: pipe " in told
-            assert reason in told
-        assert "these settings need a process of their own: other values of log-calls" in told
-        assert run(folder, "stop").stdout == f"stopped: 2 sessions (process {server['process']})\n"
+        process = pid_of(folder)
+        reason = "a process of its own, because the process of the others has another value of log_calls"
+        for command in ("status", "doctor"):
+            told = run(folder, command).stdout
+            assert f"2 in process {process}" in told
+            assert f"serves {folder / 'a'}, writes: process " in told
+            assert f"in {folder / 'work'}: {reason}" in told
+        assert run(folder, "stop").stdout == f"stopped: 2 sessions (process {process})\n"
         # The next message starts the next server, which knows the client.
         assert "More." in text_of(first.call("npl_load_tailored", context="apples"))
-        assert pid_of(folder) != server["process"]
+        assert pid_of(folder) != process
         assert [speaker.end() for speaker in (first, second, third)] == [0, 0, 0]
 
 
@@ -171,5 +169,41 @@ def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder:
         half.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "meth')
         half.stdin.flush()
         half.process.kill()
-        until(lambda: len(shown(folder)["sessions"]) == 1)
+        until(lambda: shown(folder)["sessions"] == 1)
         assert other.ask("ping")["result"] == {}
+
+
+def test_a_server_without_sessions_ends_and_leaves_nothing(folder: Path) -> None:
+    """Meanwhile a call can be cancelled and tells of its progress, and old clients write headers."""
+    idle = "from npl_mcp.config import sessions as s; s.SESSIONS = s.SESSIONS.replace('()', '(idle=0.5)')"
+    command = [sys.executable, "-c", f"import sys; {idle}; {SERVER}", "--root", str(folder / "a"), "--shared"]
+    (folder / "work").mkdir()
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(folder), cwd=folder / "work"
+    ) as process:
+        client = Speaker(process)
+        client.shake_hands()
+        client.call("chat_create_room", name="general", members=["ann"])
+        seen = json.loads(text_of(client.call("chat_get_feed", room_id=1)))["data"]["cursor"]
+        waiting = calling(1, "chat_get_feed", room_id=1, since=seen, wait=60)
+        waiting["params"]["_meta"] = {"progressToken": "p"}
+        client.send(waiting)
+        told = client.receive()
+        assert (told["method"], told["params"]["progressToken"]) == ("notifications/progress", "p")
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        client.send(asking(2, "ping"))
+        while (answer := client.receive()).get("method"):
+            pass
+        assert answer == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        server = pid_of(folder)
+        with ExitStack() as stack:
+            old = session(stack, folder, "a")
+            body = json.dumps(asking(1, "ping")).encode()
+            old.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            old.stdin.flush()
+            assert old.stdout.readline().startswith(b"Content-Length: ")
+            assert shown(folder)["sessions"] == 2
+        assert client.end() == 0
+    until(lambda: not Path(f"/proc/{server}").exists())
+    assert shown(folder) is None
+    assert not (folder / "data" / sessions.SOCKET).exists()

@@ -1,7 +1,5 @@
 """A setting gives the size of an answer without a budget, on every way to the answer."""
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,23 +30,12 @@ CASES: list[tuple[str, int, dict[str, Any], int | None]] = [
 ]
 
 
-TEXTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
-    "answer": ("npl_load_tailored", "markdown", lambda sent: sent),
-    "content": ("npl_load_tailored", "text", lambda sent: str(json.loads(sent)["data"]["content"])),
-}
-"""Tools and forms, and the bounded part of their answers."""
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize(("tool", "form", "read"), TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize(("what", "setting", "arguments", "most"), CASES, ids=[case[0] for case in CASES])
 def test_the_setting_bounds_answers_to_questions(
     settings: Settings,
     connect: Connect,
     docs: Path,
-    tool: str,
-    form: str,
-    read: Callable[[str], str],
     what: str,
     setting: int,
     arguments: dict[str, Any],
@@ -57,8 +44,8 @@ def test_the_setting_bounds_answers_to_questions(
     """An explicit budget replaces it, 0 means no limit; selectors alone bring sections whole."""
     (docs / "beds.md").write_text(BEDS, encoding="utf-8")
     call = connect(replace(settings, token_budget=setting))
-    sent = call.text(tool, **{"file": "beds.md", "format": form, **arguments})
-    tokens = estimator("o200k_base").count(read(sent))
+    sent = call.text("npl_load_tailored", **{"file": "beds.md", "format": "markdown", **arguments})
+    tokens = estimator("o200k_base").count(sent)
     assert tokens <= most if most else tokens > 2 * DEFAULT_BUDGET, what
 
 

@@ -94,13 +94,3 @@ def test_problems_are_reported_within_bounds(run: Run) -> None:
     assert (code, "a.questions.md: 2,951 more problems" in out) == (2, True)
     code, out, _ = run("c.questions.md")
     assert (code, "more than 262,144 bytes" in out) == (2, True)
-
-
-@pytest.mark.parametrize("words", ["--repair", "--fix 1,2", "--draft", "--from-calls"])
-def test_a_removed_option_is_one_warning(run: Run, words: str) -> None:
-    """It names its replacement, and the questions are asked as without it."""
-    code, out, err = run("questions.md", *words.split())
-    assert (code, out.splitlines()[0]) == (0, "questions.md: 5 of 5 pass")
-    flag, *_ = words.split()
-    assert [line for line in err.splitlines() if f"{flag} has no effect: " in line] == err.splitlines()
-    assert len(err.splitlines()) == 1
