@@ -267,6 +267,7 @@ READERS = (
     "npl_mcp.config.settings",
     "npl_mcp.config.sources",
     "npl_mcp.config.user_folders",
+    "npl_mcp.cli.commands.hook",
     "npl_index.tokens.folders",
 )
 
