@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, BinaryIO, NamedTuple
 
+from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.config.programs import SESSIONS, python
 
@@ -24,8 +25,7 @@ GREETING_BYTES = 1 << 20
 """Maximum bytes of a declaration, and of its answer."""
 
 _START_SECONDS = 30.0
-_OTHER_SECONDS = 2.0  # for a server that another session has started
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+_TRIES = 3
 
 # Variables that mean the same to all sessions of a process.
 _COMMON = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR", "TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
@@ -96,22 +96,38 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def start(folder: str, words: Sequence[str]) -> Meeting | None:
-    """Start the server of a data folder, and declare a session; of two that start, one ends.
+    """Start the server of a data folder, unless another session does, and declare a session.
 
     :param words: command line of the session, whose values of common settings the server has.
     :raises OSError: the folder cannot be used.
     """
-    import subprocess  # most sessions find a server
-
     os.makedirs(folder, 0o700, exist_ok=True)
-    with os.fdopen(os.open(os.path.join(folder, LOG), _APPEND, 0o600), "ab") as log:
-        command = [*python(SESSIONS), *words]
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    end = time.monotonic() + _START_SECONDS
+    child, tries, end = None, _TRIES, time.monotonic() + _START_SECONDS
     while (met := meet(folder, words, stays=True)) is None and time.monotonic() < end:
-        if child.poll() is not None:
-            end = min(end, time.monotonic() + _OTHER_SECONDS)
+        if child is None or child.poll() is not None:  # it may have died while it started
+            if not tries:
+                break
+            child = _spawn(folder, words)
+            tries -= child is not None
         time.sleep(0.02)
     return met
+
+
+def _spawn(folder: str, words: Sequence[str]) -> Any:
+    """Start a server that holds the lock; return ``None`` while another one does."""
+    import subprocess  # most sessions find a server
+
+    file = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    log = os.open(os.path.join(folder, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        lock(file, 0)
+        command = [*python(SESSIONS), *words]
+        child: subprocess.Popen[bytes] = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[file], start_new_session=True
+        )
+        return child
+    except TimeoutError:
+        return None
+    finally:
+        os.close(file)
+        os.close(log)

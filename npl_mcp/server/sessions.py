@@ -115,7 +115,9 @@ class Sessions:
         if server is not None:
             connection.settimeout(None)
             kind = await in_thread(kind_of, source)
-            await serve(server, kind(source, target, settings.body_limit, _broken))
+            client = kind(source, target, settings.body_limit)
+            client.gone = _broken
+            await serve(server, client)
 
     def _settings_of(self, declared: Mapping[str, Any]) -> Settings:
         """Return the settings of a session.

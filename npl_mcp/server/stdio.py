@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, BinaryIO, TypeVar
 
 import anyio
@@ -92,10 +93,6 @@ def check(content: bytes, limit: int) -> protocol.JSONRPCMessage:
     return message
 
 
-def _end_process() -> None:
-    os._exit(0)
-
-
 class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage]):
     """A client with one message per line, as the stream of its messages and of the answers.
 
@@ -104,20 +101,16 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
     :param source: the client's output.
     :param target: the client's input.
     :param limit: the maximum bytes of a message.
-    :param gone: function that is called when the client reads no more, which may keep its output open.
+
+    ``gone`` is called when the client reads no more; it may keep its output open.
     """
 
-    def __init__(
-        self,
-        source: BinaryIO,
-        target: BinaryIO,
-        limit: int,
-        gone: Callable[[], object] = _end_process,
-    ) -> None:
-        self._source, self._target, self._limit, self._gone = source, target, limit, gone
+    def __init__(self, source: BinaryIO, target: BinaryIO, limit: int) -> None:
+        self._source, self._target, self._limit = source, target, limit
         self._contents = self._read()
         self._unanswered: set[object] = set()
         self._sending = anyio.Lock()
+        self.gone: Callable[[], object] = partial(os._exit, 0)
 
     async def receive(self) -> SessionMessage:
         """Return the next message that can be parsed; answer any other."""
@@ -176,7 +169,7 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
             self._target.write(self._framed(message))
             self._target.flush()
         except ConnectionError:
-            self._gone()
+            self.gone()
 
     def _framed(self, message: protocol.JSONRPCMessage) -> bytes:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"

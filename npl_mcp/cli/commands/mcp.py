@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from npl_index.errors import NPLError
-from npl_index.library.locks import lock
 from npl_mcp import __version__
 from npl_mcp.cli.commands import installation, stores, token
 from npl_mcp.cli.terminal.arguments import (
@@ -28,7 +27,7 @@ from npl_mcp.config.child_processes import find_program, use_one_thread_for_nump
 from npl_mcp.config.clients import READING, stdio_snippets
 from npl_mcp.config.kinds import path
 from npl_mcp.config.programs import SERVER, python
-from npl_mcp.config.sessions import LOCK, SOCKET
+from npl_mcp.config.sessions import SOCKET
 from npl_mcp.config.settings import STDIO, Settings, flags
 from npl_mcp.config.sources import Origin
 from npl_mcp.http.service import bind_path
@@ -138,7 +137,7 @@ def session_settings(words: Sequence[str], origin: Origin | None = None) -> Sett
 
 
 def serve_sessions(**how: float) -> None:
-    """Run the server of sessions, unless the data folder has one; its words are those of the first session.
+    """Run the server of sessions of a data folder, whose lock this process has, with the words of a session.
 
     :param how: further arguments of :class:`~npl_mcp.server.sessions.Sessions`.
     """
@@ -148,7 +147,6 @@ def serve_sessions(**how: float) -> None:
     prepare_process()
     allow_files(MAX_FILES)
     set_up_log(settings.log_level)
-    lock(os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600), 0)
     listener = bind_path(Path(SOCKET))
     with lasting():
         from npl_mcp.server.sessions import Sessions
