@@ -3,7 +3,9 @@
 import fcntl
 import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -179,7 +181,9 @@ def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder:
         assert other.ask("ping")["result"] == {}
 
 
-def test_a_server_without_sessions_ends_and_leaves_nothing(folder: Path) -> None:
+def test_a_server_without_sessions_ends_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Meanwhile a call can be cancelled and tells of its progress, and old clients write headers."""
     idle = "from npl_mcp.config import sessions as s; s.SESSIONS = s.SESSIONS.replace('()', '(idle=0.5)')"
     command = [sys.executable, "-c", f"import sys; {idle}; {SERVER}", "--root", str(folder / "a"), "--shared"]
@@ -202,6 +206,15 @@ def test_a_server_without_sessions_ends_and_leaves_nothing(folder: Path) -> None
             pass
         assert answer == {"jsonrpc": "2.0", "id": 2, "result": {}}
         server = pid_of(folder)
+        # With too many open files, the sessions go on.
+        monkeypatch.chdir(folder / "data")
+        files = resource.prlimit(server, resource.RLIMIT_NOFILE)
+        resource.prlimit(server, resource.RLIMIT_NOFILE, (1, files[1]))
+        with socket.socket(socket.AF_UNIX) as late:
+            late.connect(sessions.SOCKET)
+            assert client.ask("ping")["result"] == {}
+            resource.prlimit(server, resource.RLIMIT_NOFILE, files)
+        assert pid_of(folder) == server
         with ExitStack() as stack:
             old = session(stack, folder, "a")
             body = json.dumps(asking(1, "ping")).encode()
