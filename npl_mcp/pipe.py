@@ -29,7 +29,7 @@ _LOST = "the server ended before it answered, and may have done the call in part
 _ON = ("1", "true", "yes", "on")
 _WHOLE = ("-h", "--help", "--version")
 _MAX_LINE = 16 << 20
-"""Bytes of a message above which it is passed in parts, and not sent again."""
+"""Bytes of a client's message above which it is passed in parts, and not sent again."""
 
 
 def run(words: Sequence[str]) -> int | None:
@@ -98,7 +98,7 @@ class Pipe:
         source: Any = sys.stdin.buffer
         self._opaque = source.peek(1)[:1] == b"C"
         self._receive_from(answers)
-        for message in self._messages(source):
+        for message in self._messages(source, _MAX_LINE):
             value = self._parsed(message)
             with self._sending:
                 # The next server would know nothing of what a notification is about.
@@ -114,8 +114,8 @@ class Pipe:
         self._ended.wait(LAST_SECONDS)
         return 0
 
-    def _messages(self, source: Any) -> Any:
-        return iter(partial(source.read1 if self._opaque else source.readline, _MAX_LINE), b"")
+    def _messages(self, source: Any, most: int = -1) -> Any:
+        return iter(partial(source.read1 if self._opaque else source.readline, most), b"")
 
     def _parsed(self, message: bytes) -> dict[str, Any] | None:
         """Return a message; ``None`` for what is none, which the server answers."""

@@ -39,6 +39,7 @@ GREETING_SECONDS = 10.0
 """Seconds for a session to declare itself."""
 
 _MAX_REFUSED = 20
+_PAUSE = 0.1
 
 ReadSettings = Callable[[Sequence[str], Origin], Settings]
 """Function that reads the settings of a command line."""
@@ -74,8 +75,11 @@ class Sessions:
             waiting = None
             while waiting is None or self._open or not waiting.cancelled_caught:
                 with anyio.move_on_after(self._idle) as waiting:
-                    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-                    group.start_soon(self._accept, connection)
+                    try:
+                        connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+                        group.start_soon(self._accept, connection)
+                    except OSError:  # too many open files: the sessions go on
+                        await anyio.sleep(_PAUSE)
             # In this order: a next server may listen as soon as this one does not.
             Path(sessions.SOCKET).unlink(missing_ok=True)
             listener.close()

@@ -34,7 +34,7 @@ def run(seconds: float = SECONDS) -> int:
     limit = threading.Timer(seconds, os._exit, (0,))
     limit.daemon = True
     limit.start()
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(OSError, ValueError, RecursionError, AttributeError):  # closed streams are None
         call = json.loads(sys.stdin.buffer.read(_MAX_BYTES))
         if isinstance(call, dict):
             # The working directory of Claude Code may lie deeper than the project.

@@ -3,7 +3,9 @@
 import fcntl
 import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -157,6 +159,12 @@ def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder:
         assert again == answers[3]["result"]
         feed = text_of(client.call("chat_get_feed", room_id=1))
         assert [feed.count(word) for word in ("lost", "kept", "cancelled")] == [0, 1, 0], feed
+        # An answer of any length is no sign of a dead server.
+        (folder / "a/long.md").write_text("# Long\n\n" + '"""""""""\n' * 600_000, encoding="utf-8")
+        server = pid_of(folder)
+        long = client.call("npl_load_tailored", file="long.md", selectors=["# Long"], token_budget=0)
+        assert len(json.dumps(long)) > 16 << 20
+        assert pid_of(folder) == server
         # Both die at once.
         os.kill(pid_of(folder), signal.SIGKILL)
         client.process.kill()
@@ -173,7 +181,9 @@ def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder:
         assert other.ask("ping")["result"] == {}
 
 
-def test_a_server_without_sessions_ends_and_leaves_nothing(folder: Path) -> None:
+def test_a_server_without_sessions_ends_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Meanwhile a call can be cancelled and tells of its progress, and old clients write headers."""
     idle = "from npl_mcp.config import sessions as s; s.SESSIONS = s.SESSIONS.replace('()', '(idle=0.5)')"
     command = [sys.executable, "-c", f"import sys; {idle}; {SERVER}", "--root", str(folder / "a"), "--shared"]
@@ -196,6 +206,15 @@ def test_a_server_without_sessions_ends_and_leaves_nothing(folder: Path) -> None
             pass
         assert answer == {"jsonrpc": "2.0", "id": 2, "result": {}}
         server = pid_of(folder)
+        # With too many open files, the sessions go on.
+        monkeypatch.chdir(folder / "data")
+        files = resource.prlimit(server, resource.RLIMIT_NOFILE)
+        resource.prlimit(server, resource.RLIMIT_NOFILE, (1, files[1]))
+        with socket.socket(socket.AF_UNIX) as late:
+            late.connect(sessions.SOCKET)
+            assert client.ask("ping")["result"] == {}
+            resource.prlimit(server, resource.RLIMIT_NOFILE, files)
+        assert pid_of(folder) == server
         with ExitStack() as stack:
             old = session(stack, folder, "a")
             body = json.dumps(asking(1, "ping")).encode()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from npl_mcp.cli.commands import hook
 from npl_mcp.config.server_state import STATE_FILE
 from tests.folders import fill
 from tests.npl_mcp.http.http_server import Running, environment, serving
@@ -93,6 +94,12 @@ def test_without_a_server_it_is_silent(tmp_path: Path, sent: object) -> None:
     """So it is for any input, and with the state of a server that is gone."""
     fill(tmp_path / "data", {STATE_FILE: '{"url": "http://127.0.0.1:9", "pid": 1, "token": "t"}'})
     assert hints(tmp_path, sent) == ""
+
+
+def test_without_streams_it_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client may have closed them."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert hook.run(30) == 0
 
 
 def test_init_claude_adds_the_hook_once(data: Path, program: Run) -> None:
