@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import time
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 COARSE_GRANULARITY_NS = 2_000_000_000
 """Two seconds: the time stamp granularity of FAT, the coarsest of the common file systems."""
@@ -17,7 +13,6 @@ FINE_GRANULARITY_NS = 100_000_000
 """A tenth of a second: ten ticks of the slowest kernel clock that stamps files with nanoseconds."""
 
 _MILLISECOND_NS = 1_000_000
-_STATUS_BYTES = 256  # more than a status takes on any system
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,43 +34,6 @@ class Fingerprint:
     def of(cls, path: str, status: os.stat_result) -> Fingerprint:
         """Return the fingerprint of a file with this status."""
         return cls(path, status.st_mtime_ns, status.st_size, status.st_ctime_ns)
-
-
-def _by_python(name: bytes, row: Any) -> int:
-    status = os.lstat(name)
-    row.value = b"%d %d %d" % (status.st_mtime_ns, status.st_size, status.st_ctime_ns)
-    return 0
-
-
-_lstat: Any = _by_python
-with suppress(AttributeError, OSError, TypeError):  # not all systems have it
-    _lstat = ctypes.CDLL(None).lstat
-
-
-class Statuses:
-    """The statuses of files as bytes: to make an ``os.stat_result`` takes longer than the system call.
-
-    :param paths: absolute paths.
-    """
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._names = list(map(os.fsencode, paths))
-        self._table = (ctypes.c_char * _STATUS_BYTES * len(self._names))()
-        self._rows, self._last = list(self._table), b""
-
-    def changed(self) -> list[int]:
-        """Return the positions of the files whose status is not that of the last call; at first, all.
-
-        :raises FileNotFoundError: one is deleted.
-        """
-        if any(map(_lstat, self._names, self._rows)):
-            raise FileNotFoundError
-        last, self._last = self._last, bytes(self._table)
-        if last == self._last:
-            return []
-        begins = range(0, len(self._last), _STATUS_BYTES)
-        parts = (slice(begin, begin + _STATUS_BYTES) for begin in begins)
-        return [place for place, part in enumerate(parts) if last[part] != self._last[part]]
 
 
 def is_settled(mtime_ns: int, now_ns: int) -> bool:

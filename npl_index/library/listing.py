@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain, compress
-from operator import attrgetter
+from operator import attrgetter, ne
 
 from cachetools import LRUCache, cached
 
 from npl_index.cached import cached_property
 from npl_index.errors import DocumentError, DocumentNotFoundError
-from npl_index.library.fingerprints import Fingerprint, Statuses
+from npl_index.library.fingerprints import Fingerprint
 from npl_index.library.roots import DocumentFile
 from npl_index.library.walking import Known, Waiting, Walk, Walked
 
@@ -20,6 +21,8 @@ MAX_LISTINGS = 64
 """Maximum folders and patterns with cached listings."""
 
 _ROOT, _PLACE = attrgetter("root.path"), attrgetter("root.path", "path")
+_TIMES = attrgetter("mtime_ns", "size", "ctime_ns")
+_TIMES_OF_FILE = attrgetter("st_mtime_ns", "st_size", "st_ctime_ns")
 
 
 class Listed(tuple[DocumentFile, ...]):
@@ -38,7 +41,8 @@ class Listed(tuple[DocumentFile, ...]):
         """Return the same files with their present fingerprints; the same object if none changed."""
         seen, unseen = self._places
         try:
-            changed = [seen[number] for number in self._statuses.changed()]
+            times = map(_TIMES_OF_FILE, map(os.lstat, self._paths))
+            changed = list(compress(seen, map(ne, times, self._times)))
         except OSError:  # one is deleted
             changed = seen
         fresh = {place: state_of(self[place], self.states[place]) for place in chain(changed, unseen)}
@@ -49,11 +53,11 @@ class Listed(tuple[DocumentFile, ...]):
             states[place] = state
         listed = Listed.of(self, states)
         if not unseen and all(fresh.values()):  # no file came or went, so the positions are the same
-            there = list(self.there)
+            there, listed._times = list(self.there), self._times.copy()
             for place, state in fresh.items():
                 if state:
-                    there[place] = self[place], state
-            listed.there, listed._places, listed._statuses = tuple(there), self._places, self._statuses
+                    there[place], listed._times[place] = (self[place], state), _TIMES(state)
+            listed.there, listed._places, listed._paths = tuple(there), self._places, self._paths
             listed.roots, listed.gone = self.roots, self.gone
         return listed
 
@@ -64,8 +68,12 @@ class Listed(tuple[DocumentFile, ...]):
         return list(compress(places, self.states)), [place for place in places if self.states[place] is None]
 
     @cached_property
-    def _statuses(self) -> Statuses:
-        return Statuses(state.path for _, state in self.there)
+    def _paths(self) -> list[str]:
+        return [state.path for _, state in self.there]
+
+    @cached_property
+    def _times(self) -> list[tuple[int, ...]]:
+        return [_TIMES(state) for _, state in self.there]
 
     @cached_property
     def there(self) -> tuple[tuple[DocumentFile, Fingerprint], ...]:
