@@ -103,7 +103,8 @@ $(LAST)/$(SETUP):
 # The figures of benchmarks/README.md. Times depend on the machine: compare ratios.
 bench: $(SETUP) $(LAST)/$(SETUP)
 	$(BIN)/python -m benchmarks.bench_scale --against $(LAST)/$(BIN)/npl-mcp
-	for part in parts http stores waiting replicas teams cli; do $(BIN)/python -m benchmarks.bench_$$part || exit 1; done
+	$(BIN)/python -m pytest -q benchmarks/bench_steps.py --benchmark-only --benchmark-columns=median,ops
+	for part in parse http stores waiting replicas teams cli; do $(BIN)/python -m benchmarks.bench_$$part || exit 1; done
 	$(BIN)/python -m benchmarks.relevance
 
 docs: $(SETUP)

@@ -317,7 +317,7 @@ def _database(postgres: tuple[Server, str] | None) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; return 1 if a call failed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="benchmarks.bench_teams", description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--replicas", type=int, nargs="*", default=[1, 2, 3], help="none: SQLite alone")

@@ -1,6 +1,8 @@
 """Every benchmark runs on the smallest input. Those that start servers take seconds, and run in CI."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +23,7 @@ FILES = {
 }
 SLOW = pytest.mark.thorough
 SMALLEST: Mapping[str, tuple[str, str]] = CASES["smallest"]
-FAST = ("agent_day", "bench_parts", "published", "relevance", "scale_corpus")
+FAST = ("agent_day", "bench_parse", "published", "relevance", "scale_corpus")
 # They write files of the repository, or need vocabularies that are not shipped.
 HELP_ALONE = ("bench_tokens", "tool_lists", "train_tokens")
 
@@ -63,6 +65,12 @@ def test_an_entry_point_runs(name: str, tmp_path: Path, capfd: pytest.CaptureFix
     if name == "forms":
         assert [line.split("  ")[0] for line in lines[:-1]] == list(FORMS)
         assert all("1 of   1   invented   0 of 1" in line for line in lines[:-1])
+
+
+def test_the_steps_of_a_request_run() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "--benchmark-disable", "benchmarks/bench_steps.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, "10 passed" in done.stdout) == (0, True), done.stdout
 
 
 @pytest.mark.parametrize(
