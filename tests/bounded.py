@@ -124,7 +124,7 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "rules": _ignored,
     "walk": _walk,
     "selector": lambda folder: compile_selector((folder / INPUT).read_text()),
-    "git": lambda folder: visible(str(folder), "here", 600.0),
+    "git": lambda folder: visible(str(folder), "here", 2.0),
 }
 
 
