@@ -86,11 +86,13 @@ class IndexVocabulary(Vocabulary):
         """Return those rows and terms that some section of the documents has."""
         return compress(rows, self.counts(np.array([row for row, _ in rows], np.intp)).any.tolist())
 
-    def alike(self, first: str, lengths: range) -> list[tuple[int, str]]:
-        """Return rows and terms of some lengths with a first character, sorted by term, of all documents."""
-        # These are many; a term that an answer uses is verified by :meth:`texts`.
-        select = "SELECT id, text FROM term WHERE text >= ? AND text < ? AND length(text) BETWEEN ? AND ?"
-        return self._reader.rows(f"{select} ORDER BY text", first, first + LAST, lengths[0], lengths[-1])
+    def alike(self, first: str, lengths: range) -> list[str]:
+        """Return the terms of some lengths with a first character, of all documents."""
+        # These are many: one value is read faster than a row for each. A term has no space.
+        select = "SELECT group_concat(text, ' ') FROM term WHERE text >= ? AND text < ?"
+        bounds = (first, first + LAST, lengths[0], lengths[-1])
+        ((terms,),) = self._reader.rows(f"{select} AND length(text) BETWEEN ? AND ?", *bounds)
+        return terms.split(" ") if terms else []
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""

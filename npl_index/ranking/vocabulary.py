@@ -9,7 +9,6 @@ import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import compress
 from typing import Any, TypeVar, cast
 
 from npl_index.cached import cached_property
@@ -83,8 +82,8 @@ class Vocabulary(ABC):
         """Look up terms, and their parts, at once, before each is asked for."""
 
     @abstractmethod
-    def alike(self, first: str, lengths: range) -> Sequence[tuple[int, str]]:
-        """Return rows and terms of some lengths with a first character, sorted by term.
+    def alike(self, first: str, lengths: range) -> Sequence[str]:
+        """Return the terms of some lengths with a first character.
 
         Some may be terms of other documents, which have no sections here.
         """
@@ -128,9 +127,9 @@ class KnownVocabulary(Vocabulary):
         """Return the row of a term, ``None`` if no section has it."""
         return self._row_of.get(term)
 
-    def alike(self, first: str, lengths: range) -> list[tuple[int, str]]:
-        """Return rows and terms of some lengths with a first character, sorted by term."""
-        return [(row, term) for row, term in self.between(first, first + LAST) if len(term) in lengths]
+    def alike(self, first: str, lengths: range) -> list[str]:
+        """Return the terms of some lengths with a first character."""
+        return [term for _, term in self.between(first, first + LAST) if len(term) in lengths]
 
     def between(self, low: str, high: str, limit: int | None = None) -> list[tuple[int, str]]:
         """Return the first rows and terms from ``low`` (included) to ``high`` (excluded), sorted by term."""
@@ -202,13 +201,14 @@ def _misspelt(term: str, vocabulary: Vocabulary) -> list[int]:
     from rapidfuzz import process  # only unknown words need it, and it is slow to import
     from rapidfuzz.distance import OSA
 
-    near = dict(vocabulary.alike(term[0], range(max(MIN_PART, size - _ENDINGS[-1]), size + 2)))
+    near = vocabulary.alike(term[0], range(max(MIN_PART, size - _ENDINGS[-1]), size + 2))
     allowed = 1 if size <= _SHORT_WORD else 2
     matches = process.extract(term, near, scorer=OSA.distance, score_cutoff=allowed, limit=None)
-    wrong = {row: distance for _, distance, row in matches}
-    stems = respelt(term) if size > _ENDINGS[-1] and term.isalpha() else ()
-    wrong |= {row: 1 for row, text in near.items() if size - len(text) in _ENDINGS and text in stems}
-    rows = sorted(wrong, key=lambda row: (wrong[row], near[row]))
-    there = vocabulary.counts(np.array(rows, np.intp)).any
-    best = list(compress(rows, there.tolist()))
-    return [row for row in best if wrong[row] == wrong[best[0]]]
+    wrong = {text: distance for text, distance, _ in matches}
+    stems = respelt(term) if size > _ENDINGS[-1] else frozenset[str]()
+    wrong |= {text: 1 for text in stems.intersection(near) if size - len(text) in _ENDINGS}
+    vocabulary.learn(wrong, parts=False)
+    found = sorted((distance, text) for text, distance in wrong.items())
+    rows = ((distance, vocabulary.row(text)) for distance, text in found)
+    best = [(distance, row) for distance, row in rows if row is not None]
+    return [row for distance, row in best if distance == best[0][0]]
