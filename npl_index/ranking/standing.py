@@ -27,6 +27,9 @@ SAMPLE = 2_000
 RETIRED = frozenset({"archived", "deprecated", "draft", "legacy", "obsolete", "retired", "superseded"})
 """Values of the field ``status`` of documents that stand behind others."""
 
+RETIRED_FOLDERS = RETIRED | {"archive", "drafts"}
+"""Names of folders whose documents stand behind others, also after an underscore."""
+
 FIELDS = ("status", "stale_after", "deprecated", "draft", "archived")
 """Fields of front matter that give a status."""
 
@@ -153,6 +156,7 @@ class Versions(NamedTuple):
     :param older: documents with a newer counterpart.
     :param names: name of the version of each document in a version, or with a counterpart there.
     :param history: documents about changes.
+    :param retired: name of the folder of each document in a folder of retired ones.
     :param translations: language of documents whose path has its code, as a folder or at the end of the
         name, if there is a counterpart without it.
     """
@@ -160,6 +164,7 @@ class Versions(NamedTuple):
     older: frozenset[int]
     names: Mapping[int, str]
     history: frozenset[int]
+    retired: Mapping[int, str]
     translations: Mapping[int, str]
 
 
@@ -191,6 +196,10 @@ def versions_of(paths: Sequence[str]) -> Versions:
     # The log of a folder with an index is about its changes.
     logs = {path.removesuffix("index.md") + "log.md" for path in paths if path.endswith("/index.md")}
     history = (number for number, path in enumerate(paths) if path in logs or _HISTORY.search(path))
+    folders = (
+        (number, part.lstrip("_")) for number, path in enumerate(paths) for part in path.split("/")[:-1]
+    )
+    retired = {number: part for number, part in folders if part.lower() in RETIRED_FOLDERS}
     translations = {
         number: code
         for number, path in enumerate(paths)
@@ -198,7 +207,7 @@ def versions_of(paths: Sequence[str]) -> Versions:
         if (code := match[1]) != "en"
         and not present.isdisjoint(path[: match.start()] + name + path[match.end() :] for name in _ORIGINALS)
     }
-    return Versions(older, names, frozenset(history), translations)
+    return Versions(older, names, frozenset(history), retired, translations)
 
 
 def _version_in(path: str) -> VersionedPage:
@@ -234,11 +243,12 @@ def reasons(
         language = ""  # no page stands before others
     asked = _asked_versions(question, frozenset(versions.names.values()))
     asks_history = bool(versions.history) and _ASKED_HISTORY.search(question) is not None
-    behind: dict[int, str] = {}
+    asked_words, behind = question.casefold(), dict[int, str]()
     for number, standing in zip(documents, standings, strict=True):
         version, is_history = versions.names.get(number, ""), number in versions.history
-        if standing.status and not asks_history:
-            behind[number] = standing.status
+        status = standing.status or versions.retired.get(number, "")
+        if status and not asks_history and status.casefold() not in asked_words:
+            behind[number] = status
         elif language and standing.language not in ("", language):
             behind[number] = f"language {standing.language}"
         elif version not in asked if asked and version else number in versions.older and not asks_history:

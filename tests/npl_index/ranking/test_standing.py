@@ -98,6 +98,23 @@ def test_a_translation_stands_behind_its_page_if_the_question_tells_no_language(
     assert reasons("Wie kann ich das löschen?", *known) == {}
 
 
+RETIRED = ["/legacy/a/b.md", "/docs/_archive/c.md", "/docs/archived.md", "/legacy-ui/d.md", "/Drafts/e.md"]
+
+
+@pytest.mark.parametrize(
+    ("question", "behind"),
+    [
+        ("How do I delete a snapshot?", {0: "legacy", 1: "archive", 4: "Drafts"}),
+        ("How did the Legacy server delete it?", {1: "archive", 4: "Drafts"}),
+        ("How do I archive a page, or list my drafts?", {0: "legacy"}),
+    ],
+)
+def test_a_folder_says_that_its_documents_are_retired(question: str, behind: dict[int, str]) -> None:
+    """A question that names the folder asks about them."""
+    known = range(len(RETIRED)), [Standing()] * len(RETIRED), versions_of(RETIRED)
+    assert reasons(question, *known) == behind
+
+
 def test_the_name_of_a_field_may_begin_with_a_capital() -> None:
     assert status_in("---\nStatus: Deprecated\n---\n") == "deprecated"
 
