@@ -47,7 +47,7 @@ def shared_folder(words: Sequence[str]) -> str | None:
     """Return the data folder whose server serves this session; ``None`` for any other use of the program."""
     pairs = [*zip(["", *words], words, strict=False)]  # each with the word before it
     is_command = any(word[:1] != "-" and before[:2] != "--" for before, word in pairs)
-    if not sessions.POSSIBLE or is_command or not set(words).isdisjoint(_WHOLE):
+    if is_command or not set(words).isdisjoint(_WHOLE):
         return None
     switch = os.environ.get("NPL_SHARED") or str(user_settings().get("shared", ""))
     # A person at a terminal reads how to connect a client.

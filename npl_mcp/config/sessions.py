@@ -8,9 +8,11 @@ Pipes import this module, so it imports the standard library alone.
 import json
 import os
 import socket
+import stat
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from npl_index.library.locks import lock
@@ -46,6 +48,14 @@ def common() -> dict[str, str | None]:
     """Return what all sessions of a server share, by name: the installed program, and variables."""
     program = {"version": __version__, "installation": os.path.dirname(__file__), "python": sys.executable}
     return {**program, **{name: os.environ.get(name) for name in _COMMON}}
+
+
+def problem(folder: str) -> str | None:
+    """Return why no server can listen in a data folder; ``None`` if it can."""
+    path = os.path.join(folder, SOCKET)
+    with suppress(OSError):
+        return None if stat.S_ISSOCK(os.lstat(path).st_mode) else f"{path} is not a socket"
+    return None if POSSIBLE else "there are no Unix sockets"
 
 
 def meet(folder: str, words: Sequence[str], *, stays: bool = False) -> Meeting | None:
@@ -98,14 +108,17 @@ def is_own(connection: socket.socket) -> bool:
 def start(folder: str, words: Sequence[str]) -> Meeting | None:
     """Start the server of a data folder, unless another session does, and declare a session.
 
+    :returns: ``None`` if no server starts.
     :param words: command line of the session, whose values of common settings the server has.
     :raises OSError: the folder cannot be used.
     """
+    if problem(folder) is not None:
+        return None
     os.makedirs(folder, 0o700, exist_ok=True)
     child, tries, end = None, _TRIES, time.monotonic() + _START_SECONDS
     while (met := meet(folder, words, stays=True)) is None and time.monotonic() < end:
-        if child is None or child.poll() is not None:  # it may have died while it started
-            if not tries:
+        if child is None or child.poll() is not None:  # a signal may have ended it
+            if not tries or (child is not None and child.returncode > 0):
                 break
             child = _spawn(folder, words)
             tries -= child is not None

@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 from cachetools import LRUCache
 
-from npl_index.errors import NPLError
+from npl_index.errors import NPLError, escaped
 from npl_mcp.app.app import App
 from npl_mcp.app.state import COMMON, SharedState
 from npl_mcp.config import sessions
@@ -112,7 +112,7 @@ class Sessions:
                 repeatable = [*reading, *(old for old, to in calls.aliases.items() if to.new in reading)]
             except NPLError as error:
                 self._refused[declared["cwd"]] = str(error)
-        own = {"process": os.getpid(), "sessions": len(self._open), "lines": [*self._lines()]}
+        own = {"process": os.getpid(), "sessions": len(self._open), "lines": [*map(escaped, self._lines())]}
         answer = {**own, "repeatable": repeatable, "accepted": server is not None}
         target.write(json.dumps(answer).encode() + b"\n")
         target.flush()

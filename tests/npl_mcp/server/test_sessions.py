@@ -103,7 +103,7 @@ def test_sessions_of_one_process_are_like_processes_of_their_own(folder: Path) -
             speaker.send(*SCRIPT)
             answers.append(sorted(speaker.stdout.readline() for _ in SCRIPT[1:]))
         assert answers[0] == answers[1]
-        third = session(stack, folder, "b", NPL_LOG_CALLS="on")
+        third = session(stack, folder, "b", cwd="w\x1b[2J", NPL_LOG_CALLS="on")
         for speaker in (second, third):
             speaker.shake_hands()
             assert "hit nails" in text_of(speaker.call("npl_load_tailored", context="hammers"))
@@ -121,12 +121,28 @@ def test_sessions_of_one_process_are_like_processes_of_their_own(folder: Path) -
             told = run(folder, command).stdout
             assert f"2 in process {process}" in told
             assert f"serves {folder / 'a'}, writes: process " in told
-            assert f"in {folder / 'work'}: {reason}" in told
+            assert f"in {folder}/w\\x1b[2J: {reason}" in told
         assert run(folder, "stop").stdout == f"stopped: 2 sessions (process {process})\n"
         # The next message starts the next server, which knows the client.
         assert "More." in text_of(first.call("npl_load_tailored", context="apples"))
         assert pid_of(folder) != process
         assert [speaker.end() for speaker in (first, second, third)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
+def test_another_file_in_place_of_the_socket_leaves_each_session_its_own_process(
+    folder: Path, make: Any
+) -> None:
+    """No server is tried, and doctor names the file."""
+    (folder / "data").mkdir()
+    make(folder / "data" / sessions.SOCKET)
+    with ExitStack() as stack:
+        client = session(stack, folder, "a")
+        client.shake_hands()
+        assert "keep for weeks" in text_of(client.call("npl_load_tailored", context="apples"))
+    assert not (folder / "data" / sessions.LOG).exists()
+    told = run(folder, "doctor").stdout
+    assert f"each has a process of its own: {folder}/data/{sessions.SOCKET} is not a socket" in told
 
 
 def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder: Path) -> None:
