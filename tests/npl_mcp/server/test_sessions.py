@@ -18,6 +18,7 @@ import pytest
 
 from npl_mcp.config import sessions
 from npl_mcp.config.programs import SERVER
+from npl_mcp.server.logs import MAX_BYTES
 from tests.messages import READY, asking, calling, hello
 from tests.npl_mcp.http.http_server import environment
 from tests.npl_mcp.server.speaking import Speaker, started
@@ -203,12 +204,17 @@ def test_a_server_without_sessions_ends_and_leaves_nothing(
     """Meanwhile a call can be cancelled and tells of its progress, and old clients write headers."""
     idle = "from npl_mcp.config import sessions as s; s.SESSIONS = s.SESSIONS.replace('()', '(idle=0.5)')"
     command = [sys.executable, "-c", f"import sys; {idle}; {SERVER}", "--root", str(folder / "a"), "--shared"]
-    (folder / "work").mkdir()
+    for name in ("work", "data"):
+        (folder / name).mkdir()
+    log = folder / "data" / sessions.LOG
+    log.write_bytes(bytes(MAX_BYTES + 1))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(folder), cwd=folder / "work"
     ) as process:
         client = Speaker(process)
         client.shake_hands()
+        client.call("create_session")  # a former name, of which the log, already too long, tells
+        until(lambda: b"'create_session' is deprecated" in log.read_bytes()[:200])
         client.call("chat_create_room", name="general", members=["ann"])
         seen = json.loads(text_of(client.call("chat_get_feed", room_id=1)))["data"]["cursor"]
         waiting = calling(1, "chat_get_feed", room_id=1, since=seen, wait=60)
