@@ -258,7 +258,13 @@ def stop_sessions(folder: Path) -> dict[str, Any] | None:
         process = server["process"]
         os.kill(process, signal.SIGTERM)
         # The next message of a client starts another one.
-        _wait(process, lambda: (sessions.ask(str(folder)) or {}).get("process") == process)
+        _wait(
+            process,
+            lambda: (
+                (sessions.ask(str(folder)) or server)["process"] == process
+                and is_locked(folder, sessions.LOCK)
+            ),
+        )
     return server
 
 

@@ -10,13 +10,17 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 from cachetools import LRUCache
 
 from npl_index.errors import NPLError, escaped
@@ -27,7 +31,7 @@ from npl_mcp.config.memory import used_memory
 from npl_mcp.config.settings import Settings
 from npl_mcp.config.sources import Origin
 from npl_mcp.server.server import create_server, quiet_libraries, tool_calls
-from npl_mcp.server.startup import new_loop
+from npl_mcp.server.startup import GRACE_SECONDS, new_loop
 from npl_mcp.server.stdio import in_thread, kind_of, serve
 
 logger = logging.getLogger(__name__)
@@ -61,7 +65,7 @@ class Sessions:
         self._refused: LRUCache[str, str] = LRUCache(_MAX_REFUSED)  # the reasons, by working directory
 
     def run(self, listener: socket.socket) -> None:
-        """Serve until no session is left for a time.
+        """Serve until no session is left for a time, or a signal comes: then end as at the end of all inputs.
 
         :param listener: the socket of the data folder, which is the working directory.
         """
@@ -70,19 +74,31 @@ class Sessions:
         self._state.close()
 
     async def _serve(self, listener: socket.socket) -> None:
-        listener.setblocking(False)
         async with anyio.create_task_group() as group:
-            waiting = None
-            while waiting is None or self._open or not waiting.cancelled_caught:
-                with anyio.move_on_after(self._idle) as waiting:
-                    try:
-                        connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-                        group.start_soon(self._accept, connection)
-                    except OSError:  # too many open files: the sessions go on
-                        await anyio.sleep(_PAUSE)
+            with anyio.CancelScope() as listening:
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, listening.cancel)
+                await self._listen(listener, group)
             # In this order: a next server may listen as soon as this one does not.
             Path(sessions.SOCKET).unlink(missing_ok=True)
             listener.close()
+            if listening.cancel_called:
+                end = threading.Timer(GRACE_SECONDS, os._exit, (0,))  # no thread can be interrupted
+                end.daemon = True
+                end.start()
+                for connection in self._open:
+                    with suppress(OSError):  # the pipe is gone
+                        connection.shutdown(socket.SHUT_RD)  # as at the end of a client's input
+
+    async def _listen(self, listener: socket.socket, group: TaskGroup) -> None:
+        listener.setblocking(False)
+        waiting = None
+        while waiting is None or self._open or not waiting.cancelled_caught:
+            with anyio.move_on_after(self._idle) as waiting:
+                try:
+                    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+                    group.start_soon(self._accept, connection)
+                except OSError:  # too many open files: the sessions go on
+                    await anyio.sleep(_PAUSE)
 
     async def _accept(self, connection: socket.socket) -> None:
         try:

@@ -198,6 +198,26 @@ def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder:
         assert other.ask("ping")["result"] == {}
 
 
+def test_a_server_that_is_told_to_end_first_answers_calls_of_less_than_a_second(folder: Path) -> None:
+    """Longer ones are told, and messages that come meanwhile get the next server."""
+    with ExitStack() as stack:
+        client = session(stack, folder, "a")
+        client.shake_hands()
+        client.call("worklog_init")
+        for agent, seconds in enumerate((0.7, 60)):
+            client.send(calling(agent, "worklog_read", agent_id=f"agent {agent}", wait=seconds))
+        client.ask("ping")
+        server = pid_of(folder)
+        os.kill(server, signal.SIGTERM)
+        until(lambda: (shown(folder) or {}).get("process") != server)
+        client.send(asking(2, "ping"))
+        answers = {answer["id"]: answer for answer in (client.receive() for _ in range(3))}
+        assert not answers[0]["result"]["isError"]
+        assert answers[1]["error"]["message"].startswith("the server ended before it answered")
+        assert answers[2]["result"] == {}
+        assert pid_of(folder) != server
+
+
 def test_a_server_without_sessions_ends_and_leaves_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
