@@ -27,7 +27,6 @@ GREETING_BYTES = 1 << 20
 """Maximum bytes of a declaration, and of its answer."""
 
 _START_SECONDS = 30.0
-_TRIES = 3
 
 # Variables that mean the same to all sessions of a process.
 _COMMON = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR", "TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
@@ -108,20 +107,18 @@ def is_own(connection: socket.socket) -> bool:
 def start(folder: str, words: Sequence[str]) -> Meeting | None:
     """Start the server of a data folder, unless another session does, and declare a session.
 
-    :returns: ``None`` if no server starts.
+    :returns: ``None`` if no server can listen, or it ends while it starts.
     :param words: command line of the session, whose values of common settings the server has.
     :raises OSError: the folder cannot be used.
     """
     if problem(folder) is not None:
         return None
     os.makedirs(folder, 0o700, exist_ok=True)
-    child, tries, end = None, _TRIES, time.monotonic() + _START_SECONDS
+    child, end = None, time.monotonic() + _START_SECONDS
     while (met := meet(folder, words, stays=True)) is None and time.monotonic() < end:
-        if child is None or child.poll() is not None:  # a signal may have ended it
-            if not tries or (child is not None and child.returncode > 0):
-                break
-            child = _spawn(folder, words)
-            tries -= child is not None
+        if child is not None and child.poll() is not None:
+            break
+        child = child or _spawn(folder, words)
         time.sleep(0.02)
     return met
 

@@ -46,7 +46,7 @@ K = TypeVar("K")
 
 KEEP_ALIVE_SECONDS = 60
 LAST_SECONDS = 1.8
-"""Seconds from that signal to the unconditional end of the process."""
+"""Seconds from the signal to end to the unconditional end of the process."""
 
 TELLING_SECONDS = 0.3
 """Seconds for callers without a result to read their refusal."""

@@ -46,8 +46,7 @@ class _PlainQueueHandler(logging.handlers.QueueHandler):
 def _begin_again(log: Path, _: logging.LogRecord) -> bool:
     """Empty a log that is too long, if standard error is that file; a filter that lets every record pass."""
     with suppress(OSError):  # there is no such file
-        status = os.fstat(2)
-        if status.st_size > MAX_BYTES and os.path.samestat(status, log.stat()):
+        if os.fstat(2).st_size > MAX_BYTES and os.path.samestat(os.fstat(2), log.stat()):
             os.ftruncate(2, 0)
     return True
 

@@ -12,7 +12,6 @@ import logging
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
 from cachetools import LRUCache
 
 from npl_index.errors import NPLError, escaped
@@ -74,31 +72,25 @@ class Sessions:
         self._state.close()
 
     async def _serve(self, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        loop, waiting = asyncio.get_running_loop(), None
         async with anyio.create_task_group() as group:
             with anyio.CancelScope() as listening:
-                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, listening.cancel)
-                await self._listen(listener, group)
+                loop.add_signal_handler(signal.SIGTERM, listening.cancel)
+                while waiting is None or self._open or not waiting.cancelled_caught:
+                    with anyio.move_on_after(self._idle) as waiting:
+                        try:
+                            group.start_soon(self._accept, (await loop.sock_accept(listener))[0])
+                        except OSError:  # too many open files: the sessions go on
+                            await anyio.sleep(_PAUSE)
             # In this order: a next server may listen as soon as this one does not.
             Path(sessions.SOCKET).unlink(missing_ok=True)
             listener.close()
             if listening.cancel_called:
-                end = threading.Timer(GRACE_SECONDS, os._exit, (0,))  # no thread can be interrupted
-                end.daemon = True
-                end.start()
+                signal.alarm(GRACE_SECONDS)  # this signal ends the process: no thread can be interrupted
                 for connection in self._open:
                     with suppress(OSError):  # the pipe is gone
                         connection.shutdown(socket.SHUT_RD)  # as at the end of a client's input
-
-    async def _listen(self, listener: socket.socket, group: TaskGroup) -> None:
-        listener.setblocking(False)
-        waiting = None
-        while waiting is None or self._open or not waiting.cancelled_caught:
-            with anyio.move_on_after(self._idle) as waiting:
-                try:
-                    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-                    group.start_soon(self._accept, connection)
-                except OSError:  # too many open files: the sessions go on
-                    await anyio.sleep(_PAUSE)
 
     async def _accept(self, connection: socket.socket) -> None:
         try:

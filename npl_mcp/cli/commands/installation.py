@@ -191,8 +191,7 @@ def _server(folder: Path) -> Finding:
 
 def _sessions(settings: Settings) -> Iterator[Finding]:
     folder = str(settings.data_folder)
-    problem = sessions.problem(folder) if settings.shared or sessions.POSSIBLE else None
-    if problem is not None:
+    if (problem := sessions.problem(folder)) and (settings.shared or sessions.POSSIBLE):
         yield Finding("sessions", WARNING, f"each has a process of its own: {problem}")
     if (server := sessions.ask(folder)) is not None:
         yield from (Finding("sessions", OK, line) for line in server["lines"])
