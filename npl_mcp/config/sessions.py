@@ -57,11 +57,12 @@ def problem(folder: str) -> str | None:
     return None if POSSIBLE else "there are no Unix sockets"
 
 
-def meet(folder: str, words: Sequence[str], *, stays: bool = False) -> Meeting | None:
+def meet(folder: str, words: Sequence[str], *, stays: bool = False, **more: Any) -> Meeting | None:
     """Declare a session to the server of a data folder; return ``None`` if none of this user answers.
 
     :param words: command line of the session, without the program's name.
     :param stays: whether messages follow; otherwise the server only describes itself.
+    :param more: further parts of the declaration.
     """
     if sys.platform == "win32":
         return None
@@ -76,7 +77,7 @@ def meet(folder: str, words: Sequence[str], *, stays: bool = False) -> Meeting |
             os.chdir(here)
         if is_own(connection):
             connection.settimeout(_START_SECONDS)
-            line = json.dumps({**declared, "process": os.getpid(), "stays": stays})
+            line = json.dumps({**declared, **more, "process": os.getpid(), "stays": stays})
             connection.sendall(line.encode() + b"\n")
             source = connection.makefile("rb")
             answer = json.loads(source.readline(GREETING_BYTES))
@@ -88,9 +89,12 @@ def meet(folder: str, words: Sequence[str], *, stays: bool = False) -> Meeting |
     return None
 
 
-def ask(folder: str) -> dict[str, Any] | None:
-    """Return what the server of a data folder says of itself; ``None`` if none answers."""
-    if (met := meet(folder, ())) is None:
+def ask(folder: str, **more: Any) -> dict[str, Any] | None:
+    """Return what the server of a data folder says of itself; ``None`` if none answers.
+
+    :param more: ``hints``, the arguments of ``npl_hints``, for its answer.
+    """
+    if (met := meet(folder, (), **more)) is None:
         return None
     with met.connection, met.source:
         return met.answer
