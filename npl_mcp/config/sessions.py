@@ -69,7 +69,7 @@ def meet(folder: str, words: Sequence[str], *, stays: bool = False, **more: Any)
     own = {name: value for name, value in os.environ.items() if name.startswith("NPL_")}
     here, connection = os.getcwd(), socket.socket(socket.AF_UNIX)
     declared = {"common": common(), "words": [*words], "cwd": here, "environment": own}
-    try:
+    with suppress(OSError, ValueError):
         try:
             os.chdir(folder)  # the path of a socket has a hundred bytes at most
             connection.connect(SOCKET)
@@ -83,8 +83,6 @@ def meet(folder: str, words: Sequence[str], *, stays: bool = False, **more: Any)
             answer = json.loads(source.readline(GREETING_BYTES))
             connection.settimeout(None)
             return Meeting(connection, source, answer)
-    except (OSError, ValueError):
-        pass
     connection.close()
     return None
 
@@ -109,14 +107,12 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def start(folder: str, words: Sequence[str]) -> Meeting | None:
-    """Start the server of a data folder, unless another session does, and declare a session.
+    """Declare a session to the server of a data folder, which starts now unless it runs.
 
-    :returns: ``None`` if no server can listen, or it ends while it starts.
     :param words: command line of the session, whose values of common settings the server has.
+    :returns: ``None`` if the server does not start.
     :raises OSError: the folder cannot be used.
     """
-    if problem(folder) is not None:
-        return None
     os.makedirs(folder, 0o700, exist_ok=True)
     child, end = None, time.monotonic() + _START_SECONDS
     while (met := meet(folder, words, stays=True)) is None and time.monotonic() < end:
@@ -136,10 +132,9 @@ def _spawn(folder: str, words: Sequence[str]) -> Any:
     try:
         lock(file, 0)
         command = [*python(SESSIONS), *words]
-        child: subprocess.Popen[bytes] = subprocess.Popen(
+        return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[file], start_new_session=True
         )
-        return child
     except TimeoutError:
         return None
     finally:

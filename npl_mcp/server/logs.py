@@ -9,7 +9,6 @@ import os
 import queue
 import sys
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -43,8 +42,8 @@ class _PlainQueueHandler(logging.handlers.QueueHandler):
         return record
 
 
-def _begin_again(log: Path, _: logging.LogRecord) -> bool:
-    """Empty a log that is too long, if standard error is that file; a filter that lets every record pass."""
+def _begin_again(log: Path) -> bool:
+    """Empty a log that is too long, if standard error is that file; return ``True`` for the next record."""
     with suppress(OSError):  # there is no such file
         if os.fstat(2).st_size > MAX_BYTES and os.path.samestat(os.fstat(2), log.stat()):
             os.ftruncate(2, 0)
@@ -60,7 +59,7 @@ def set_up_log(level: str, log: Path | None = None) -> None:
     lines: queue.SimpleQueue[object] = queue.SimpleQueue()
     writer = logging.StreamHandler(sys.stderr)
     if log is not None:
-        writer.addFilter(partial(_begin_again, log))
+        writer.addFilter(lambda _: _begin_again(log))
     writer.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     listener = logging.handlers.QueueListener(lines, writer)
     listener.start()

@@ -74,5 +74,4 @@ def _hints(prompt: object, folder: object) -> str:
     with connection, connection.makefile("rb") as source:
         connection.sendall("\r\n".join((*head, "", "")).encode() + body)
         reply = reply_of(source.read(_MAX_BYTES).partition(b"\r\n\r\n")[2])
-    hints = reply.get("data") if reply else None
-    return hints if isinstance(hints, str) else ""
+    return str((reply or {}).get("data", ""))

@@ -190,10 +190,9 @@ def _server(folder: Path) -> Finding:
 
 
 def _sessions(settings: Settings) -> Iterator[Finding]:
-    folder = str(settings.data_folder)
-    if (problem := sessions.problem(folder)) and (settings.shared or sessions.POSSIBLE):
+    if (problem := sessions.problem(str(settings.data_folder))) and (settings.shared or sessions.POSSIBLE):
         yield Finding("sessions", WARNING, f"each has a process of its own: {problem}")
-    if (server := sessions.ask(folder)) is not None:
+    if (server := sessions.ask(str(settings.data_folder))) is not None:
         yield from (Finding("sessions", OK, line) for line in server["lines"])
 
 
