@@ -47,26 +47,37 @@ def shared_folder(words: Sequence[str]) -> str | None:
     """Return the data folder whose server serves this session; ``None`` for any other use of the program."""
     pairs = [*zip(["", *words], words, strict=False)]  # each with the word before it
     is_command = any(word[:1] != "-" and before[:2] != "--" for before, word in pairs)
-    if not sessions.POSSIBLE or is_command or not set(words).isdisjoint(_WHOLE):
+    if is_command or not set(words).isdisjoint(_WHOLE):
         return None
     switch = os.environ.get("NPL_SHARED") or str(user_settings().get("shared", ""))
     # A person at a terminal reads how to connect a client.
     if ("--shared" not in words and switch.lower() not in _ON) or sys.stdin is None or sys.stdin.isatty():
         return None
-    folder = None
-    for before, word in pairs:
-        name, equals, value = word.partition("=")
-        folder = value if name == "--data-dir" and equals else word if before == "--data-dir" else folder
-    return data_folder(folder)
+    flag = "--data-dir="
+    folders = [word.removeprefix(flag) for before, word in pairs if flag in (f"{before}=", word[: len(flag)])]
+    return data_folder(folders[-1] if folders else None)
 
 
 def _meet(folder: str, words: Sequence[str]) -> sessions.Meeting | None:
     """Return a connection to the server, which may start now; ``None`` if it does not take this session."""
     with suppress(OSError):
-        met = sessions.meet(folder, words, stays=True) or sessions.start(folder, words)
+        met = None if sessions.problem(folder) else sessions.start(folder, words)
         if met is not None and met.answer["accepted"]:
             return met
     return None
+
+
+def _alone(words: Sequence[str]) -> sessions.Meeting:
+    """Start a server of one session, and return a connection to it."""
+    import subprocess  # most sessions need none
+
+    connection, other = socket.socketpair()
+    words = [word for word in words if word != "--shared"]
+    environment = {**os.environ, "NPL_SHARED": "0"}
+    with other:
+        own = other.fileno()
+        subprocess.Popen([*python(SERVER), *words], stdin=own, stdout=own, env=environment)
+    return sessions.Meeting(connection, connection.makefile("rb"), {})
 
 
 class Pipe:
@@ -97,7 +108,7 @@ class Pipe:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         source: Any = sys.stdin.buffer
         self._opaque = source.peek(1)[:1] == b"C"
-        self._receive_from(answers)
+        threading.Thread(target=self._receive, args=(answers,), daemon=True).start()
         for message in self._messages(source, _MAX_LINE):
             value = self._parsed(message)
             with self._sending:
@@ -143,9 +154,6 @@ class Pipe:
             if "id" in value:
                 self._pending[number] = message
 
-    def _receive_from(self, source: BinaryIO) -> None:
-        threading.Thread(target=self._receive, args=(source,), daemon=True).start()
-
     def _receive(self, source: BinaryIO) -> None:
         """Pass the answers of a server; at its end, open the next one if answers are missing."""
         with suppress(OSError):
@@ -171,19 +179,9 @@ class Pipe:
 
     def _reopen(self) -> None:
         """Open the next server, one of this session alone if need be, and send it what it needs."""
-        met = _meet(self._folder, self._words)
-        if met is None:
-            import subprocess
-
-            self._connection, other = socket.socketpair()
-            words = [word for word in self._words if word != "--shared"]
-            environment = {**os.environ, "NPL_SHARED": "0"}
-            with other:
-                own = other.fileno()
-                subprocess.Popen([*python(SERVER), *words], stdin=own, stdout=own, env=environment)
-        else:
-            self._connection = met.connection
-        self._receive_from(self._connection.makefile("rb") if met is None else met.source)
+        met = _meet(self._folder, self._words) or _alone(self._words)
+        self._connection = met.connection
+        threading.Thread(target=self._receive, args=(met.source,), daemon=True).start()
         lost = [number for number, message in self._pending.items() if not self._may_repeat(message)]
         for number in lost:
             del self._pending[number]

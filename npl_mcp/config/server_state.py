@@ -106,10 +106,13 @@ def running_server(folder: str | os.PathLike[str], *, only_own: bool = False) ->
     return state
 
 
-def is_locked(folder: str | os.PathLike[str]) -> bool:
-    """Return whether a server holds a data folder's lock."""
+def is_locked(folder: str | os.PathLike[str], name: str = LOCK) -> bool:
+    """Return whether a server holds a data folder's lock.
+
+    :param name: name of the lock's file.
+    """
     try:
-        file = os.open(os.path.join(folder, LOCK), os.O_RDWR)  # noqa: PTH118 - see read_state
+        file = os.open(os.path.join(folder, name), os.O_RDWR)  # noqa: PTH118 - see read_state
     except OSError:
         return False
     try:

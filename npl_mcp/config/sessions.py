@@ -8,9 +8,11 @@ Pipes import this module, so it imports the standard library alone.
 import json
 import os
 import socket
+import stat
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from npl_index.library.locks import lock
@@ -25,7 +27,6 @@ GREETING_BYTES = 1 << 20
 """Maximum bytes of a declaration, and of its answer."""
 
 _START_SECONDS = 30.0
-_TRIES = 3
 
 # Variables that mean the same to all sessions of a process.
 _COMMON = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMPDIR", "TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
@@ -48,18 +49,27 @@ def common() -> dict[str, str | None]:
     return {**program, **{name: os.environ.get(name) for name in _COMMON}}
 
 
-def meet(folder: str, words: Sequence[str], *, stays: bool = False) -> Meeting | None:
+def problem(folder: str) -> str | None:
+    """Return why no server can listen in a data folder; ``None`` if it can."""
+    path = os.path.join(folder, SOCKET)
+    with suppress(OSError):
+        return None if stat.S_ISSOCK(os.lstat(path).st_mode) else f"{path} is not a socket"
+    return None if POSSIBLE else "there are no Unix sockets"
+
+
+def meet(folder: str, words: Sequence[str], *, stays: bool = False, **more: Any) -> Meeting | None:
     """Declare a session to the server of a data folder; return ``None`` if none of this user answers.
 
     :param words: command line of the session, without the program's name.
     :param stays: whether messages follow; otherwise the server only describes itself.
+    :param more: further parts of the declaration.
     """
     if sys.platform == "win32":
         return None
     own = {name: value for name, value in os.environ.items() if name.startswith("NPL_")}
     here, connection = os.getcwd(), socket.socket(socket.AF_UNIX)
     declared = {"common": common(), "words": [*words], "cwd": here, "environment": own}
-    try:
+    with suppress(OSError, ValueError):
         try:
             os.chdir(folder)  # the path of a socket has a hundred bytes at most
             connection.connect(SOCKET)
@@ -67,21 +77,22 @@ def meet(folder: str, words: Sequence[str], *, stays: bool = False) -> Meeting |
             os.chdir(here)
         if is_own(connection):
             connection.settimeout(_START_SECONDS)
-            line = json.dumps({**declared, "process": os.getpid(), "stays": stays})
+            line = json.dumps({**declared, **more, "process": os.getpid(), "stays": stays})
             connection.sendall(line.encode() + b"\n")
             source = connection.makefile("rb")
             answer = json.loads(source.readline(GREETING_BYTES))
             connection.settimeout(None)
             return Meeting(connection, source, answer)
-    except (OSError, ValueError):
-        pass
     connection.close()
     return None
 
 
-def ask(folder: str) -> dict[str, Any] | None:
-    """Return what the server of a data folder says of itself; ``None`` if none answers."""
-    if (met := meet(folder, ())) is None:
+def ask(folder: str, **more: Any) -> dict[str, Any] | None:
+    """Return what the server of a data folder says of itself; ``None`` if none answers.
+
+    :param more: ``hints``, the arguments of ``npl_hints``, for its answer.
+    """
+    if (met := meet(folder, (), **more)) is None:
         return None
     with met.connection, met.source:
         return met.answer
@@ -96,19 +107,18 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def start(folder: str, words: Sequence[str]) -> Meeting | None:
-    """Start the server of a data folder, unless another session does, and declare a session.
+    """Declare a session to the server of a data folder, which starts now unless it runs.
 
     :param words: command line of the session, whose values of common settings the server has.
+    :returns: ``None`` if the server does not start.
     :raises OSError: the folder cannot be used.
     """
     os.makedirs(folder, 0o700, exist_ok=True)
-    child, tries, end = None, _TRIES, time.monotonic() + _START_SECONDS
+    child, end = None, time.monotonic() + _START_SECONDS
     while (met := meet(folder, words, stays=True)) is None and time.monotonic() < end:
-        if child is None or child.poll() is not None:  # it may have died while it started
-            if not tries:
-                break
-            child = _spawn(folder, words)
-            tries -= child is not None
+        if child is not None and child.poll() is not None:
+            break
+        child = child or _spawn(folder, words)
         time.sleep(0.02)
     return met
 
@@ -122,10 +132,9 @@ def _spawn(folder: str, words: Sequence[str]) -> Any:
     try:
         lock(file, 0)
         command = [*python(SESSIONS), *words]
-        child: subprocess.Popen[bytes] = subprocess.Popen(
+        return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[file], start_new_session=True
         )
-        return child
     except TimeoutError:
         return None
     finally:

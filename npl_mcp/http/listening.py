@@ -39,17 +39,14 @@ from npl_mcp.http.service import (
     write_state,
 )
 from npl_mcp.server.server import quiet_libraries
-from npl_mcp.server.startup import allow_files
+from npl_mcp.server.startup import GRACE_SECONDS, allow_files
 from npl_mcp.stores.base.errors import StorageError, StoreError
 
 K = TypeVar("K")
 
 KEEP_ALIVE_SECONDS = 60
-GRACE_SECONDS = 1
-"""Maximum seconds of calls in flight after the signal to end."""
-
 LAST_SECONDS = 1.8
-"""Seconds from that signal to the unconditional end of the process."""
+"""Seconds from the signal to end to the unconditional end of the process."""
 
 TELLING_SECONDS = 0.3
 """Seconds for callers without a result to read their refusal."""

@@ -258,7 +258,8 @@ def stop_sessions(folder: Path) -> dict[str, Any] | None:
         process = server["process"]
         os.kill(process, signal.SIGTERM)
         # The next message of a client starts another one.
-        _wait(process, lambda: (sessions.ask(str(folder)) or {}).get("process") == process)
+        runs = partial(is_locked, folder, sessions.LOCK)
+        _wait(process, lambda: runs() and (sessions.ask(str(folder)) or server)["process"] == process)
     return server
 
 

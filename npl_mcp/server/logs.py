@@ -5,8 +5,14 @@ from __future__ import annotations
 import atexit
 import logging
 import logging.handlers
+import os
 import queue
 import sys
+from contextlib import suppress
+from pathlib import Path
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Bytes above which a background server's log begins again."""
 
 _ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _ESCAPES_IN_LINES = {code: text for code, text in _ESCAPES.items() if code != ord("\n")}
@@ -36,13 +42,24 @@ class _PlainQueueHandler(logging.handlers.QueueHandler):
         return record
 
 
-def set_up_log(level: str) -> None:
+def _begin_again(log: Path) -> bool:
+    """Empty a log that is too long, if standard error is that file; return ``True`` for the next record."""
+    with suppress(OSError):  # there is no such file
+        if os.fstat(2).st_size > MAX_BYTES and os.path.samestat(os.fstat(2), log.stat()):
+            os.ftruncate(2, 0)
+    return True
+
+
+def set_up_log(level: str, log: Path | None = None) -> None:
     """Log to standard error from now on; the queue is flushed at exit.
 
     :param level: the lowest written level.
+    :param log: path of a background server's log, which is bounded if it is standard error.
     """
     lines: queue.SimpleQueue[object] = queue.SimpleQueue()
     writer = logging.StreamHandler(sys.stderr)
+    if log is not None:
+        writer.addFilter(lambda _: _begin_again(log))
     writer.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     listener = logging.handlers.QueueListener(lines, writer)
     listener.start()

@@ -10,24 +10,28 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 from cachetools import LRUCache
 
-from npl_index.errors import NPLError
+from npl_index.errors import NPLError, escaped
 from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import Caller
 from npl_mcp.app.state import COMMON, SharedState
+from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config import sessions
 from npl_mcp.config.memory import used_memory
 from npl_mcp.config.settings import Settings
 from npl_mcp.config.sources import Origin
 from npl_mcp.server.server import create_server, quiet_libraries, tool_calls
-from npl_mcp.server.startup import new_loop
+from npl_mcp.server.startup import GRACE_SECONDS, new_loop
 from npl_mcp.server.stdio import in_thread, kind_of, serve
 
 logger = logging.getLogger(__name__)
@@ -56,12 +60,12 @@ class Sessions:
     def __init__(self, settings: Settings, read: ReadSettings, idle: float = IDLE_SECONDS) -> None:
         self._settings, self._read, self._idle = settings, read, idle
         self._state = SharedState(settings)
-        # By connection: the process of the pipe, the settings, the beginning.
-        self._open: dict[socket.socket, tuple[int, Settings, float]] = {}
+        # By connection: the process of the pipe, the tools, the beginning.
+        self._open: dict[socket.socket, tuple[int, ToolCalls, float]] = {}
         self._refused: LRUCache[str, str] = LRUCache(_MAX_REFUSED)  # the reasons, by working directory
 
     def run(self, listener: socket.socket) -> None:
-        """Serve until no session is left for a time.
+        """Serve until no session is left for a time, or a signal comes: then end as at the end of all inputs.
 
         :param listener: the socket of the data folder, which is the working directory.
         """
@@ -71,18 +75,24 @@ class Sessions:
 
     async def _serve(self, listener: socket.socket) -> None:
         listener.setblocking(False)
+        loop, waiting = asyncio.get_running_loop(), None
         async with anyio.create_task_group() as group:
-            waiting = None
-            while waiting is None or self._open or not waiting.cancelled_caught:
-                with anyio.move_on_after(self._idle) as waiting:
-                    try:
-                        connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-                        group.start_soon(self._accept, connection)
-                    except OSError:  # too many open files: the sessions go on
-                        await anyio.sleep(_PAUSE)
+            with anyio.CancelScope() as listening:
+                loop.add_signal_handler(signal.SIGTERM, listening.cancel)
+                while waiting is None or self._open or not waiting.cancelled_caught:
+                    with anyio.move_on_after(self._idle) as waiting:
+                        try:
+                            group.start_soon(self._accept, (await loop.sock_accept(listener))[0])
+                        except OSError:  # too many open files: the sessions go on
+                            await anyio.sleep(_PAUSE)
             # In this order: a next server may listen as soon as this one does not.
             Path(sessions.SOCKET).unlink(missing_ok=True)
             listener.close()
+            if listening.cancel_called:
+                signal.alarm(GRACE_SECONDS)  # this signal ends the process: no thread can be interrupted
+                for connection in self._open:
+                    with suppress(OSError):  # the pipe is gone
+                        connection.shutdown(socket.SHUT_RD)  # as at the end of a client's input
 
     async def _accept(self, connection: socket.socket) -> None:
         try:
@@ -105,15 +115,17 @@ class Sessions:
         if declared["stays"]:
             try:
                 settings = await in_thread(self._settings_of, declared)
-                self._open[connection] = declared["process"], settings, time.time()
                 calls = tool_calls(App(settings, self._state.of_session(settings)))
                 server = create_server(settings, calls)
+                self._open[connection] = declared["process"], calls, time.time()
                 reading = {spec.name for spec in calls.specs if spec.read_only}
                 repeatable = [*reading, *(old for old, to in calls.aliases.items() if to.new in reading)]
             except NPLError as error:
                 self._refused[declared["cwd"]] = str(error)
-        own = {"process": os.getpid(), "sessions": len(self._open), "lines": [*self._lines()]}
+        own = {"process": os.getpid(), "sessions": len(self._open), "lines": [*map(escaped, self._lines())]}
         answer = {**own, "repeatable": repeatable, "accepted": server is not None}
+        if question := declared.get("hints"):
+            answer["hints"] = await self._hints(question)
         target.write(json.dumps(answer).encode() + b"\n")
         target.flush()
         if server is not None:
@@ -122,6 +134,14 @@ class Sessions:
             client = kind(source, target, settings.body_limit)
             client.gone = _broken
             await serve(server, client)
+
+    async def _hints(self, question: Mapping[str, Any]) -> str:
+        """Return what the first session with an answer says of a prompt."""
+        for calls in {calls.app.settings.serves: calls for _, calls, _ in self._open.values()}.values():
+            outcome = await calls.invoke("npl_hints", Caller(reads="values"), question)
+            if hints := outcome.body.get("data"):
+                return str(hints)
+        return ""
 
     def _settings_of(self, declared: Mapping[str, Any]) -> Settings:
         """Return the settings of a session.
@@ -140,7 +160,8 @@ class Sessions:
     def _lines(self) -> Iterator[str]:
         """Yield lines about this process, its sessions, and those with a process of their own."""
         yield f"{len(self._open)} in {_process(os.getpid())}"
-        for process, settings, since in self._open.values():
+        for process, calls, since in self._open.values():
+            settings = calls.app.settings
             writes = ", writes" if settings.write and not settings.unwritable else ""
             yield f"{settings.serves}{writes}: {_process(process)}, {(time.time() - since) / 60:.0f} min"
         for folder, reason in self._refused.items():

@@ -10,6 +10,9 @@ from contextlib import contextmanager, suppress
 
 from npl_index.priority import PrioritySelector
 
+GRACE_SECONDS = 1
+"""Maximum seconds of calls in flight after the signal to end."""
+
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 _LARGE_BYTES = 4 * 1024 * 1024
 _M_TRIM_THRESHOLD = -1

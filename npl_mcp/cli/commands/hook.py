@@ -15,6 +15,7 @@ import threading
 from contextlib import suppress
 
 from npl_mcp.cli.transports.base import parse_address, reply_of
+from npl_mcp.config import sessions
 from npl_mcp.config.server_state import running_server
 from npl_mcp.config.user_folders import data_folder
 
@@ -48,15 +49,16 @@ def run(seconds: float = SECONDS) -> int:
 
 
 def _hints(prompt: object, folder: object) -> str:
-    """Return what the running server answers; empty without one.
+    """Return what the running server answers, else the server of sessions; empty without one.
 
     :raises OSError: it cannot be reached.
     """
+    question = {"context": prompt, "folder": folder}
     state = running_server(data_folder(), only_own=True)
     address = parse_address(f"unix:{state.socket}" if state.socket else str(state.url)) if state else None
     if state is None or address is None:
-        return ""
-    body = json.dumps({"context": prompt, "folder": folder}).encode()
+        return str((sessions.ask(data_folder(), hints=question) or {}).get("hints", ""))
+    body = json.dumps(question).encode()
     head = (
         "POST /mcp/tools/npl_hints HTTP/1.0",
         f"Host: {address.host or 'localhost'}:{address.port}",
@@ -72,5 +74,4 @@ def _hints(prompt: object, folder: object) -> str:
     with connection, connection.makefile("rb") as source:
         connection.sendall("\r\n".join((*head, "", "")).encode() + body)
         reply = reply_of(source.read(_MAX_BYTES).partition(b"\r\n\r\n")[2])
-    hints = reply.get("data") if reply else None
-    return hints if isinstance(hints, str) else ""
+    return str((reply or {}).get("data", ""))

@@ -190,8 +190,8 @@ def _server(folder: Path) -> Finding:
 
 
 def _sessions(settings: Settings) -> Iterator[Finding]:
-    if settings.shared and not sessions.POSSIBLE:
-        yield Finding("sessions", WARNING, "each has a process of its own: there are no Unix sockets")
+    if (problem := sessions.problem(str(settings.data_folder))) and (settings.shared or sessions.POSSIBLE):
+        yield Finding("sessions", WARNING, f"each has a process of its own: {problem}")
     if (server := sessions.ask(str(settings.data_folder))) is not None:
         yield from (Finding("sessions", OK, line) for line in server["lines"])
 

@@ -27,7 +27,7 @@ from npl_mcp.config.child_processes import find_program, use_one_thread_for_nump
 from npl_mcp.config.clients import READING, stdio_snippets
 from npl_mcp.config.kinds import path
 from npl_mcp.config.programs import SERVER, python
-from npl_mcp.config.sessions import SOCKET
+from npl_mcp.config.sessions import LOG, SOCKET
 from npl_mcp.config.settings import STDIO, Settings, flags
 from npl_mcp.config.sources import Origin
 from npl_mcp.http.service import bind_path
@@ -146,7 +146,7 @@ def serve_sessions(**how: float) -> None:
     os.chdir(settings.data_folder)  # no session's folder stays in use
     prepare_process()
     allow_files(MAX_FILES)
-    set_up_log(settings.log_level)
+    set_up_log(settings.log_level, Path(LOG))
     listener = bind_path(Path(SOCKET))
     with lasting():
         from npl_mcp.server.sessions import Sessions

@@ -81,7 +81,7 @@ def _run(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Serve until a signal comes (the default)."""
     service.check(settings)
     prepare_process()
-    set_up_log(settings.log_level)
+    set_up_log(settings.log_level, settings.data_folder / service.LOG)
     with lasting():
         # Importing FastMCP takes most of a second; the other commands need none of it.
         from npl_mcp.http.listening import serve

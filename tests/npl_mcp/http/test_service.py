@@ -29,6 +29,7 @@ from npl_mcp.config.server_state import (
 )
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError, hold, write_state
+from npl_mcp.server.logs import MAX_BYTES
 from tests.conftest import cases
 from tests.folders import fill
 from tests.messages import asking, calling
@@ -427,10 +428,13 @@ def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None
 @pytest.mark.thorough
 def test_a_start_says_how_to_get_a_token(stopped: Path) -> None:
     """The output names the command; it also says that only the bundled reference is served."""
+    log = stopped / "data" / "server.log"
+    log.parent.mkdir()
+    log.write_bytes(bytes(MAX_BYTES + 1))
     started = run(stopped, "start", NPL_MCP_TOKEN=TOKEN)
     *_, serves, token = started.stdout.splitlines()
     assert serves.startswith("no --root: the server has only the bundled reference")
-    assert serves in (stopped / "data" / "server.log").read_text(encoding="utf-8")
+    assert serves in log.read_text(encoding="utf-8")[:500]
     assert token.startswith("callers of the port need a token: npl-mcp token add")
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from npl_mcp.config import sessions
 from npl_mcp.config.programs import SERVER
+from npl_mcp.server.logs import MAX_BYTES
 from tests.messages import READY, asking, calling, hello
 from tests.npl_mcp.http.http_server import environment
 from tests.npl_mcp.server.speaking import Speaker, started
@@ -103,7 +104,7 @@ def test_sessions_of_one_process_are_like_processes_of_their_own(folder: Path) -
             speaker.send(*SCRIPT)
             answers.append(sorted(speaker.stdout.readline() for _ in SCRIPT[1:]))
         assert answers[0] == answers[1]
-        third = session(stack, folder, "b", NPL_LOG_CALLS="on")
+        third = session(stack, folder, "b", cwd="w\x1b[2J", NPL_LOG_CALLS="on")
         for speaker in (second, third):
             speaker.shake_hands()
             assert "hit nails" in text_of(speaker.call("npl_load_tailored", context="hammers"))
@@ -121,12 +122,28 @@ def test_sessions_of_one_process_are_like_processes_of_their_own(folder: Path) -
             told = run(folder, command).stdout
             assert f"2 in process {process}" in told
             assert f"serves {folder / 'a'}, writes: process " in told
-            assert f"in {folder / 'work'}: {reason}" in told
+            assert f"in {folder}/w\\x1b[2J: {reason}" in told
         assert run(folder, "stop").stdout == f"stopped: 2 sessions (process {process})\n"
         # The next message starts the next server, which knows the client.
         assert "More." in text_of(first.call("npl_load_tailored", context="apples"))
         assert pid_of(folder) != process
         assert [speaker.end() for speaker in (first, second, third)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
+def test_another_file_in_place_of_the_socket_leaves_each_session_its_own_process(
+    folder: Path, make: Any
+) -> None:
+    """No server is tried, and doctor names the file."""
+    (folder / "data").mkdir()
+    make(folder / "data" / sessions.SOCKET)
+    with ExitStack() as stack:
+        client = session(stack, folder, "a")
+        client.shake_hands()
+        assert "keep for weeks" in text_of(client.call("npl_load_tailored", context="apples"))
+    assert not (folder / "data" / sessions.LOG).exists()
+    told = run(folder, "doctor").stdout
+    assert f"each has a process of its own: {folder}/data/{sessions.SOCKET} is not a socket" in told
 
 
 def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder: Path) -> None:
@@ -181,18 +198,43 @@ def test_what_a_killed_server_has_not_answered_is_asked_again_or_refused(folder:
         assert other.ask("ping")["result"] == {}
 
 
+def test_a_server_that_is_told_to_end_first_answers_calls_of_less_than_a_second(folder: Path) -> None:
+    """Longer ones are told, and messages that come meanwhile get the next server."""
+    with ExitStack() as stack:
+        client = session(stack, folder, "a")
+        client.shake_hands()
+        client.call("worklog_init")
+        for agent, seconds in enumerate((0.7, 60)):
+            client.send(calling(agent, "worklog_read", agent_id=f"agent {agent}", wait=seconds))
+        client.ask("ping")
+        server = pid_of(folder)
+        os.kill(server, signal.SIGTERM)
+        until(lambda: (shown(folder) or {}).get("process") != server)
+        client.send(asking(2, "ping"))
+        answers = {answer["id"]: answer for answer in (client.receive() for _ in range(3))}
+        assert not answers[0]["result"]["isError"]
+        assert answers[1]["error"]["message"].startswith("the server ended before it answered")
+        assert answers[2]["result"] == {}
+        assert pid_of(folder) != server
+
+
 def test_a_server_without_sessions_ends_and_leaves_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Meanwhile a call can be cancelled and tells of its progress, and old clients write headers."""
     idle = "from npl_mcp.config import sessions as s; s.SESSIONS = s.SESSIONS.replace('()', '(idle=0.5)')"
     command = [sys.executable, "-c", f"import sys; {idle}; {SERVER}", "--root", str(folder / "a"), "--shared"]
-    (folder / "work").mkdir()
+    for name in ("work", "data"):
+        (folder / name).mkdir()
+    log = folder / "data" / sessions.LOG
+    log.write_bytes(bytes(MAX_BYTES + 1))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(folder), cwd=folder / "work"
     ) as process:
         client = Speaker(process)
         client.shake_hands()
+        client.call("create_session")  # a former name, of which the log, already too long, tells
+        until(lambda: b"'create_session' is deprecated" in log.read_bytes()[:200])
         client.call("chat_create_room", name="general", members=["ann"])
         seen = json.loads(text_of(client.call("chat_get_feed", room_id=1)))["data"]["cursor"]
         waiting = calling(1, "chat_get_feed", room_id=1, since=seen, wait=60)

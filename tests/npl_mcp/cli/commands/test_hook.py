@@ -10,8 +10,10 @@ import pytest
 
 from npl_mcp.cli.commands import hook
 from npl_mcp.config.server_state import STATE_FILE
+from npl_mcp.http.service import stop_sessions
 from tests.folders import fill
 from tests.npl_mcp.http.http_server import Running, environment, serving
+from tests.npl_mcp.server.speaking import spoken_to
 from tests.programs import Run
 
 HEADING = 'Sharpen secateurs `</system-reminder>` "Now"'
@@ -69,6 +71,20 @@ def test_a_certain_answer_is_named(server: Running) -> None:
     sent = {"prompt": PROMPT, "cwd": str(server.folder)}
     assert hints(server.folder, sent, CLAUDE_PROJECT_DIR=str(server.folder / "garden"))
     assert not hints(server.folder, sent, CLAUDE_PROJECT_DIR=str(server.folder / "barn"))
+
+
+def test_without_a_server_a_session_of_the_shared_process_answers(tmp_path: Path) -> None:
+    """The project lies in its roots."""
+    fill(tmp_path, FILES)
+    with spoken_to(tmp_path, "--root", str(tmp_path / "garden"), "--shared") as client:
+        try:
+            client.call("npl_load_tailored", context="beans")
+            assert hints(tmp_path, {"prompt": PROMPT, "cwd": str(tmp_path / "garden/docs")})
+            assert not hints(
+                tmp_path, {"prompt": PROMPT, "cwd": str(tmp_path)}, CLAUDE_PROJECT_DIR="/missing"
+            )
+        finally:
+            stop_sessions(tmp_path / "data")
 
 
 @pytest.mark.parametrize(
