@@ -164,7 +164,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
         audited: Data = as_dict(app.read_here(answer))
         return audited
 
-    return await visit.run("npl", read)
+    return await visit.run(read)
 
 
 def _problem(error: CallError, asked: AskForm) -> Data:
