@@ -228,8 +228,7 @@ class Site:
 
     async def not_found(self, request: Request, _: Exception) -> Response:
         """Answer a request for an unknown address."""
-        error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
-        return await self._refusal(request, error, "Not Found")
+        return await self._refusal(request, _no_page(request), "Not Found")
 
     async def server_error(self, request: Request, _: Exception) -> Response:
         """Answer a request that met a defect; the HTTP server logs the exception."""
@@ -295,7 +294,12 @@ async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
 
 def _check_domain(visit: Visit, domain: str | None) -> None:
     if domain is not None and not visit.sees(domain):
-        raise visit.unknown()
+        raise _no_page(visit.request)
+
+
+def _no_page(request: Request) -> CallError:
+    """Return the failure of a page that is not there, or that the visitor may not see."""
+    return CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
 
 
 def _is_ours(visit: Visit) -> bool:

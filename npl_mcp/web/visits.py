@@ -127,10 +127,6 @@ class Visit:
         is_served = domain in domains_named(self.settings.domains)
         return is_served and self.caller.permissions.has_domain(domain)
 
-    def unknown(self) -> CallError:
-        """Return the failure of a page that the visitor may not see: the same as of one that is not there."""
-        return CallError(f"there is no page {self.request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
-
     @property
     def may_write(self) -> bool:
         """Whether pages show forms and accept them."""

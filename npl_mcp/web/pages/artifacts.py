@@ -81,13 +81,11 @@ def _look(
 
 
 async def _comments(visit: Visit, revision_id: int) -> list[Data]:
-    """Return the comments on a revision, with their places."""
-    if not visit.sees("review"):
-        return []
-    return await visit.run(comments_on, revision_id)
+    """Return the comments on a revision, if the visitor may see them."""
+    return await visit.run(_comments_on, revision_id) if visit.sees("review") else []
 
 
-def comments_on(app: Context, revision_id: int) -> list[Data]:
+def _comments_on(app: Context, revision_id: int) -> list[Data]:
     """Return the comments on a revision, with their places."""
     comments = app.database.reading(reviews.comments_on, revision_id)
     return [

@@ -54,7 +54,7 @@ async def usage(visit: Visit) -> Data:
         files = await visit.run(question_files) if visit.sees("npl") else ()
         places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
         groups = await visit.run(unanswered)
-        rows = [{**as_dict(group), "saved": places.get(_key(group.question))} for group in groups]
+        rows = [{**group, "saved": places.get(_key(group["question"]))} for group in groups]
     return {
         **paged(visit, rows, COLUMNS.get(show, COLUMNS["all"]), SHOWN),
         "recording": visit.settings.log_calls,
