@@ -35,7 +35,7 @@ from npl_mcp.tools.contract.error_codes import ErrorCode, code_of
 from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import Reply, as_dict, value_type
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import listed_tools, optional_tools
+from npl_mcp.tools.domains import listed_tools, shown_tools
 
 INTRODUCTION = """\
 # API
@@ -223,8 +223,9 @@ def api() -> str:
 def _switched_on(settings: Settings) -> Iterator[str]:
     """Yield the sections of tools that a setting lists; they need a root."""
     app = App(replace(settings, roots=(settings.cwd,), write=True))
-    for spec in optional_tools(app.settings):
-        yield _tool(spec, app)
+    for spec in shown_tools(app.settings):
+        if spec.switch:
+            yield _tool(spec, app)
     app.close()
 
 

@@ -14,7 +14,7 @@ from npl_index.cached import cached_property
 from npl_index.deadline import Deadline
 from npl_index.errors import NPLError
 from npl_index.index.reading import DocumentChangedError
-from npl_index.library.documents import DocumentRef, Library
+from npl_index.library.documents import DocumentRef
 from npl_index.ranking.collection import Collection
 from npl_index.selectors.grammar import Selector
 from npl_index.tokens.counting import TokenCounter
@@ -74,11 +74,6 @@ class Context:
             patience = PATIENCE
         self.until = None if patience is None else time.monotonic() + patience
         self.when_delivered: list[Callable[[], object]] = []
-
-    @property
-    def own(self) -> Library:
-        """The library for whole items; see :attr:`~npl_mcp.app.file_view.Files.own`."""
-        return self.documents.own
 
     @property
     def project(self) -> str:

@@ -112,7 +112,8 @@ class CrDocuments(DocumentSource):
 
         :raises DocumentNotFoundError: the file was removed.
         """
-        content = read_document(_file_of(document), MAX_BYTES)
+        assert isinstance(document, RequestFile)
+        content = read_document(document.file, MAX_BYTES)
         return replace(
             content,
             name=document.path.removeprefix(_PREFIX),
@@ -124,11 +125,6 @@ class CrDocuments(DocumentSource):
 def _with_own_path(state: Fingerprint) -> Fingerprint:
     """Return a fingerprint that differs from that of the same file below a root, where its name differs."""
     return replace(state, path=f"{_PREFIX}{state.path}")
-
-
-def _file_of(document: DocumentFile) -> DocumentFile:
-    assert isinstance(document, RequestFile)
-    return document.file
 
 
 def _name(ref: DocumentRef) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
+from npl_index.library.listing import Listed, state_of
 from npl_index.library.references import document_name, page_and_part
 from npl_index.library.roots import real_path
 from npl_index.ranking.collection import IndexedDocument
@@ -87,7 +88,10 @@ class Documents(Files, Sources):
 
         :param ref: cache key of the set; ``None`` if it is not cached.
         """
-        listed = self.listed(locations)
+        # The same object as long as the files are known to be unchanged.
+        listed = (
+            locations if isinstance(locations, Listed) else Listed.of(locations, map(state_of, locations))
+        )
         gone = tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
         # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self.searches_all(ref, ()) else ref

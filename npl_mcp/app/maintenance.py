@@ -42,7 +42,10 @@ def back_up(stores: Stores, target: Path) -> Report:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         try:
-            report = _copy(stores, partial)
+            with closing(Stores(partial)) as copied:
+                if not stores.database.copy(partial / DATABASE_FILE):
+                    copy_stores(stores, copied)
+                report = check(copied)
             if target.exists():
                 target.rmdir()
             partial.rename(target)
@@ -63,10 +66,3 @@ def check(stores: Stores) -> Report:
     problems = (*database.check(), *check_rows(database))
     with database.read() as tx:
         return Report(tx.value("SELECT count(*) FROM revision"), problems)
-
-
-def _copy(stores: Stores, folder: Path) -> Report:
-    with closing(Stores(folder)) as copied:
-        if not stores.database.copy(folder / DATABASE_FILE):
-            copy_stores(stores, copied)
-        return check(copied)

@@ -19,7 +19,7 @@ from npl_index import errors
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, Library, Read
 from npl_index.library.lazy import LazySequence
-from npl_index.library.listing import Listed, state_of
+from npl_index.library.listing import Listed
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, page_and_part
 from npl_index.library.roots import refuse_questions
 from npl_mcp.app.schemes import refuse_removed
@@ -121,10 +121,6 @@ class Sources:
         if len(documents) == 1 and ref.file is not None:
             return [(page_and_part(ref.file)[0], *documents[0].aliases)]
         return LazySequence(len(documents), lambda at: documents[at].aliases)
-
-    def listed(self, documents: Sequence[DocumentFile]) -> Listed:
-        """Return documents with their states; the same object as long as they are known to be unchanged."""
-        return documents if isinstance(documents, Listed) else Listed.of(documents, map(state_of, documents))
 
     def read(self, document: DocumentFile) -> Document:
         """Read a whole document."""
@@ -254,13 +250,13 @@ class ArtifactDocuments(DocumentSource):
 
         :raises DamagedRevisionError: its content is not the one that was stored.
         """
-        revision = _revision(document)
-        digest = revision.row["digest"]
+        assert isinstance(document, RevisionFile)
+        digest = document.row["digest"]
         with self._stores.database.read() as tx:
             data = tx.contents("content", [digest]).get(digest)
         if data is None:
             raise DamagedRevisionError(f"{document.path!r} is damaged", hint=RESTORE)
-        return revision.document(data, digest)
+        return document.document(data, digest)
 
 
 _ARTIFACTS = Root(f"{ArtifactDocuments.SCHEME}:", "artifacts")
@@ -282,8 +278,3 @@ def _parse_name(name: str) -> tuple[int, int | None]:
             hint="write artifact:12, artifact:12@0 or artifact:*",
         )
     return int(match[1]), None if match[2] is None else int(match[2])
-
-
-def _revision(document: DocumentFile) -> RevisionFile:
-    assert isinstance(document, RevisionFile)
-    return document

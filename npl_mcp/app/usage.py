@@ -7,8 +7,7 @@ files, a token for some folders shows only the caller's own calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 from npl_index.ranking.analysis import terms
 from npl_mcp.app.call_reports import CALLER
@@ -21,28 +20,6 @@ LATEST = 5_000
 """Maximum calls to read: the latest."""
 
 MAX_WORDINGS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class OpenQuestion:
-    """Questions of agents with the same words, and without a full answer.
-
-    :param question: latest wording.
-    :param answer: worst answer: ``none`` or ``weak``.
-    :param times: number of the calls.
-    :param lacking: words that no section has.
-    :param wordings: other wordings.
-    :param last: time of the last call.
-    :param who: names of the callers.
-    """
-
-    question: str
-    answer: Literal["none", "weak"]
-    times: int
-    lacking: Sequence[str]
-    wordings: Sequence[str]
-    last: str
-    who: Sequence[str]
 
 
 def latest(app: Context, until: str | None = None) -> Sequence[LoggedCall]:
@@ -64,24 +41,24 @@ def _texts(call: LoggedCall) -> Iterator[str]:
     yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
 
 
-def unanswered(app: Context) -> list[OpenQuestion]:
-    """Return the questions without a full answer, the most frequent first."""
+def unanswered(app: Context) -> list[dict[str, Any]]:
+    """Return the questions without a full answer, the most frequent first; equal words are one question."""
     groups: dict[frozenset[str], list[LoggedCall]] = {}
     for call in latest(app):
         if call.context and call.outcome in ("nothing", "weak"):
             groups.setdefault(frozenset(terms(call.context)), []).append(call)
-    return sorted(map(_question_of, groups.values()), key=lambda question: -question.times)
+    return [_question_of(same) for same in sorted(groups.values(), key=len, reverse=True)]
 
 
-def _question_of(same: Sequence[LoggedCall]) -> OpenQuestion:
-    """Return the question of calls with the same words."""
-    question, *others = dict.fromkeys(call.context or "" for call in same)
-    return OpenQuestion(
-        question=question,
-        answer="none" if any(call.outcome == "nothing" for call in same) else "weak",
-        times=len(same),
-        lacking=tuple(dict.fromkeys(word for call in same for word in call.absent or ())),
-        wordings=others[:MAX_WORDINGS],
-        last=same[0].created_at,
-        who=sorted({call.who for call in same}),
-    )
+def _question_of(same: Sequence[LoggedCall]) -> dict[str, Any]:
+    """Return the question of calls with the same words; its answer is the worst of them."""
+    question, *others = dict.fromkeys(call.context for call in same)
+    return {
+        "question": question,
+        "answer": "none" if any(call.outcome == "nothing" for call in same) else "weak",
+        "times": len(same),
+        "lacking": list(dict.fromkeys(word for call in same for word in call.absent or ())),
+        "wordings": others[:MAX_WORDINGS],
+        "last": same[0].created_at,
+        "who": sorted({call.who for call in same}),
+    }

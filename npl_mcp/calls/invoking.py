@@ -31,7 +31,7 @@ from npl_mcp.tools.contract.markdown import as_markdown
 from npl_mcp.tools.contract.parameters import meant
 from npl_mcp.tools.contract.responses import as_dict, encode, size, too_long
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import shown_tools, unlisted_tools
+from npl_mcp.tools.domains import declared_tools, shown_tools
 from npl_mcp.tools.search import Hits
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class ToolCalls:
         self.domains = domains_named(app.settings.domains)
         shown = {spec.name: spec for spec in shown_tools(app.settings, self.domains)}
         self.aliases = usable_aliases(shown)
-        others = (spec for spec in unlisted_tools(self.domains) if spec.name not in shown)
+        others = (spec for spec in declared_tools(self.domains) if spec.name not in shown)
         self.specs = (*shown.values(), *others, *more)
         self._by_name = {spec.name: spec for spec in self.specs}
         self._proposed = shown | {old: shown[alias.new] for old, alias in self.aliases.items()}

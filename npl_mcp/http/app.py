@@ -91,7 +91,7 @@ def create_app(policy: Policy) -> Guard:
     ]
     handlers: dict[Any, Any] = {}
     if settings.web != "off":
-        site = site_of(calls, settings, app)
+        site = site_of(calls)
         routes += [static_files(), *site.routes()]
         handlers = {404: site.not_found, 500: site.server_error}
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)

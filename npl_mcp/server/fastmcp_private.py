@@ -16,7 +16,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import SERVER_INFO_META_KEY, ServerCapabilities
+from mcp_types import ServerCapabilities
 from starlette.types import Receive, Scope, Send
 
 from npl_mcp.tools.contract.error_codes import shortened
@@ -69,15 +69,9 @@ def _without_interfaces(found: Callable[..., ServerCapabilities], *how: Any, **m
 
 
 async def _shorten(ctx: Any, call_next: Any) -> Any:
-    """Leave out what no client needs, and limit the input that protocol errors repeat.
-
-    The SDK adds the server's icon to each result, and repeats a name of any length.
-    """
+    """Limit the input that protocol errors repeat: the SDK repeats a name of any length."""
     try:
-        result = await call_next(ctx)
-        if isinstance(result, dict) and ctx.method != "server/discover":
-            ((result.get("_meta") or {}).get(SERVER_INFO_META_KEY) or {}).pop("icons", None)
-        return result
+        return await call_next(ctx)
     except MCPError as raised:
         text, data = raised.error.message, raised.error.data
         short_data = data if len(text) + len(str(data)) <= MAX_REFUSAL else None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,7 +15,7 @@ import fastmcp
 from fastmcp import FastMCP
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools.base import Tool, ToolResult
-from mcp_types import CallToolRequestParams, Icon, ListToolsRequest, TextContent
+from mcp_types import CallToolRequestParams, ListToolsRequest, TextContent
 
 from npl_index.errors import NPLError
 from npl_index.index.driver import FTS5_REMEDY, missing_search
@@ -41,8 +39,6 @@ from npl_mcp.stores.base.sqlite import REMEDY, weakness
 logger = logging.getLogger(__name__)
 
 ToolCall = MiddlewareContext[CallToolRequestParams]
-
-_ICON = Path(__file__).parents[1] / "web" / "static" / "npl.svg"
 
 WARM_UP_DELAY = 0.05
 """Seconds between the start and the warm-up, so that the client's first messages are answered first."""
@@ -105,7 +101,6 @@ def create_server(settings: Settings, calls: ToolCalls | None = None) -> FastMCP
         version=__version__,
         instructions=introduction(domains),
         website_url=settings.page_url,
-        icons=[_icon()],
         lifespan=partial(_running, app, calls.reports),
         mask_error_details=True,
         middleware=[KnowCaller(domains, app), AnswerCalls(calls)],
@@ -135,12 +130,6 @@ async def _running(app: App, reports: Reports, _: FastMCP[Any]) -> AsyncIterator
         timer.cancel()
         reports.close()
         app.close()
-
-
-def _icon() -> Icon:
-    """Return the server's icon for hosts, as a data URL: few servers have pages."""
-    data = base64.b64encode(_ICON.read_bytes()).decode()
-    return Icon(src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"])
 
 
 def _warn(settings: Settings) -> None:

@@ -27,39 +27,38 @@ def _declared(module: str) -> tuple[ToolSpec, ...]:
     return tools
 
 
+def declared_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
+    """Return all tools of domains, always in the same order, so that prompt caches hit."""
+    chosen = set(domains)
+    return tuple(spec for name in LISTED if name in chosen for spec in _declared(name))
+
+
 def listed_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools for agents, always in the same order, so that prompt caches hit."""
-    chosen = set(domains)
-    return tuple(spec for name in LISTED if name in chosen for spec in _declared(name) if spec.listed)
-
-
-def unlisted_tools(domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that only a setting lists, and those for command lines."""
-    chosen = set(domains)
-    return tuple(spec for name in LISTED if name in chosen for spec in _declared(name) if not spec.listed)
-
-
-def optional_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools that a setting adds to the list for agents."""
-    return tuple(
-        replace(spec, listed=True)
-        for spec in unlisted_tools(domains)
-        if spec.switch and getattr(settings, spec.switch) and (spec.read_only or not settings.unwritable)
-    )
+    """Return the tools for agents, without those that only a setting lists."""
+    return tuple(spec for spec in declared_tools(domains) if spec.listed)
 
 
 def shown_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[ToolSpec, ...]:
-    """Return the tools for agents; tools that a setting adds come last in their domain.
+    """Return the tools for agents, with those that a setting adds; they come last in their domain.
 
     Of the group :data:`READING` only the tools that are always loaded are listed; the others can be called.
     """
     others = [word for word in settings.domains if word != READING]
     whole = domains_named(others) if others or not settings.domains else ()
-    tools = (
-        spec if spec.always or spec.switch or spec.domain in whole else replace(spec, listed=False)
-        for spec in (*listed_tools(domains), *optional_tools(settings, domains))
+    added = (
+        replace(spec, listed=True) if _is_added(spec, settings) else spec for spec in declared_tools(domains)
     )
-    return tuple(sorted(tools, key=lambda spec: LISTED.index(spec.domain or "")))
+    return tuple(
+        spec if spec.always or spec.switch or spec.domain in whole else replace(spec, listed=False)
+        for spec in added
+        if spec.listed
+    )
+
+
+def _is_added(spec: ToolSpec, settings: Settings) -> bool:
+    """Return whether a setting lists a tool."""
+    switched = spec.switch is not None and getattr(settings, spec.switch)
+    return bool(switched and (spec.read_only or not settings.unwritable))
 
 
 def tool_named(name: str) -> ToolSpec:

@@ -98,7 +98,7 @@ LoadAnswer = LoadReply | Written[LoadReply]
 
 
 def _load_items(app: Context, kind: str, items: str, skip: str | None, format: str | None) -> LoadAnswer:
-    loaded = load(app.own, kind, items, skip)
+    loaded = load(app.documents.own, kind, items, skip)
     if loaded.missing and not loaded.items and not loaded.skipped:
         names = ", ".join(repr(missing.name) for missing in loaded.missing)
         near = dict.fromkeys(name for missing in loaded.missing for name in missing.near)
@@ -181,7 +181,7 @@ def npl_load_agent(
     :returns: whole items with their origins.
     :raises DocumentNotFoundError: there is no such agent.
     """
-    return _reply(app, load_agent(app.own, agent_name, with_definition=with_definition), format)
+    return _reply(app, load_agent(app.documents.own, agent_name, with_definition=with_definition), format)
 
 
 async def npl_section_index(

@@ -9,9 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from npl_mcp.app.app import App
 from npl_mcp.calls.invoking import ToolCalls
-from npl_mcp.config.settings import Settings
 from npl_mcp.web import signing_in
 from npl_mcp.web.browsers import STATIC
 from npl_mcp.web.pages import (
@@ -59,13 +57,12 @@ PAGES = (
 """Modules that declare pages, in the order of the navigation."""
 
 
-def site_of(calls: ToolCalls, settings: Settings, app: App) -> Site:
+def site_of(calls: ToolCalls) -> Site:
     """Return the web pages of a server.
 
-    :param calls: the tools.
-    :param app: the application of the server.
+    :param calls: the tools, with the application of the server.
     """
-    return Site(calls, settings, [page for module in PAGES for page in module.DECLARED], app)
+    return Site(calls, [page for module in PAGES for page in module.DECLARED])
 
 
 def static_files() -> BaseRoute:

@@ -21,9 +21,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from npl_mcp.app.app import App
 from npl_mcp.calls.invoking import ToolCalls
-from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import FailedReply, Reply, as_dict, encode
 from npl_mcp.web.browsers import (
@@ -149,14 +147,12 @@ Declared = WebPage | Action | Download
 class Site:
     """The web pages of a server.
 
+    :param calls: the tools, with the application of the server.
     :param declared: the declarations in the order of route matching.
-    :param app: the application of the server; see :class:`Visit`.
     """
 
     calls: ToolCalls
-    settings: Settings
     declared: Sequence[Declared]
-    app: App
 
     def routes(self) -> Iterator[BaseRoute]:
         """Return the routes of all pages."""
@@ -174,7 +170,7 @@ class Site:
                 yield Route(declared.path, self._serving(declared.answer))
 
     def _visit(self, request: Request) -> Visit:
-        return Visit(request, self.calls, self.settings, self.app)
+        return Visit(request, self.calls)
 
     def _serving(self, answer: Respond, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that answers a visit, or with the reason of a failure.
@@ -232,8 +228,7 @@ class Site:
 
     async def not_found(self, request: Request, _: Exception) -> Response:
         """Answer a request for an unknown address."""
-        error = CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
-        return await self._refusal(request, error, "Not Found")
+        return await self._refusal(request, _no_page(request), "Not Found")
 
     async def server_error(self, request: Request, _: Exception) -> Response:
         """Answer a request that met a defect; the HTTP server logs the exception."""
@@ -299,7 +294,12 @@ async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
 
 def _check_domain(visit: Visit, domain: str | None) -> None:
     if domain is not None and not visit.sees(domain):
-        raise visit.unknown()
+        raise _no_page(visit.request)
+
+
+def _no_page(request: Request) -> CallError:
+    """Return the failure of a page that is not there, or that the visitor may not see."""
+    return CallError(f"there is no page {request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
 
 
 def _is_ours(visit: Visit) -> bool:

@@ -16,7 +16,6 @@ from starlette.requests import Request
 
 from npl_index.cached import cached_property
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, PAGES, Caller
 from npl_mcp.app.context import Context
 from npl_mcp.app.lanes import LaneThreads, lane
@@ -80,19 +79,20 @@ class Visit:
     """A request for a page.
 
     :param request: the request of Starlette.
-    :param calls: the tools.
-    :param settings: the settings of the server.
-    :param app: the application of the server, for pages whose functions are not tools.
+    :param calls: the tools, with the application of the server.
     :param form: the fields of the sent form.
     :param all_rows: whether all rows of a table are requested.
     """
 
     request: Request
     calls: ToolCalls
-    settings: Settings
-    app: App
     form: Form = field(default_factory=ImmutableMultiDict)
     all_rows: bool = False
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the server."""
+        return self.calls.app.settings
 
     @cached_property
     def caller(self) -> Caller:
@@ -126,10 +126,6 @@ class Visit:
         """Return whether the server has a domain of tools that the visitor may see."""
         is_served = domain in domains_named(self.settings.domains)
         return is_served and self.caller.permissions.has_domain(domain)
-
-    def unknown(self) -> CallError:
-        """Return the failure of a page that the visitor may not see: the same as of one that is not there."""
-        return CallError(f"there is no page {self.request.url.path[:100]!r}", ErrorCode.NOT_FOUND)
 
     @property
     def may_write(self) -> bool:
@@ -204,24 +200,23 @@ class Visit:
         return lambda tool: f"{digest}-{tool}-{next(numbers[tool])}"
 
     @overload
-    async def run(self, domain: str | None, work: Callable[[Context], Coroutine[Any, Any, T]]) -> T: ...
+    async def run(
+        self, work: Callable[..., Coroutine[Any, Any, T]], *given: object, **named: object
+    ) -> T: ...
     @overload
-    async def run(self, domain: str | None, work: Callable[[Context], T]) -> T: ...
-    async def run(self, domain: str | None, work: Callable[[Context], Any]) -> Any:
-        """Return the result of a function of the visitor's application.
+    async def run(self, work: Callable[..., T], *given: object, **named: object) -> T: ...
+    async def run(self, work: Callable[..., Any], *given: object, **named: object) -> Any:
+        """Return the result of a function of the visitor's context; the page has checked the domain.
 
         A coroutine function can wait without a thread; any other one runs in a thread.
 
-        :param domain: the domain that the visitor must see; ``None`` for a function that checks it.
-        :raises CallError: the visitor does not see the domain, or the function failed.
+        :param given: further arguments of the function, as ``named``.
+        :raises CallError: the function failed.
         """
-        if domain is not None and not self.sees(domain):
-            raise self.unknown()
-
         token = CALLER.set(self.caller)
         try:
-            threads = LaneThreads(self.app.settings.time_limit, "heavy")
-            found = await threads.run(work, self.caller.context(self.app, threads))
+            threads = LaneThreads(self.settings.time_limit, "heavy")
+            found = await threads.run(work, self.caller.context(self.calls.app, threads), *given, **named)
             return await found if isinstance(found, Coroutine) else found
         except NPLError as error:
             shown = CALLER.get().visible_error(error)
@@ -230,7 +225,7 @@ class Visit:
         finally:
             CALLER.reset(token)
 
-    async def read(self, domain: str, function: Callable[..., object], *given: object) -> Any:
+    async def read(self, function: Callable[..., object], *given: object) -> Any:
         """Return the fields of what a function of the stores reads, without those of domains that the visitor
         may not see.
 
@@ -241,7 +236,7 @@ class Visit:
             body = as_dict(app.database.reading(function, *given))
             return without_hidden(body, ToolSpec(function), self.caller, self.settings)
 
-        return await self.run(domain, work)
+        return await self.run(work)
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
         """Return the data of a tool's result.

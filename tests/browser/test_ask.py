@@ -1,5 +1,6 @@
 """The page Ask: an answer is seen first, and is tuned, opened and saved in place."""
 
+import json
 import re
 from urllib.parse import quote
 
@@ -202,7 +203,8 @@ def test_a_request_is_copied(scripted: Tab) -> None:
     scripted.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = scripted.open(QUESTION)
     page.get_by_text(re.compile("^Use this request")).click()
-    page.get_by_role("button", name="Copy command line").click()
+    page.get_by_role("button", name="Copy tool call").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "npl-load tailored --file cellar --budget 300 --format markdown -- 'turn the barrels'"
+    arguments = {"context": "turn the barrels", "file": "cellar", "token_budget": 300, "format": "markdown"}
+    assert json.loads(copied) == {"name": "npl_load_tailored", "arguments": arguments}

@@ -12,7 +12,7 @@ from typing import Any
 from npl_index.answer.values import as_dict
 from npl_mcp.app.file_view import Files
 from npl_mcp.cli.commands.hook import EVENT
-from npl_mcp.cli.commands.prompt_versions import version_report
+from npl_mcp.cli.commands.prompt_versions import appended, compared, renewed
 from npl_mcp.cli.commands.targets import opened_target, with_files
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display
@@ -22,8 +22,8 @@ CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 
 STATUSES = ("outdated", "missing", "current", "extra", "newer")
 
-MAX_BYTES = 16 * 1024 * 1024
-"""Bytes of the file, as for all documents."""
+MAX_BYTES = 4 << 20
+"""Bytes of the file."""
 
 _SETTINGS = ".claude/settings.json"
 _COMMAND = "npl-load hook"
@@ -55,7 +55,7 @@ def _init_claude(given: Namespace, files: Files, display: Display) -> int:
     if not target or "\0" in target:
         given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
     before = _text_of(target)
-    rows: list[dict[str, Any]] = as_dict(version_report(files, before).sections)
+    rows: list[dict[str, Any]] = as_dict(compared(files, before))
     behind = [row["name"] for row in rows if row["status"] in ("outdated", "missing")]
     if given.update is not None or given.update_all:
         names = [name for part in (given.update or "").split(",") if (name := part.strip())]
@@ -70,7 +70,7 @@ def _update(given: Namespace, files: Files, display: Display, before: str, names
     if not names:
         display.text("No sections to update\n")
         return CURRENT
-    data = as_dict(version_report(files, before, renewed=names))
+    data = as_dict(renewed(files, before, names))
     for name in data.get("lost", ()):
         display.say(f"Warning: Source not found for {name}")
     if data.get("unknown"):
@@ -85,7 +85,7 @@ def _update(given: Namespace, files: Files, display: Display, before: str, names
 
 def _append(given: Namespace, files: Files, display: Display, before: str) -> int:
     """Append the prompts to the file."""
-    data = as_dict(version_report(files, before, prompts=given.prompts or []))
+    data = as_dict(appended(files, before, given.prompts or []))
     for name in data.get("unknown", ()):
         display.say(f"Prompt not found: {name}")
     if data.get("near"):

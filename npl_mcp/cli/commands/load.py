@@ -25,7 +25,7 @@ from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, sect
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, Commands, Program, ProgramParser, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
-from npl_mcp.cli.transports.connecting import connected
+from npl_mcp.cli.transports.connecting import connect
 
 TYPES: dict[str, str] = {
     "c": "components",
@@ -51,7 +51,7 @@ def _load_items(given: Namespace, display: Display) -> int:
         hint = "write the condition into --select, e.g. '## Purpose [has-code]'"
         given.parser.error(f"argument --filter: needs --index; {hint}")
     if given.selectors or given.index:
-        with connected(given, display) as (connection, _):
+        with connect(given, display.note) as connection:
             return section_commands.run_items(given, connection, display)
     if given.depth is not None:
         given.parser.error("argument --depth: needs --select or --index")

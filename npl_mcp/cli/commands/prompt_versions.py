@@ -1,4 +1,4 @@
-"""Versioned prompts in a text: version_report with their sources, updated, and appended."""
+"""Versioned prompts in a text: compared with their sources, updated, and appended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from npl_index.errors import InvalidRequestError, NPLError
+from npl_index.errors import NPLError
 from npl_index.items import versioned
 from npl_index.items.loading import Group, load_groups, load_raw, text_of
 from npl_mcp.app.file_view import Files
@@ -14,30 +14,15 @@ from npl_mcp.app.file_view import Files
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
 """Default prompts for a file without versioned sections; missing ones are skipped."""
 
-MAX_TEXT = 4 << 20
-"""Characters of a text to compare or update."""
+
+def compared(files: Files, text: str) -> tuple[versioned.VersionComparison, ...]:
+    """Compare the versioned sections of a text with their sources."""
+    return versioned.compare(_sources(files), versioned.versioned_sections(text))
 
 
-def version_report(
-    files: Files, text: str, renewed: Sequence[str] | None = None, prompts: Sequence[str] | None = None
-) -> versioned.VersionsReport:
-    """Compare versioned sections with their sources; return the text with newer ones.
-
-    :param text: text of a file with versioned sections.
-    :param renewed: sections to update or add.
-    :param prompts: prompts to append; none means the default ones.
-    :raises InvalidRequestError: the text is too long.
-    """
-    if len(text) > MAX_TEXT:
-        problem = f"the text has {len(text):,} characters"
-        raise InvalidRequestError(problem, parameter="text", hint=f"use at most {MAX_TEXT:,}")
-    sources = _sources(files)
-    if renewed is not None and prompts is None:
-        return versioned.renew(text, sources, renewed)
-    sections = versioned.compare(sources, versioned.versioned_sections(text))
-    return (
-        versioned.VersionsReport(sections) if prompts is None else _appended(files, text, prompts, sections)
-    )
+def renewed(files: Files, text: str, names: Sequence[str]) -> versioned.VersionsReport:
+    """Update or add sections."""
+    return versioned.renew(text, _sources(files), names)
 
 
 def _sources(files: Files) -> dict[str, versioned.VersionedSection]:
@@ -55,10 +40,12 @@ def _sources(files: Files) -> dict[str, versioned.VersionedSection]:
     return sources
 
 
-def _appended(
-    files: Files, text: str, prompts: Sequence[str], sections: tuple[versioned.VersionComparison, ...]
-) -> versioned.VersionsReport:
-    """Append whole prompts that are not installed."""
+def appended(files: Files, text: str, prompts: Sequence[str]) -> versioned.VersionsReport:
+    """Append whole prompts that are not installed.
+
+    :param prompts: their names; none means the default ones.
+    """
+    sections = compared(files, text)
     installed = {row.name: row.installed_version for row in sections if row.installed_version is not None}
     bodies: list[str] = []
     changes: list[versioned.Change] = []

@@ -19,7 +19,6 @@ from npl_mcp.cli.terminal.arguments import (
     SERVER_FLAGS,
     Commands,
     Program,
-    argument,
     flag_words,
     settings_of,
     switch,
@@ -47,24 +46,15 @@ _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config -
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _YES_OR_NO = {"True": "yes", "False": "no"}
 
-FORMER = {"web": "run", "unified": "run", "launcher": "start"}
-"""Programs of earlier versions, such as ``npl-mcp-web``, each with its equivalent command."""
-
-
 _NOTES = """\
 Each option of npl-mcp-server --help, such as --root DIR, may also stand after a command, and has a variable
 of the environment; see SETTINGS.md. A token that is set there does not show in the list of processes.
-
-Former names: npl-mcp-web and npl-mcp-unified are run, npl-mcp-launcher is start; web, unified and launcher
-are taken as commands, too.
 """
 
 
 @contextmanager
 def _with_settings(given: argparse.Namespace, display: Display) -> Iterator[tuple[Settings, Display]]:
     """Return the settings and the display."""
-    if given.flag and given.command not in (None, given.flag, *FORMER):
-        given.parser.error(f"--{given.flag} and {given.command} are two commands: write one")
     if given.token and given.no_token:
         given.parser.error("argument --no-token: not allowed with argument --token")
     settings = settings_of(given)
@@ -235,7 +225,6 @@ def _status(_: argparse.Namespace, settings: Settings, __: Display) -> CommandRe
 @COMMANDS.add("config", switch("--show-token", help="print the token"))
 def _config(given: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Print the entries for clients."""
-    show_token = getattr(given, "show_token", False)
     state = running_server(settings.data_folder)
     if state is None:
         display.note("not running; this is for a server started with these options")
@@ -245,7 +234,7 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
         return 1
     guarded = state.guarded if state else settings.token is not None or service.needs_token(settings)
     known = settings.token or (state.token if state else None)
-    token = known if show_token and known else "YOUR_TOKEN"
+    token = known if given.show_token and known else "YOUR_TOKEN"
     if guarded and token != known:
         later = "" if state else " once the server runs"
         display.note(f"replace YOUR_TOKEN with a token: --show-token shows the token{later}")
@@ -253,28 +242,13 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
     return 0
 
 
-def _chosen(given: argparse.Namespace, display: Display) -> int | CommandResult:
-    """Run the command that a flag or a former name means."""
-    name: str = given.flag or "run"
-    if given.command is not None:
-        display.note(f"{given.command} is a former name; write {NAME} {FORMER[given.command]}")
-        name = given.flag or FORMER[given.command]
-    return COMMANDS[name].run(given, display)  # type: ignore[no-any-return]
-
-
-_FLAGS = (
-    argument(f"--{name}", dest="flag", action="store_const", const=name, help=f"the same as {name}")
-    for name in ("config", "status", "stop")
-)
-for _name, _new in FORMER.items():
-    COMMANDS[_name] = replace(COMMANDS[_new], help=f"A former name of {_new}", run=_chosen)
 PROGRAM = Program(
     NAME,
     f"{NAME} [OPTION ...] [COMMAND]",
     "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
     COMMANDS,
-    (*_FLAGS, *flags(HTTP), *SERVER_FLAGS),
-    default=_chosen,
+    (*flags(HTTP), *SERVER_FLAGS),
+    default=COMMANDS["run"].run,
     exits=_NOTES,
 )
 parser = PROGRAM.parser

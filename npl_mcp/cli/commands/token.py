@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.cli.commands.stores import stores_of, with_settings
@@ -22,14 +22,6 @@ _LIFETIME = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 COMMANDS = Commands(with_settings)
-
-
-def _refused(_: str) -> NoReturn:
-    """Refuse a removed limit: without it, the token would see more than its giver wants.
-
-    :raises ArgumentTypeError: always.
-    """
-    raise argparse.ArgumentTypeError("libraries are not served any more; limit the token by --root")
 
 
 def _lifetime(text: str) -> timedelta:
@@ -50,8 +42,6 @@ def _lifetime(text: str) -> timedelta:
     option("--domains", "NAMES", "see only these domains of tools", dest="sees", type=words),
     switch("--read-only", help="change nothing"),
     repeated("--root", "DIR", "see only files below this folder", dest="sees_roots", type=path),
-    option("--library", "NAME", argparse.SUPPRESS, type=_refused),
-    option("--push", "NAME", argparse.SUPPRESS, type=_refused),
     option("--expires", "TIME", "lifetime, e.g. 12h, 30d or 8w; by default unlimited", type=_lifetime),
 )
 def _add_token(given: argparse.Namespace, settings: Settings) -> CommandResult:

@@ -13,7 +13,7 @@ from typing import Any
 from npl_index.errors import escaped
 from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, JSON, Commands, Program, option, switch
 from npl_mcp.cli.terminal.display import Display, FailedCallError, run_command
-from npl_mcp.cli.transports.connecting import ServerConnection, connected
+from npl_mcp.cli.transports.connecting import ServerConnection, connect
 
 NO_SESSION = 1
 """Exit code without a session, or if ``--data`` is not JSON."""
@@ -32,8 +32,8 @@ def _on_session(given: Namespace, display: Display) -> Iterator[tuple[ServerConn
     :raises SystemExit: a call failed; the user was told.
     """
     try:
-        with connected(given, display) as further:
-            yield further
+        with connect(given, display.note) as connection:
+            yield connection, display
     except FailedCallError as refused:
         raise SystemExit(_failed(refused.reply, given, display)) from None
 

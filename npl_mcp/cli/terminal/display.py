@@ -49,9 +49,6 @@ DELAY_SECONDS = 0.5
 
 _STEP_SECONDS = 0.2
 
-_BAR_WIDTH = 24
-"""Characters of the bar in that line."""
-
 
 class FailedCallError(Exception):
     """A tool call that failed.
@@ -206,24 +203,24 @@ def run_command(program: Program, words: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Show a line with the elapsed time of a call on a terminal, with a bar if the call reports its progress.
+    """Show a line with the elapsed time of a call on a terminal, and the files if the call reports them.
 
     The line is shown only if standard error is a terminal, and cleared at the end.
 
     :param what: first words of the line.
     """
-    reached: tuple[int, int] | None = None
+    reached = ""
     ended = threading.Event()
 
     def reach(done: int, total: int) -> None:
         nonlocal reached
-        reached = (done, total)
+        reached = f", {done:,} of {total:,} files"
 
     def show() -> None:
         started, line, wait = time.monotonic(), "", DELAY_SECONDS
         while not ended.wait(wait):
             before, wait = len(line), _STEP_SECONDS
-            line = f"{what} … {time.monotonic() - started:.0f} s{_bar(*reached) if reached else ''}"
+            line = f"{what} … {time.monotonic() - started:.0f} s{reached}"
             sys.stderr.write(f"\r{line.ljust(before)}")
             sys.stderr.flush()
         if line:
@@ -241,11 +238,6 @@ def progress(what: str) -> Iterator[None]:
         ended.set()
         if thread.ident is not None:
             thread.join()
-
-
-def _bar(done: int, total: int) -> str:
-    filled = _BAR_WIDTH * done // max(1, total)
-    return f" [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {done:,} of {total:,} files"
 
 
 def silence() -> None:

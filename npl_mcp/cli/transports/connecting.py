@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npl_index.errors import InvalidRequestError, NPLError
-from npl_mcp.cli.terminal.display import EXIT_CODES, Display, FailedCallError, progress
+from npl_mcp.cli.terminal.display import EXIT_CODES, FailedCallError, progress
 from npl_mcp.cli.transports.base import WORKLOG_TOOLS, Transport, TransportError, parse_address
 from npl_mcp.config.server_state import running_server
 from npl_mcp.config.settings import Settings, search_places
 from npl_mcp.tools.contract.error_codes import translate
-from npl_mcp.tools.contract.responses import Reply, as_dict
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.domains import tool_named
 
 if TYPE_CHECKING:
@@ -43,13 +43,11 @@ class InProcess(Transport):
         """Call a tool; see :meth:`Transport.call <npl_mcp.cli.transports.base.Transport.call>`."""
         try:
             result = tool_named(tool)(self._first_argument(tool), **arguments)
-            if arguments.get("format") == "markdown":
-                return {"success": True, "data": getattr(result, "text", "")}
-            body = as_dict(Reply(data=result))
+            is_text = arguments.get("format") == "markdown"
+            return {"success": True, "data": result.text if is_text else as_dict(result)}
         except (NPLError, OSError) as error:
-            body = as_dict(translate(error, tool))
-        assert isinstance(body, dict)
-        return body
+            failed: dict[str, Any] = as_dict(translate(error, tool))
+            return failed
 
     def _first_argument(self, tool: str) -> App | Worklogs:
         """Return the first argument of a tool. Importing the application takes a quarter of a second."""
@@ -149,13 +147,6 @@ def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str
         note(f"a server of this data folder is not running; {hint}")
         raise SystemExit(EXIT_CODES["UNAVAILABLE"])
     return ServerConnection(InProcess(settings), None, note)
-
-
-@contextmanager
-def connected(given: Namespace, display: Display) -> Iterator[tuple[ServerConnection, Display]]:
-    """Return a connection to the tools, and the display."""
-    with connect(given, display.note) as connection:
-        yield connection, display
 
 
 def _server(settings: Settings, *, insists: bool) -> Transport | None:

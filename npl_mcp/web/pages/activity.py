@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from npl_mcp.app.context import Context
@@ -24,14 +23,13 @@ SHOWN = 200
 
 async def activity(visit: Visit) -> Data:
     """Return the newest entries, by default of all agents, with the numbers of each agent and day."""
-    return await visit.run("search", partial(_read, visit=visit, session=None))
+    return await visit.run(_read, visit)
 
 
 async def session(visit: Visit) -> Data:
     """Return the entries of a session, with its rooms, artifacts and worklog."""
     parts = await visit.call("session_get", session_id=visit.path("session"))
-    read = partial(_read, visit=visit, session=parts["session"]["id"])
-    return {**await visit.run("session", read), **parts}
+    return {**await visit.run(_read, visit, parts["session"]["id"]), **parts}
 
 
 def _acts(app: Context, visit: Visit, session: str | None, last: timedelta) -> store.Acts:
@@ -40,7 +38,7 @@ def _acts(app: Context, visit: Visit, session: str | None, last: timedelta) -> s
     return store.Acts(kinds, app.project, session, None if session else later(now(), -last))
 
 
-def _read(app: Context, visit: Visit, session: str | None) -> Data:
+def _read(app: Context, visit: Visit, session: str | None = None) -> Data:
     by, day = ((text := visit.text(name)) and checks.name(text, name) for name in ("by", "day"))
     acts = _acts(app, visit, session, timedelta(days=KEPT_DAYS))
     entries, counts = [], []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote
@@ -39,7 +38,7 @@ async def artifact(visit: Visit) -> Data:
     artifact_id, offset = visit.path("artifact"), visit.number("offset") or 0
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
     number, review = visit.request.path_params.get("revision"), visit.number("review")
-    about, lines, text = await visit.run("artifact", partial(_look, of=(artifact_id, number), offset=offset))
+    about, lines, text = await visit.run(_look, artifact_id, number, offset)
     comments = await _comments(visit, about["revision_id"])
     is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
     # Comments stand at the lines of the source.
@@ -63,12 +62,14 @@ async def artifact(visit: Visit) -> Data:
     }
 
 
-def _look(app: Context, of: tuple[int, int | None], offset: int) -> tuple[Data, Sequence[str] | None, str]:
+def _look(
+    app: Context, artifact_id: int, number: int | None, offset: int = 0
+) -> tuple[Data, Sequence[str] | None, str]:
     """Return a revision, the lines of a page, and its text; without lines and text if it is not text.
 
-    :param of: id of the artifact, and number of the revision; ``None`` for the newest.
+    :param number: number of the revision; ``None`` for the newest.
     """
-    row, content = app.database.reading(store.content, *of)
+    row, content = app.database.reading(store.content, artifact_id, number)
     about = {name: value for name, value in row.items() if value is not None}
     if kind := picture_type(content):
         about["media_type"] = kind
@@ -80,13 +81,11 @@ def _look(app: Context, of: tuple[int, int | None], offset: int) -> tuple[Data, 
 
 
 async def _comments(visit: Visit, revision_id: int) -> list[Data]:
-    """Return the comments on a revision, with their places."""
-    if not visit.sees("review"):
-        return []
-    return await visit.run("review", partial(comments_on, revision_id=revision_id))
+    """Return the comments on a revision, if the visitor may see them."""
+    return await visit.run(_comments_on, revision_id) if visit.sees("review") else []
 
 
-def comments_on(app: Context, revision_id: int) -> list[Data]:
+def _comments_on(app: Context, revision_id: int) -> list[Data]:
     """Return the comments on a revision, with their places."""
     comments = app.database.reading(reviews.comments_on, revision_id)
     return [
@@ -148,8 +147,8 @@ async def compared(visit: Visit) -> Data:
     last = history["total"] - 1
     new = visit.number("to", last) or 0
     old = visit.number("from", max(0, new - 1)) or 0
-    read = [partial(_look, of=(artifact_id, number), offset=0) for number in (old, new)]
-    (_, before, first), (about, after, second) = [await visit.run("artifact", look) for look in read]
+    _, before, first = await visit.run(_look, artifact_id, old)
+    about, after, second = await visit.run(_look, artifact_id, new)
     if before is None or after is None:
         raise CallError("only texts can be compared")
     comments = await _comments(visit, about["revision_id"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN, Audit, audit
@@ -34,9 +32,6 @@ SCALE = 2_000
 
 RIGHT = "right"
 """The parameter of each section marked as right, with its selector; links of the page preserve it."""
-
-MARKDOWN = "markdown"
-"""The form of the page's answers: clients ask for it."""
 
 FIELDS = ("context", "topics", "selectors", "file", "exclude", "filter")
 """Fields of a request besides its budget; all are texts."""
@@ -164,7 +159,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
         audited: Data = as_dict(app.read_here(answer))
         return audited
 
-    return await visit.run("npl", read)
+    return await visit.run(read)
 
 
 def _problem(error: CallError, asked: AskForm) -> Data:
@@ -191,9 +186,10 @@ def audited(visit: Visit, asked: AskForm, audit: Any) -> Data:
     wanted = sum(row["state"] in WANTED for row in matches)
     cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
     absent = {*audit.get("absent", ())}
+    call = {"name": "npl_load_tailored", "arguments": {**asked.arguments(), "format": "markdown"}}
     return {
         "audit": audit,
-        "copies": {"answer": audit["text"], **copies(asked)},
+        "copies": {"answer": audit["text"], "tool call": json.dumps(call, ensure_ascii=False, indent=1)},
         "right": visit.texts(RIGHT),
         "_read": {word: near[0] for word, near in audit.get("near", {}).items() if word not in absent},
         "_cards": cards,
@@ -232,30 +228,6 @@ def ruler(audit: Data, budget: int) -> Data:
         beyond += tokens > 0 and at >= top
         at += max(0, tokens)
     return {"top": top, "blocks": blocks, "beyond": beyond}
-
-
-def copies(asked: AskForm) -> dict[str, str]:
-    """Return the same request as a tool call and as a command line."""
-    arguments = {**asked.arguments(), "format": MARKDOWN}
-    call = {"name": "npl_load_tailored", "arguments": arguments}
-    return {
-        "tool call": json.dumps(call, ensure_ascii=False, indent=1),
-        "command line": _command(arguments),
-    }
-
-
-def _command(arguments: dict[str, Any]) -> str:
-    """Return the command line for this request."""
-    flags = [
-        *chain.from_iterable(("--topic", topic) for topic in arguments.get("topics", ())),
-        *chain.from_iterable(("--select", selector) for selector in arguments.get("selectors", ())),
-        *(("--file", arguments["file"]) if "file" in arguments else ()),
-        *(("--budget", str(arguments["token_budget"])) if "token_budget" in arguments else ()),
-        "--format",
-        arguments["format"],
-    ]
-    words = ["--", arguments["context"]] if "context" in arguments else []
-    return shlex.join(["npl-load", "tailored", *flags, *words])
 
 
 DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"),)

@@ -48,7 +48,7 @@ async def documents(visit: Visit) -> Data:
     """Return a folder, a file, or all roots."""
     file, selector = visit.request.path_params.get("file"), visit.text("selector") or None
     offset, whole = visit.number("offset") or 0, bool(visit.text("filter"))
-    shown = await visit.run("npl", lambda app: look(app, file, selector, offset, SHOWN, whole=whole))
+    shown = await visit.run(look, file, selector, offset, SHOWN, whole=whole)
     if "folder" in shown:
         # A file is one file; only its size counts.
         rows = [{**row, "files": None} if row["kind"] == "file" else row for row in shown["folder"]["items"]]
@@ -129,7 +129,7 @@ async def edit(visit: Visit) -> Data:
 
 
 async def _section(visit: Visit, file: str, selector: str) -> Data:
-    section = await visit.run("npl", partial(own_section, file=file, selector=selector))
+    section = await visit.run(own_section, file, selector)
     above = (("Documents", "/documents"), (file, f"/documents/{file}"))
     return {**as_dict(section), "section": selector, "_action": ACTION, "_above": above}
 
@@ -154,7 +154,7 @@ FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens
 async def health(visit: Visit) -> Data:
     """Return the problems of a folder, by default of the first check with problems."""
     folder = visit.text("file")
-    result = await visit.run("npl", lambda app: find_defects(app, DocumentRef(folder or None)))
+    result = await visit.run(lambda app: find_defects(app, DocumentRef(folder or None)))
     counts = Counter(defect.check for defect in result.defects)
     check = visit.text("check", next((name for name in CHECKS if counts[name]), next(iter(CHECKS))))
     rows = [as_dict(defect) for defect in result.defects if defect.check == check]

@@ -37,15 +37,15 @@ async def questions(visit: Visit) -> Data:
 
     With ``run`` in the address, questions without a result for the present documents are asked for a while.
     """
-    files = await visit.run("npl", question_files)
+    files = await visit.run(question_files)
     every = [(question, file.name) for file in files for question in file.questions]
-    known = await visit.run("npl", partial(known_outcomes, questions=[question for question, _ in every]))
+    known = await visit.run(known_outcomes, [question for question, _ in every])
     problems, runs = list(problems_of(files)), visit.flag("run") and visit.request.method == "GET"
     until = time.monotonic() + RUN_SECONDS
     try:
         for number, (question, _) in enumerate(every):
             if runs and not known[number][1] and time.monotonic() < until:
-                known[number] = (await visit.run("npl", partial(ask_one, question=question)), True)
+                known[number] = (await visit.run(ask_one, question), True)
     except CallError as error:
         problems, runs = [error.message, *problems], False
     rows = [
@@ -82,12 +82,12 @@ def _reasons(outcome: Outcome) -> list[str]:
 async def one_question(visit: Visit) -> Data:
     """Return a question with its outcome: the right section, and those above it."""
     name, line = visit.text("file"), visit.number("line")
-    files = (file for file in await visit.run("npl", question_files) if file.name == name)
+    files = (file for file in await visit.run(question_files) if file.name == name)
     every = (question for file in files for question in file.questions)
     question = next((question for question in every if question.line == line), None)
     if question is None:
         raise CallError("there is no such question; it was changed or removed", ErrorCode.NOT_FOUND)
-    outcome = await visit.run("npl", partial(ask_one, question=question))
+    outcome = await visit.run(ask_one, question)
     first = question.answers[0] if question.answers and outcome.rank is None and not outcome.wrong else None
     audit = await audit_of(visit, first, context=question.text)
     ranked = [row for row in audit["matches"] if "rank" in row]
@@ -116,7 +116,7 @@ async def save(visit: Visit) -> str:
     if not right:
         raise CallError("not saved: tick a section that answers the question")
     question = Question(text, tuple(dict.fromkeys(right)))
-    name, line = await visit.run("npl", partial(add_question, question=question))
+    name, line = await visit.run(add_question, question)
     return address(f"{PATH}/one", file=name, line=line)
 
 

@@ -23,7 +23,7 @@ _QUOTED = 120
 async def room(visit: Visit) -> Data:
     """Return a room with its latest events, or with those around, before or after an event."""
     number = visit.path("room")
-    details = await visit.read("chat", rooms.details, number)
+    details = await visit.read(rooms.details, number)
     chosen = visit.text("todos", "open")
     reply = visit.number("reply")
     todos = await visit.call("chat_list_todos", room_id=number, filter=chosen, limit=_TODOS)
@@ -65,7 +65,7 @@ async def _quoting(visit: Visit, number: int, events: Sequence[Any]) -> list[Any
     wanted = {event["reply_to_id"] for event in events if "reply_to_id" in event}
     missing = sorted(wanted - known.keys())
     if missing:
-        others = await visit.read("chat", feed.by_ids, number, missing)
+        others = await visit.read(feed.by_ids, number, missing)
         known.update((event["id"], event) for event in others)
     return [
         {**event, "answers": _words(known[event["reply_to_id"]])}
@@ -82,7 +82,7 @@ def _words(event: Any) -> Data:
 
 
 async def _event(visit: Visit, room: int, event_id: int) -> Any:
-    for event in await visit.read("chat", feed.by_ids, room, [event_id]):
+    for event in await visit.read(feed.by_ids, room, [event_id]):
         return event
     raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
 

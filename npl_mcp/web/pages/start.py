@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from typing import Any
 
+from npl_mcp.app.context import Context
 from npl_mcp.browsing.places import roots_of
 from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.tools.contract.responses import as_dict
@@ -19,9 +20,13 @@ async def start(visit: Visit) -> Data:
         "inbox": await inbox(visit),
         "new": not visit.who and visit.sees("npl"),
         "connect": _connecting(visit),
-        "places": await visit.run("npl", lambda app: as_dict([*roots_of(app)])) if visit.sees("npl") else [],
-        "at_work": await visit.run(None, partial(at_work, visit=visit)),
+        "places": await visit.run(_places) if visit.sees("npl") else [],
+        "at_work": await visit.run(at_work, visit),
     }
+
+
+def _places(app: Context) -> Any:
+    return as_dict([*roots_of(app)])
 
 
 async def inbox(visit: Visit) -> Data:

@@ -48,13 +48,13 @@ async def usage(visit: Visit) -> Data:
     """Return the rows of a tab; each unanswered question with its place in the question files."""
     show = visit.text("show")
     if show:
-        calls = [call for call in await visit.run(None, latest) if show != "failed" or call.error]
+        calls = [call for call in await visit.run(latest) if show != "failed" or call.error]
         rows = [{**as_dict(call), "call": call.context or call.tool, "href": _again(call)} for call in calls]
     else:
-        files = await visit.run("npl", question_files) if visit.sees("npl") else ()
+        files = await visit.run(question_files) if visit.sees("npl") else ()
         places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
-        groups = await visit.run(None, unanswered)
-        rows = [{**as_dict(group), "saved": places.get(_key(group.question))} for group in groups]
+        groups = await visit.run(unanswered)
+        rows = [{**group, "saved": places.get(_key(group["question"]))} for group in groups]
     return {
         **paged(visit, rows, COLUMNS.get(show, COLUMNS["all"]), SHOWN),
         "recording": visit.settings.log_calls,

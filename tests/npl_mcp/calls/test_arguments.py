@@ -14,7 +14,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.registry import ListedTool
 from npl_mcp.tools.contract.error_codes import MAX_ERROR_BYTES, MAX_PROBLEMS, invalid_arguments, shortened
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
+from npl_mcp.tools.domains import declared_tools, tool_named
 from tests.conftest import Call
 from tests.npl_mcp.tools.strategies import types_of
 
@@ -199,7 +199,7 @@ def test_a_text_that_holds_no_list_is_refused(call: Call, text: str) -> None:
     assert f"members: there are {MAX_ENTRIES + 1:,} entries; at most {MAX_ENTRIES:,}" in many["error"]
 
 
-SPECS = (*listed_tools(), *unlisted_tools())
+SPECS = declared_tools()
 WRONG = {"integer": True, "number": False, "boolean": 1}
 
 

@@ -19,13 +19,13 @@ from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import listed_tools, unlisted_tools
+from npl_mcp.tools.domains import declared_tools
 from tests.conftest import cases, envelope
 from tests.npl_mcp.tools.test_waiting import LOG, LONG, ROOM
 from tests.until import soon
 
 FILES = 70
-SPECS = {spec.name: spec for spec in (*listed_tools(), *unlisted_tools())}
+SPECS = {spec.name: spec for spec in declared_tools()}
 PARAMETERS = {name: inspect.signature(spec.function).parameters for name, spec in SPECS.items()}
 
 NEWS = [name for name, known in PARAMETERS.items() if "wait" in known]

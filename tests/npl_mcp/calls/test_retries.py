@@ -15,7 +15,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.stores import requests
 from npl_mcp.stores.base.paging import now
-from npl_mcp.tools.domains import listed_tools, optional_tools
+from npl_mcp.tools.domains import shown_tools
 from tests import engines
 from tests.conftest import Call, Connect, calls, client_of, envelope, listed
 
@@ -34,13 +34,12 @@ async def test_every_writing_tool_is_called_once(settings: Settings, tmp_path: P
     own = replace(settings, cwd=work, roots=(work,), write=True, format=form)
 
     async with client_of(own) as client:
-        for spec in (*listed_tools(), *optional_tools(own)):
+        for spec in shown_tools(own):
             sent = {**spec.example, "request_id": f"id of {spec.name}"}
             answers = [await client.call_tool(spec.name, sent) for _ in range(2)]
             first, second = (answer.content[0].text for answer in answers)
             assert first == second or spec.may_read(spec.example), spec.name
-    shown = (*listed_tools(), *optional_tools(own))
-    writing = sum(not spec.may_read(spec.example) for spec in shown)
+    writing = sum(not spec.may_read(spec.example) for spec in shown_tools(own))
     assert engines.query(own.data_folder, "SELECT count(*) FROM request") == [(writing,)]
 
 

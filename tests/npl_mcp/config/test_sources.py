@@ -161,7 +161,7 @@ def test_every_flag_is_a_setting() -> None:
     add(options, *SERVER_FLAGS)
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
-    of_one_start = {"help", "version", "stop", "status", "config"}
+    of_one_start = {"help", "version"}
     assert flags - set(SETTINGS) - set(REMOVED_SETTINGS) == of_one_start
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from npl_mcp import __version__
-from npl_mcp.cli.commands.serving import FORMER, NOT_RUNNING
 from npl_mcp.config.server_state import (
     LOCK,
     STATE_FILE,
@@ -50,7 +49,6 @@ from tests.npl_mcp.http.http_server import (
 )
 from tests.npl_mcp.server.speaking import spoken_to
 from tests.npl_mcp.web.browsing import Visitor
-from tests.programs import Run
 from tests.until import until
 
 TOKEN = "a-token-of-this-test-alone"
@@ -92,12 +90,11 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     """Commands come in a user's order; each repeated one says so."""
     assert run(stopped, "status").returncode == 3
     assert run(stopped, "stop").returncode == 3
-    started = run(stopped, "launcher", "--token", TOKEN)
-    assert started.stderr == "npl-mcp-server: launcher is a former name; write npl-mcp-server start\n"
+    started = run(stopped, "start", "--token", TOKEN)
     assert (started.returncode, started.stdout.split(":")[0]) == (0, "running"), started.stderr
     again = run(stopped, "start")
     assert (again.returncode, again.stdout.split(" (")[0]) == (0, "already running")
-    second = run(stopped, "unified")
+    second = run(stopped)
     assert second.returncode == 1
     assert "is running" in second.stderr
 
@@ -334,7 +331,7 @@ def test_an_address_in_use_is_a_sentence(tmp_path: Path) -> None:
 def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
     """The printed entries work as they are; they have the token only on request."""
     with serving(tmp_path, NPL_MCP_TOKEN=TOKEN) as server:
-        plain = run(tmp_path, "--config", NPL_MCP_TOKEN=TOKEN)
+        plain = run(tmp_path, "config", NPL_MCP_TOKEN=TOKEN)
         shown = run(tmp_path, "config", "--show-token", NPL_MCP_TOKEN=TOKEN)
     address = f"{server.state.url}/mcp"
     assert plain.returncode == shown.returncode == 0
@@ -348,17 +345,6 @@ def test_the_snippets_name_the_real_address(tmp_path: Path) -> None:
     assert all(entry["headers"] == {"Authorization": f"Bearer {TOKEN}"} for entry in entries)
     assert len(entries) > 4
     assert server.state.token not in plain.stdout + shown.stdout
-
-
-@pytest.mark.parametrize("name", FORMER)
-def test_former_names_say_what_to_write(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Run
-) -> None:
-    """They take their former options, and print one line on standard error."""
-    monkeypatch.setenv("NPL_MCP_DATA_DIR", str(tmp_path / "data"))
-    told = f"npl-mcp-server: {name} is a former name; write npl-mcp-server {FORMER[name]}\n"
-    status = f"state: not running\ndata folder: {tmp_path / 'data'}\n"
-    assert program("npl-mcp-server", name, "--status") == (NOT_RUNNING, status, told)
 
 
 @pytest.mark.parametrize(

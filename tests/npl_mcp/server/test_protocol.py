@@ -46,7 +46,6 @@ def test_the_list_on_the_wire(
     assert metas == {name: {"anthropic/alwaysLoad": True} for name in ALWAYS}
     extensions = said.get("server/discover", {}).get("capabilities", {}).get("extensions", {})
     assert not any("/ui" in name for name in extensions)
-    assert {method for method, result in said.items() if "icons" in str(result)} <= {"server/discover"}
     times = {method: result["ttlMs"] for method, result in said.items() if "ttlMs" in result}
     if not params:
         assert times == {}

@@ -12,7 +12,7 @@ from npl_mcp.app.call_reports import HTTP, Caller
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import Identity
-from npl_mcp.tools.domains import listed_tools, optional_tools, unlisted_tools
+from npl_mcp.tools.domains import declared_tools
 from tests import engines
 from tests.conftest import calls
 
@@ -31,7 +31,7 @@ def test_read_only_tools_change_no_row(settings: Settings, tmp_path: Path) -> No
     """All of them are called, and the calls of others that a read-only token may make."""
     prepare(tmp_path / "project")
     own = replace(settings, cwd=tmp_path / "project", roots=(tmp_path / "project",), write=True)
-    specs = (*listed_tools(), *optional_tools(own), *unlisted_tools())
+    specs = declared_tools()
     calls(own, [(spec.name, dict(spec.example)) for spec in specs if spec.example])
     room = {"name": "den", "members": ["ann", "bo"]}
     todo = {"room_id": 2, "persona": "ann", "description": "sow"}

@@ -18,7 +18,7 @@ from npl_mcp.config.domains import LISTED, PRESETS, domains_named
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.tools.contract.aliases import ALIASES
-from npl_mcp.tools.domains import listed_tools, unlisted_tools
+from npl_mcp.tools.domains import listed_tools
 from tests.conftest import calls, cases, listed, with_client
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
@@ -220,13 +220,6 @@ def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
             answers = calls(told, [(name, {}), ("call_tool", {"name": name})])
             assert [answer["error_code"] for answer in answers] == ["NOT_FOUND", "NOT_FOUND"]
             assert "session" not in answers[0]["error"].replace(name, "")
-
-
-def test_tools_of_the_command_lines_come_with_their_domain() -> None:
-    """Each comes with its domain, if it has one; all domains bring all."""
-    assert unlisted_tools(domains_named(())) == unlisted_tools()
-    assert {spec.domain for spec in unlisted_tools(("directive",))} <= {None, "directive"}
-    assert {spec.domain for spec in unlisted_tools(("worklog",))} <= {None, "worklog"}
 
 
 def test_resources_and_prompts_come_with_their_domain(settings: Settings) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from npl_mcp.config.domains import LISTED, NEEDS, PRESETS, Of
 from npl_mcp.tools.contract.spec import ToolSpec, answer_fields
-from npl_mcp.tools.domains import listed_tools, unlisted_tools
+from npl_mcp.tools.domains import declared_tools, listed_tools
 from tests.conftest import cases
 
-EVERY = (*listed_tools(), *unlisted_tools())
+EVERY = declared_tools()
 each_tool = pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.name)
 
 OTHERS = cases("npl_mcp/tools/access")["others"]

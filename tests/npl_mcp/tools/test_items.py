@@ -39,7 +39,7 @@ def test_tool_and_command_line_load_the_same(settings: Settings, work: str, want
 def both(settings: Settings, wanted: str) -> list[str]:
     """Return the names that both load, after a comparison of their texts."""
     app = App(settings)
-    line = load_groups(app.own, [Group("component", wanted, "syntax.p*")])
+    line = load_groups(app.documents.own, [Group("component", wanted, "syntax.p*")])
     try:
         tool = npl_load_components(app, items=wanted, skip="syntax.p*")
     except DocumentNotFoundError:

@@ -80,7 +80,7 @@ async def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path:
 
     pages = [WebPage("/long", long_one, "error.html"), WebPage("/short", short_one, "error.html")]
     settings = Settings(cwd=tmp_path, home=tmp_path)
-    site = Site(ToolCalls(App(settings)), settings, pages, App(settings))
+    site = Site(ToolCalls(App(settings)), pages)
 
     first = asyncio.create_task(opened(site, path))
     assert await asyncio.to_thread(long.began.wait, ENOUGH)
@@ -107,7 +107,7 @@ async def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) ->
     app = App(settings)
     try:
         tools = ToolCalls(app)
-        site = site_of(tools, settings, app)
+        site = site_of(tools)
         entry = {"agent_id": "ann", "action": "found", "summary": "a rope"}
         file = {"name": "n", "artifact_type": "t", "filename": "a.md", "content": "# A\n", "session_id": "s"}
         for tool, given in (

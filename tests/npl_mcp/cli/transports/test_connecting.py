@@ -23,7 +23,7 @@ from npl_mcp.cli.terminal.display import exit_code
 from npl_mcp.cli.transports.connecting import InProcess, connect
 from npl_mcp.config.server_state import LOCK, STATE_FILE, process_start
 from npl_mcp.config.settings import Settings
-from npl_mcp.tools.domains import listed_tools, tool_named, unlisted_tools
+from npl_mcp.tools.domains import declared_tools, tool_named
 from tests.conftest import Call, cases
 from tests.folders import fill
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
@@ -48,10 +48,7 @@ def test_tools_in_this_process_reply_as_the_server_does(
 
 
 def test_every_tool_is_found_by_its_name() -> None:
-    assert [tool_named(spec.name) for spec in (*listed_tools(), *unlisted_tools())] == [
-        *listed_tools(),
-        *unlisted_tools(),
-    ]
+    assert [tool_named(spec.name) for spec in declared_tools()] == [*declared_tools()]
 
 
 def test_a_failure_is_told_once(data: Path) -> None:

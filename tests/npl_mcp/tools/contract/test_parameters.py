@@ -8,14 +8,10 @@ import pytest
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.parameters import EMPTY
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.domains import listed_tools, unlisted_tools
+from npl_mcp.tools.domains import declared_tools
 from tests.conftest import Call, calls
 
-SPECS = [
-    spec
-    for spec in (*listed_tools(), *unlisted_tools())
-    if len(inspect.signature(spec.function).parameters) > 1
-]
+SPECS = [spec for spec in declared_tools() if len(inspect.signature(spec.function).parameters) > 1]
 QUESTION = "how often is each bed watered"
 
 
