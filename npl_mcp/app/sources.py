@@ -257,7 +257,7 @@ class ArtifactDocuments(DocumentSource):
         revision = _revision(document)
         digest = revision.row["digest"]
         with self._stores.database.read() as tx:
-            data = tx.contents("content", [digest]).get(digest)
+            data = tx.content(digest)
         if data is None:
             raise DamagedRevisionError(f"{document.path!r} is damaged", hint=RESTORE)
         return revision.document(data, digest)
