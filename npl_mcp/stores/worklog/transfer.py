@@ -92,7 +92,7 @@ def import_folder(database: Database, project: str) -> Imported:
         row = rows.unarchived(tx, project, current)
         used = tx.value("SELECT 1 FROM worklog_current WHERE project = :project LIMIT 1", project=project)
         if row is not None and row["status"] == "active" and not used:
-            rows.set_current(tx, project, row["number"], "")
+            rows.set_current(tx, project, row["number"])
     return counts
 
 
