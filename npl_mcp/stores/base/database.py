@@ -78,10 +78,8 @@ class Transaction:
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Return all rows, by column name."""
-        with closing(self.raw.cursor()) as cursor:
-            cursor.execute(*self.engine.statement(sql, values))
-            names = tuple(map(_FIRST, cursor.description))
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+        with closing(self._rows(sql, values)) as rows:
+            return list(rows)
 
     def first_rows(self, sql: str, /, **values: Any) -> list[Row]:
         """Return the first rows, by column name: at most :data:`PAGE_CHARACTERS` of text, at least one row.
@@ -100,10 +98,8 @@ class Transaction:
 
     def first(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
-        with closing(self.raw.cursor()) as cursor:
-            cursor.execute(*self.engine.statement(sql, values))
-            row = cursor.fetchone()
-            return None if row is None else dict(zip(map(_FIRST, cursor.description), row, strict=True))
+        with closing(self._rows(sql, values)) as rows:
+            return next(rows, None)
 
     def require(self, error: NotFoundError, sql: str, /, **values: Any) -> Row:
         """Return the first row.
