@@ -97,23 +97,22 @@ class Acts:
         :param day: a day, as ``2026-01-31``; only its entries.
         """
         limits = {"by": ('"by" = :by', by), "day": ("substr(at, 1, 10) = :day", day)}
-        rows = self._rows(tx, "*", "ORDER BY at DESC, number DESC LIMIT :most", {"most": most}, **limits)
+        rows = self._rows(tx, "*", "ORDER BY at DESC, number DESC LIMIT :most", most, **limits)
         return [fill(Entry, row, text=_text(row)) for row in rows]
 
     def counts(self, tx: Transaction) -> list[Row]:
         """Return the numbers of entries by day and agent: ``day``, ``by`` and ``entries``."""
-        return self._rows(tx, 'substr(at, 1, 10) AS day, "by", count(*) AS entries', "GROUP BY 1, 2", {})
+        return self._rows(tx, 'substr(at, 1, 10) AS day, "by", count(*) AS entries', "GROUP BY 1, 2")
 
     def _rows(
-        self, tx: Transaction, columns: str, end: str, given: dict[str, Any], **limits: tuple[str, Any]
+        self, tx: Transaction, columns: str, end: str, most: int | None = None, **limits: tuple[str, Any]
     ) -> list[Row]:
         where, values = conditions(since=("at >= :since", self.since), **limits)
         chosen = [KINDS[kind] for kind in self.kinds]
         parts = [_COLUMNS, *(f"{sql} AND {linked}" if self.session else sql for sql, linked in chosen)]
-        given |= {"session": self.session} if self.session and self.kinds else {}
-        given |= {"project": self.project} if "worklog" in self.kinds else {}
         acts = f"({' UNION ALL '.join(parts)}) AS act"
-        return tx.all(f"SELECT {columns} FROM {acts} WHERE {where} {end}", **values, **given)
+        values |= {"session": self.session, "project": self.project, "most": most}
+        return tx.all(f"SELECT {columns} FROM {acts} WHERE {where} {end}", **values)
 
 
 def _text(row: Row) -> str:

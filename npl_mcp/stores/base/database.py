@@ -21,7 +21,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -56,8 +55,6 @@ PAGE_CHARACTERS = 4 * 1024 * 1024
 """Maximum characters of a page; further rows are on the next page. A thousand of the longest messages have 64
 MiB.
 """
-
-_FIRST = itemgetter(0)
 
 
 @dataclass(slots=True)
@@ -171,7 +168,7 @@ class Transaction:
         """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
         with closing(self.raw.cursor()) as cursor:
             cursor.execute(*self.engine.statement(sql, values))
-            names = tuple(map(_FIRST, cursor.description))
+            names = [column[0] for column in cursor.description]
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
 
