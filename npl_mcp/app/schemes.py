@@ -34,7 +34,7 @@ SCHEMES: Mapping[str, Scheme] = {
 """
 
 REMOVED_SCHEMES: Mapping[str, str] = {
-    "lib": "'npl-mcp library export DIR' writes the libraries as files",
+    "lib": "serve the files of the library with --root",
     "skill": "give the path of the SKILL.md",
 }
 """The replacement, by removed scheme; stored texts still have such names."""

@@ -14,12 +14,7 @@ from npl_mcp.stores.commits import CommitNotifier
 
 
 class WorklogUser(NewsUser, Protocol):
-    """A caller of worklog tools.
-
-    :param agent: name under which its current session is kept; empty for the shared one of the project.
-    """
-
-    agent: str
+    """A caller of worklog tools."""
 
     @property
     def project(self) -> str:
@@ -37,7 +32,6 @@ class Worklogs:
 
     def __init__(self, data_folder: Path, project: Path, address: str | None = None) -> None:
         self.project = str(project)
-        self.agent = ""
         self.threads = OwnThread()
         self.database = database_of(data_folder, address, check=False)
         self.news = CommitNotifier(self.database)

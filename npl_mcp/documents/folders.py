@@ -46,11 +46,6 @@ class SharedFolder:
     below: str
     max_bytes: int = MAX_BYTES
 
-    @property
-    def path(self) -> str:
-        """The absolute path; not for messages."""
-        return os.path.join(self.root, *filter(None, self.below.split("/")))  # noqa: PTH118
-
     def file(self, name: str) -> DocumentFile:
         """Return a file of the folder; it need not exist."""
         return DocumentFile(Root(self.root, ""), f"{self.below}/{name}".lstrip("/"), "")

@@ -52,14 +52,13 @@ class Outcome:
     wrong: tuple[str, ...] = ()
 
 
-async def ask_one(app: Context, question: Question, ref: DocumentRef | None = None) -> Outcome:
-    """Ask one question.
+async def ask_one(app: Context, question: Question) -> Outcome:
+    """Ask one question of the documents of a call without ``file``.
 
-    :param ref: documents to ask; by default those of a call without ``file``.
     :raises DocumentNotFoundError: there are no documents.
     :raises DocumentError: a document cannot be read.
     """
-    return await app.read(lambda: _ask(app, question, ref or DocumentRef()))
+    return await app.read(lambda: _ask(app, question))
 
 
 def known_outcomes(app: Context, questions: Iterable[Question]) -> list[tuple[Outcome | None, bool]]:
@@ -88,10 +87,10 @@ def _key(app: Context, question: Question, state: Hashable) -> Hashable:
     return state, question.text, question.answers, app.settings.format, app.settings.token_budget
 
 
-def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:
+def _ask(app: Context, question: Question) -> Outcome:
     request = TailorRequest.parse(context=question.text, default_budget=app.settings.token_budget)
     form: Form = Markdown() if app.settings.format == "markdown" else Json(*ENVELOPE)
-    documents = app.documents_of(ref, request.selectors)
+    documents = app.documents_of(DocumentRef(), request.selectors)
     with documents.collection.reading():
         finding = find(request, documents, app.settings.weights)
         written = answer(request, finding, form)
@@ -115,10 +114,9 @@ def _ask(app: Context, question: Question, ref: DocumentRef) -> Outcome:
             above=tuple(documents.selector(place, own=True, by_path=True) for place in dict.fromkeys(above)),
             wrong=wrong,
         )
-        if ref == DocumentRef():
-            with app.state.lock:
-                for of in (documents.collection.state, _view(app)):
-                    app.state.outcomes[_key(app, question, of)] = outcome
+        with app.state.lock:
+            for of in (documents.collection.state, _view(app)):
+                app.state.outcomes[_key(app, question, of)] = outcome
         return outcome
 
 

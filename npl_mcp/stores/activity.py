@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.values import conditions, fill
+from npl_mcp.stores.chat.feed import text_of
+from npl_mcp.stores.session import ARTIFACTS
 
 MAX_TEXT = 300
 """Characters of an entry's text."""
@@ -16,15 +17,14 @@ MAX_TEXT = 300
 _COLUMNS = (
     "SELECT '' AS kind, '' AS at, '' AS \"by\", '' AS title, '' AS text, '' AS place, 0 AS number WHERE FALSE"
 )
-_SESSION = "(SELECT number FROM session WHERE id = :session)"
-_LINKED = f"artifact_id IN (SELECT artifact_id FROM session_artifact WHERE session_number = {_SESSION})"
+_LINKED = f"artifact_id IN {ARTIFACTS}"
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "chat": (
         "SELECT 'chat', timestamp, persona, room.name, data, CAST(room.id AS TEXT), event.id"
         " FROM event JOIN room ON room.id = room_id"
         " WHERE event_type IN ('message', 'handoff', 'todo_create')",
-        f"session_number = {_SESSION}",
+        "session_number = (SELECT number FROM session WHERE id = :session)",
     ),
     "worklog": (
         "SELECT 'worklog', ts, agent_id, coalesce(task, log.id), action || ': ' || summary,"
@@ -97,32 +97,25 @@ class Acts:
         :param day: a day, as ``2026-01-31``; only its entries.
         """
         limits = {"by": ('"by" = :by', by), "day": ("substr(at, 1, 10) = :day", day)}
-        rows = self._rows(tx, "*", "ORDER BY at DESC, number DESC LIMIT :most", {"most": most}, **limits)
+        rows = self._rows(tx, "*", "ORDER BY at DESC, number DESC LIMIT :most", most, **limits)
         return [fill(Entry, row, text=_text(row)) for row in rows]
 
     def counts(self, tx: Transaction) -> list[Row]:
         """Return the numbers of entries by day and agent: ``day``, ``by`` and ``entries``."""
-        return self._rows(tx, 'substr(at, 1, 10) AS day, "by", count(*) AS entries', "GROUP BY 1, 2", {})
+        return self._rows(tx, 'substr(at, 1, 10) AS day, "by", count(*) AS entries', "GROUP BY 1, 2")
 
     def _rows(
-        self, tx: Transaction, columns: str, end: str, given: dict[str, Any], **limits: tuple[str, Any]
+        self, tx: Transaction, columns: str, end: str, most: int | None = None, **limits: tuple[str, Any]
     ) -> list[Row]:
         where, values = conditions(since=("at >= :since", self.since), **limits)
         chosen = [KINDS[kind] for kind in self.kinds]
         parts = [_COLUMNS, *(f"{sql} AND {linked}" if self.session else sql for sql, linked in chosen)]
-        given |= {"session": self.session} if self.session and self.kinds else {}
-        given |= {"project": self.project} if "worklog" in self.kinds else {}
         acts = f"({' UNION ALL '.join(parts)}) AS act"
-        return tx.all(f"SELECT {columns} FROM {acts} WHERE {where} {end}", **values, **given)
+        values |= {"session": self.session, "project": self.project, "most": most}
+        return tx.all(f"SELECT {columns} FROM {acts} WHERE {where} {end}", **values)
 
 
 def _text(row: Row) -> str:
     """Return the beginning of an entry's text; that of an event is in its JSON data."""
-    text = row["text"] or ""
-    if row["kind"] == "chat":
-        try:
-            data = json.loads(text)
-            text = data.get("message") or data.get("description") or ""
-        except (ValueError, AttributeError):
-            text = ""
-    return " ".join(str(text).split())[:MAX_TEXT]
+    text = text_of(row["text"]) if row["kind"] == "chat" else row["text"] or ""
+    return " ".join(text.split())[:MAX_TEXT]

@@ -6,7 +6,6 @@ them), which finds rows by the beginning of a term. A row contains a phrase if i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from npl_index.ranking.analysis import searched_terms, terms
 from npl_index.ranking.spelling import holds
 from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.chat.feed import text_of
 
 MAX_MATCHES = 1_000
 """Maximum matching rows to read: those with the most words first, then the newest."""
@@ -98,16 +98,6 @@ def _words(row: Row) -> str:
     return str(row["words"])
 
 
-def _event_text(row: Row) -> str:
-    """Return the text of an event without the names of other records in it."""
-    try:
-        data = json.loads(row["words"])
-    except ValueError:
-        return ""
-    texts = (data.get(name) for name in ("message", "description")) if isinstance(data, dict) else ()
-    return " ".join(text for text in texts if isinstance(text, str))
-
-
 _MESSAGES = RowKind(
     index="event_words",
     columns='event.id AS event_id, room_id, room.name AS title, persona AS "by", timestamp AS at',
@@ -116,7 +106,7 @@ _MESSAGES = RowKind(
     where="archived_at IS NULL AND event_type IN ('message', 'handoff', 'todo_create')",
     place="event.id = hit.place",
     order="event.id DESC",
-    text_of=_event_text,
+    text_of=lambda row: text_of(row["words"]),
 )
 
 _ENTRIES = RowKind(

@@ -26,6 +26,11 @@ _COLUMNS = (
     " AS artifact_count"
 )
 
+ARTIFACTS = """
+(SELECT link.artifact_id FROM session_artifact AS link
+    JOIN session ON session.number = link.session_number WHERE session.id = :session)"""
+"""Ids of the artifacts that are linked to a session."""
+
 
 @dataclass(frozen=True, slots=True)
 class Session:

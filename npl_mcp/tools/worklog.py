@@ -25,14 +25,14 @@ NewId = Annotated[str, Check(store.new_id)]
 def worklog_init(
     app: WorklogUser, session_id: NewId | None = None, task: Text | None = None
 ) -> WorklogSession:
-    """Start or resume a worklog session; it becomes your current one.
+    """Start or resume a worklog session; it becomes the current one.
 
     :param session_id: id of the session; by default today's date (UTC).
     :param task: purpose of the session.
     :returns: a worklog session.
     :raises ClosedError: the session is closed.
     """
-    return app.database.writing(store.init, app.project, session_id, task, app.agent)
+    return app.database.writing(store.init, app.project, session_id, task)
 
 
 def worklog_log(
@@ -63,7 +63,7 @@ def worklog_log(
     # After their checks, data, tags and refs are JSON texts, the form in the database.
     values: dict[str, Any] = {"agent_id": agent_id, "agent_type": agent_type or "unknown", "action": action}
     values |= {"summary": summary, "data": data, "tags": tags, "refs": refs}
-    return app.database.writing(store.log, app.project, session_id, values, app.agent)
+    return app.database.writing(store.log, app.project, session_id, values)
 
 
 async def worklog_read(
@@ -88,9 +88,9 @@ async def worklog_read(
     part = Slice.parse(limit, None, store.PAGE)
     return await when_new(
         app,
-        lambda tx: store.topic(tx, app.project, session_id, app.agent),
+        lambda tx: store.topic(tx, app.project, session_id),
         wait,
-        lambda tx: store.read(tx, app.project, session_id, agent_id, part, since, app.agent, peek=peek),
+        lambda tx: store.read(tx, app.project, session_id, agent_id, part, since, peek=peek),
         lambda read: not read.items,
         write=not peek,
     )
@@ -103,7 +103,7 @@ def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogS
     :returns: a worklog session.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    return app.database.reading(store.status, app.project, session_id, app.agent)
+    return app.database.reading(store.status, app.project, session_id)
 
 
 def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> WorklogSession:
@@ -114,7 +114,7 @@ def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | No
     :returns: a worklog session.
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
-    return app.database.writing(store.close, app.project, session_id, app.agent, archive=archive)
+    return app.database.writing(store.close, app.project, session_id, archive=archive)
 
 
 def worklog_sessions(
@@ -124,7 +124,7 @@ def worklog_sessions(
 
     :returns: worklog sessions, newest first.
     """
-    return app.database.reading(store.sessions, app.project, app.agent, archived=archived)
+    return app.database.reading(store.sessions, app.project, archived=archived)
 
 
 TOOLS = (

@@ -240,7 +240,7 @@ def content(
         check_filename(row["filename"])
     except (InvalidRequestError, TypeError):
         raise damaged(f"{which} has a file name that no file can have") from None
-    data = tx.contents("content", [row["digest"]]).get(row["digest"])
+    data = tx.content(row["digest"])
     if data is None:
         raise damaged(f"the content of {which} is not the one that was stored")
     return row, data
@@ -282,7 +282,7 @@ def load_page(tx: Transaction, part: Slice, archived: bool = False) -> Page[Arti
 
 def of_session(tx: Transaction, session_id: str, most: int) -> tuple[ArtifactEntry, ...]:
     """Return the newest artifacts that are linked to a session."""
-    rows = tx.all(_LIST.format(where=_LINKED), session=session_id, limit=most, offset=0)
+    rows = tx.all(_LIST.format(where=f"id IN {session.ARTIFACTS}"), session=session_id, limit=most, offset=0)
     return tuple(fill(ArtifactEntry, row) for row in rows)
 
 
@@ -306,10 +306,6 @@ FROM (
 JOIN revision ON revision.artifact_id = page.id AND revision.revision_num = page.revision_count - 1
 ORDER BY page.id DESC
 """
-
-_LINKED = """
-id IN (SELECT artifact_id FROM session_artifact JOIN session ON session.number = session_number
-    WHERE session.id = :session)"""
 
 _HISTORY = f"""
 SELECT {columns(RevisionEntry)}

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -57,8 +56,6 @@ PAGE_CHARACTERS = 4 * 1024 * 1024
 MiB.
 """
 
-_FIRST = itemgetter(0)
-
 
 @dataclass(slots=True)
 class Transaction:
@@ -78,10 +75,8 @@ class Transaction:
 
     def all(self, sql: str, /, **values: Any) -> list[Row]:
         """Return all rows, by column name."""
-        with closing(self.raw.cursor()) as cursor:
-            cursor.execute(*self.engine.statement(sql, values))
-            names = tuple(map(_FIRST, cursor.description))
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+        with closing(self._rows(sql, values)) as rows:
+            return list(rows)
 
     def first_rows(self, sql: str, /, **values: Any) -> list[Row]:
         """Return the first rows, by column name: at most :data:`PAGE_CHARACTERS` of text, at least one row.
@@ -100,10 +95,8 @@ class Transaction:
 
     def first(self, sql: str, /, **values: Any) -> Row | None:
         """Return the first row, or ``None``."""
-        with closing(self.raw.cursor()) as cursor:
-            cursor.execute(*self.engine.statement(sql, values))
-            row = cursor.fetchone()
-            return None if row is None else dict(zip(map(_FIRST, cursor.description), row, strict=True))
+        with closing(self._rows(sql, values)) as rows:
+            return next(rows, None)
 
     def require(self, error: NotFoundError, sql: str, /, **values: Any) -> Row:
         """Return the first row.
@@ -124,16 +117,11 @@ class Transaction:
         """Return the names in the first column of the rows that are near a wrong one."""
         return near_names(name[:64], [next(iter(row.values())) for row in self._rows(sql, values)])
 
-    def contents(self, table: str, digests: Iterable[str]) -> dict[str, bytes]:
-        """Return the undamaged contents of a table by their digests.
-
-        :param digests: the digests, at most one batch.
-        """
-        sql = f"SELECT digest, data FROM {table} WHERE digest IN :digests"
-        rows = self.all(sql, digests=sorted(set(digests)))
+    def content(self, digest: str) -> bytes | None:
+        """Return the content with a digest; ``None`` if it is missing or damaged."""
         # Drivers return bytes, memory views or buffers.
-        contents = {row["digest"]: bytes(row["data"]) for row in rows}
-        return {digest: data for digest, data in contents.items() if content_digest(data) == digest}
+        data = bytes(self.value("SELECT data FROM content WHERE digest = :digest", digest=digest) or b"")
+        return data if content_digest(data) == digest else None
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute a statement and return the number of changed rows."""
@@ -180,7 +168,7 @@ class Transaction:
         """Yield the rows, by column name; close it, because an unfinished statement prevents the commit."""
         with closing(self.raw.cursor()) as cursor:
             cursor.execute(*self.engine.statement(sql, values))
-            names = tuple(map(_FIRST, cursor.description))
+            names = [column[0] for column in cursor.description]
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
 

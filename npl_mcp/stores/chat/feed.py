@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -131,6 +132,19 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
 
 
 WITH_TODO = "LEFT JOIN todo ON todo.event_id = event.id"
+
+
+def text_of(data: str) -> str:
+    """Return the text of an event without the names of other records in it; empty for damaged data.
+
+    :param data: the column of this name.
+    """
+    try:
+        fields = json.loads(data)
+    except ValueError:
+        return ""
+    texts = (fields.get(name) for name in ("message", "description")) if isinstance(fields, dict) else ()
+    return " ".join(text for text in texts if isinstance(text, str))
 
 
 def data_of(row: Row) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
+from npl_mcp.stores import session
 from npl_mcp.stores.artifact import artifacts
 from npl_mcp.stores.artifact.artifacts import RevisionName, require, require_open
 from npl_mcp.stores.artifact.files import as_text
@@ -225,7 +226,7 @@ def find(
         artifact=("review.artifact_id = :artifact", artifact_id),
         persona=("review.reviewer_persona = :persona", reviewer_persona),
         status=("review.status = :status", status),
-        session=(_OF_SESSION, session_id),
+        session=(f"review.artifact_id IN {session.ARTIFACTS}", session_id),
     )
     if artifact_id is not None:
         require(tx, artifact_id)
@@ -307,11 +308,6 @@ def comments_on(tx: Transaction, revision_id: int) -> dict[Comment, str]:
     rows = tx.all(_ON_REVISION, revision=revision_id)
     return {fill(Comment, row): row["reviewer_persona"] for row in rows}
 
-
-_OF_SESSION = """
-review.artifact_id IN (SELECT session_artifact.artifact_id FROM session_artifact
-JOIN session ON session.number = session_artifact.session_number WHERE session.id = :session)
-"""
 
 _REVIEW = """
 SELECT review.id, review.artifact_id, artifact.name AS artifact_name, artifact.type AS artifact_type,

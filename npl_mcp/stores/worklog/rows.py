@@ -59,7 +59,7 @@ class WorklogSession:
     :param entry_count: number of its entries, which is the ``seq`` of the last one.
     :param agents: names of its agents.
     :param last_entry: time of the last entry.
-    :param current: whether it is the caller's current session.
+    :param current: whether it is the current session of the project.
     :param closed: time of closing.
     :param archived_as: name in the archive; the prefix ``archive/`` makes it a name for reading.
     :param new: whether the call that starts or resumes it has created it; absent in other answers.
@@ -125,33 +125,26 @@ def find(tx: Transaction, project: str, name: str) -> Row:
     return row
 
 
-def resolve(tx: Transaction, project: str, session_id: str | None, agent: str) -> Row:
-    """Return the named session, or by default the current one of an agent.
+def resolve(tx: Transaction, project: str, session_id: str | None) -> Row:
+    """Return the named session, or by default the current one.
 
     :raises SessionNotFoundError: the session does not exist, or no session is current.
     """
     if session_id is not None:
         return find(tx, project, session_id)
-    row = current(tx, project, agent)
+    row = current(tx, project)
     if row is None or row["status"] != "active":
         raise SessionNotFoundError("No active session", hint="start one with worklog init, or name one")
     return row
 
 
-def current(tx: Transaction, project: str, agent: str) -> Row | None:
-    """Return the session that an agent started last, open or not.
-
-    For an agent that started none, it is the active session that anyone started last, else the newest active
-    one.
-
-    :param agent: its name; empty for unnamed callers, who share the session that anyone started last.
-    """
-    started = f"""
-        {SESSION} JOIN worklog_current USING (project, number)
-        WHERE project = :project AND (agent = :agent OR agent = '' AND status = 'active')
-        ORDER BY agent DESC LIMIT 1"""
+def current(tx: Transaction, project: str) -> Row | None:
+    """Return the session that was started or resumed last, open or not; without one the newest active one."""
+    started = (
+        f"{SESSION} JOIN worklog_current USING (project, number) WHERE project = :project AND agent = ''"
+    )
     newest = f"{SESSION} WHERE project = :project AND status = 'active' ORDER BY number DESC LIMIT 1"
-    return tx.first(started, project=project, agent=agent) or tx.first(newest, project=project)
+    return tx.first(started, project=project) or tx.first(newest, project=project)
 
 
 def require_open(row: Row) -> None:
@@ -184,10 +177,9 @@ def is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
     return tx.value(sql, project=project, live=int(archived is None), **names) is not None
 
 
-def set_current(tx: Transaction, project: str, number: int, *agents: str) -> None:
-    """Set the current session of agents."""
-    for agent in {*agents}:
-        tx.upsert("worklog_current", "project, agent", project=project, agent=agent, number=number)
+def set_current(tx: Transaction, project: str, number: int) -> None:
+    """Set the current session of a project; earlier versions also stored one for each agent."""
+    tx.upsert("worklog_current", "project, agent", project=project, agent="", number=number)
 
 
 def append(tx: Transaction, number: int, ts: str, values: Mapping[str, Any]) -> int:
@@ -256,14 +248,9 @@ def move(tx: Transaction, number: int, agent_id: str, last_seq: int, last_read: 
     tx.upsert("worklog_agent", "session_number, agent_id", session_number=number, **values)
 
 
-def sessions_of(
-    tx: Transaction, project: str, session_rows: Sequence[Row], agent: str = ""
-) -> tuple[WorklogSession, ...]:
-    """Return descriptions of a project's sessions for an answer.
-
-    :param agent: the agent for the current session; see :func:`current`.
-    """
-    own, agents = current(tx, project, agent), dict[int, list[str]]()
+def sessions_of(tx: Transaction, project: str, session_rows: Sequence[Row]) -> tuple[WorklogSession, ...]:
+    """Return descriptions of a project's sessions for an answer."""
+    own, agents = current(tx, project), dict[int, list[str]]()
     sql = "SELECT session_number, agent_id FROM worklog_agent WHERE session_number IN :numbers"
     for row in tx.all(f"{sql} AND entry_count > 0", numbers=[row["number"] for row in session_rows]):
         agents.setdefault(row["session_number"], []).append(row["agent_id"])

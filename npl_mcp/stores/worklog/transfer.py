@@ -2,7 +2,6 @@
 
 ::
 
-    .npl/current-session                          id of the current session
     .npl/sessions/<id>/meta.json
     .npl/sessions/<id>/worklog.jsonl
     .npl/sessions/<id>/.cursors/<agent>.cursor
@@ -41,8 +40,7 @@ from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Entry, WorklogSessio
 
 logger = logging.getLogger(__name__)
 
-NPL = ".npl"
-SESSIONS = f"{NPL}/sessions"
+SESSIONS = ".npl/sessions"
 LOG, META, CURSORS = "worklog.jsonl", "meta.json", ".cursors"
 
 MAX_LOG_BYTES = 64 * 1024 * 1024
@@ -74,10 +72,7 @@ class Imported:
 
 
 def import_folder(database: Database, project: str) -> Imported:
-    """Import the unknown sessions of a project's folder, each in one transaction.
-
-    The folder's current session becomes the project's, if the project never had a current session.
-    """
+    """Import the unknown sessions of a project's folder, each in one transaction."""
     counts = Imported()
     folders = [*_folders(project, SESSIONS), *_folders(project, f"{SESSIONS}/{ARCHIVE}")]
     sessions = ((path, session) for path in folders if (session := _session(project, path)))
@@ -85,14 +80,6 @@ def import_folder(database: Database, project: str) -> Imported:
         with Folder.opened(*below_root(project, path)) as folder, database.write() as tx:
             if not rows.is_known(tx, project, session):
                 _import(tx, project, session, folder, counts)
-    current = ""
-    with suppress(OSError), Folder.opened(*below_root(project, NPL)) as folder:
-        current = _content(folder, "current-session").decode("utf-8", "replace").strip()
-    with database.write() as tx:
-        row = rows.unarchived(tx, project, current)
-        used = tx.value("SELECT 1 FROM worklog_current WHERE project = :project LIMIT 1", project=project)
-        if row is not None and row["status"] == "active" and not used:
-            rows.set_current(tx, project, row["number"], "")
     return counts
 
 

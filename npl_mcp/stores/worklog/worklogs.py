@@ -59,46 +59,40 @@ class ReadEntries(Page[Entry]):
     remaining: int
 
 
-def init(
-    tx: Transaction, project: str, session_id: str | None, task: str | None, agent: str = ""
-) -> WorklogSession:
-    """Create a session, or resume an open one; it becomes the agent's current one.
+def init(tx: Transaction, project: str, session_id: str | None, task: str | None) -> WorklogSession:
+    """Create a session, or resume an open one; it becomes the current one of the project.
 
     :param session_id: the id of the session; by default today's date in UTC, with the suffix ``-2`` and so on
         once that session is closed.
     :raises ClosedError: the session is closed.
     """
-    row, new = _start(tx, project, session_id, task, agent)
-    return replace(rows.sessions_of(tx, project, [row], agent)[0], new=new)
+    row, new = _start(tx, project, session_id, task)
+    return replace(rows.sessions_of(tx, project, [row])[0], new=new)
 
 
-def _start(
-    tx: Transaction, project: str, session_id: str | None, task: str | None, agent: str
-) -> tuple[Row, bool]:
-    """Return the row of a session that becomes an agent's current one, and whether it is new."""
+def _start(tx: Transaction, project: str, session_id: str | None, task: str | None) -> tuple[Row, bool]:
+    """Return the row of a session that becomes the current one, and whether it is new."""
     closed = "archived_as IS NULL AND status = 'closed'"
     wanted = session_id or rows.free_name(tx, project, "id", tx.now[:10], closed)
     before = rows.unarchived(tx, project, wanted)
     row = before or rows.insert(tx, project, WorklogSession(wanted, "active", tx.now, task))
     rows.require_open(row)
-    rows.set_current(tx, project, row["number"], agent, "")
+    rows.set_current(tx, project, row["number"])
     return row, before is None
 
 
-def log(
-    tx: Transaction, project: str, session_id: str | None, values: Mapping[str, Any], agent: str = ""
-) -> Logged:
+def log(tx: Transaction, project: str, session_id: str | None, values: Mapping[str, Any]) -> Logged:
     """Append an entry.
 
-    :param session_id: the id of the session; by default the agent's current one. If no session was ever
-        current, today's session is started.
+    :param session_id: the id of the session; by default the current one. If no session was ever current,
+        today's session is started.
     :param values: the columns of the entry except its number and its time.
     :raises ClosedError: the session is closed.
     """
-    row = rows.find(tx, project, session_id) if session_id else rows.current(tx, project, agent)
+    row = rows.find(tx, project, session_id) if session_id else rows.current(tx, project)
     opened = True if row is None else None
     if row is None:
-        row, _ = _start(tx, project, None, None, agent)
+        row, _ = _start(tx, project, None, None)
     rows.require_open(row)
     return Logged(row["id"], rows.append(tx, row["number"], tx.now, values), tx.now, opened)
 
@@ -110,7 +104,6 @@ def read(
     agent_id: str,
     part: Slice,
     since: int | None,
-    agent: str = "",
     *,
     peek: bool,
 ) -> ReadEntries:
@@ -121,7 +114,7 @@ def read(
     :param since: the number after which entries are returned; it replaces the cursor.
     :param peek: whether the cursor stays in place.
     """
-    row = rows.resolve(tx, project, session_id, agent)
+    row = rows.resolve(tx, project, session_id)
     cursor = rows.last_read(tx, row["number"], agent_id)
     start = cursor if since is None else since
     entries = tuple(rows.entries(tx, row["number"], start + 1, part.limit))
@@ -134,20 +127,20 @@ def read(
     return fill(ReadEntries, page, session_id=row["id"], remaining=max(0, total - end))
 
 
-def topic(tx: Transaction, project: str, session_id: str | None, agent: str) -> Topic:
+def topic(tx: Transaction, project: str, session_id: str | None) -> Topic:
     """Return the topic that changes with each entry of a session.
 
     :param session_id: the id of the session; by default the current one.
     """
-    return Topic(rows.POSITIONS, rows.resolve(tx, project, session_id, agent)["number"])
+    return Topic(rows.POSITIONS, rows.resolve(tx, project, session_id)["number"])
 
 
-def status(tx: Transaction, project: str, session_id: str | None, agent: str = "") -> WorklogSession:
+def status(tx: Transaction, project: str, session_id: str | None) -> WorklogSession:
     """Describe a session.
 
     :param session_id: the id of the session; by default the current one.
     """
-    return rows.sessions_of(tx, project, [rows.resolve(tx, project, session_id, agent)], agent)[0]
+    return rows.sessions_of(tx, project, [rows.resolve(tx, project, session_id)])[0]
 
 
 def newest_of(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
@@ -156,27 +149,23 @@ def newest_of(tx: Transaction, project: str, session_id: str) -> WorklogSession 
     return next(iter(rows.sessions_of(tx, project, tx.all(sql, project=project, id=session_id))), None)
 
 
-def sessions(
-    tx: Transaction, project: str, agent: str = "", *, archived: bool = False
-) -> tuple[WorklogSession, ...]:
+def sessions(tx: Transaction, project: str, *, archived: bool = False) -> tuple[WorklogSession, ...]:
     """Return a project's sessions, newest first.
 
     :param archived: whether to include archived sessions.
     """
     only = "" if archived else "AND archived_as IS NULL"
     sql = f"{rows.SESSION} WHERE project = :project {only} ORDER BY created DESC, number DESC"
-    return rows.sessions_of(tx, project, tx.all(sql, project=project), agent)
+    return rows.sessions_of(tx, project, tx.all(sql, project=project))
 
 
-def close(
-    tx: Transaction, project: str, session_id: str | None, agent: str = "", *, archive: bool
-) -> WorklogSession:
+def close(tx: Transaction, project: str, session_id: str | None, *, archive: bool) -> WorklogSession:
     """Close a session permanently. Idempotent.
 
     :param session_id: the id of the session; by default the current one.
     :param archive: whether to move it to the archive as well; its id can then be reused.
     """
-    row = rows.resolve(tx, project, session_id, agent)
+    row = rows.resolve(tx, project, session_id)
     number = row["number"]
     archived_as = row["archived_as"]
     if archive and archived_as is None:
@@ -187,7 +176,7 @@ def close(
     )
     tx.run(sql, now=tx.now, archived_as=archived_as, number=number)
     closed = tx.all(f"{rows.SESSION} WHERE number = :number", number=number)
-    return rows.sessions_of(tx, project, closed, agent)[0]
+    return rows.sessions_of(tx, project, closed)[0]
 
 
 def new_id(session_id: str, parameter: str) -> str:

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from tests import engines
 from tests.conftest import Call, Connect, calls, cases, client_of, envelope
-from tests.npl_mcp.http import http_server
-from tests.npl_mcp.http.http_server import serving
 
 LOG = ("worklog_log", {"agent_id": "a-1", "action": "found", "summary": "text"})
 INIT = ("worklog_init", {"session_id": "s1"})
@@ -201,38 +198,15 @@ def entry(agent: str, **more: Any) -> dict[str, Any]:
     return {"agent_id": agent, "action": "did", "summary": "x", **more}
 
 
-def test_agents_do_not_redirect_each_other(settings: Settings, connect: Connect) -> None:
-    """Over standard streams a process is an agent; each continues its own session."""
-    ann, bo, cy = (connect(settings) for _ in range(3))
+def test_the_session_started_last_is_everybodys(settings: Settings, connect: Connect) -> None:
+    """Another one is named; a closed one is replaced by a new one only on request."""
+    ann, bo = (connect(settings) for _ in range(2))
     assert ann("worklog_init", session_id="a")["success"]
     assert bo("worklog_init", session_id="b")["success"]
-    for agent, name, session in ((ann, "ann", "a"), (bo, "bo", "b"), (ann, "ann", "a"), (cy, "ann", "b")):
-        assert agent("worklog_log", **entry(name))["data"]["session_id"] == session
-    assert ann("worklog_status")["data"]["current"]
-    assert bo("worklog_close")["data"]["session_id"] == "b"
-    assert ann("worklog_log", **entry("ann"))["data"]["session_id"] == "a"
+    assert ann("worklog_log", **entry("ann"))["data"]["session_id"] == "b"
+    assert ann("worklog_log", **entry("ann", session_id="a"))["data"]["session_id"] == "a"
+    assert ann("worklog_close")["data"]["session_id"] == "b"
     assert bo("worklog_log", **entry("bo"))["error_code"] == "OPERATION_FAILED"
-    assert bo("worklog_log", **entry("bo", session_id="a"))["success"]
     assert bo("worklog_read", agent_id="bo")["error_code"] == "SESSION_NOT_FOUND"
-
-
-def test_tokens_have_worklogs_of_their_own(tmp_path: Path) -> None:
-    """Each token goes on in its own worklog; one without a worklog uses the newest open one."""
-    place = tmp_path / "served"
-    place.mkdir()
-    tokens = engines.tokens(place / "data", ("ann", "bo", "cy"))
-    with serving(place, **engines.environment(place / "data")) as server:
-
-        def log(who: str, tool: str = "worklog_log", **given: Any) -> Any:
-            given = {"action": "did", "summary": "x", **given} if tool == "worklog_log" else given
-            answer = http_server.call(server, tool, given, Authorization=f"Bearer {tokens[who]}").data
-            return answer.get("data", answer)
-
-        for who, session in (("ann", "a"), ("bo", "b")):
-            log(who, "worklog_init", session_id=session)
-        assert [log(who)["session_id"] for who in ("ann", "bo", "ann", "cy")] == ["a", "b", "a", "b"]
-        log("bo", "worklog_close")
-        assert log("ann")["session_id"] == "a"
-        assert (log("bo")["error_code"], log("cy")["session_id"]) == ("OPERATION_FAILED", "a")
-        log("bo", "worklog_init", session_id="c")
-        assert [log(who)["session_id"] for who in ("ann", "bo")] == ["a", "c"]
+    assert bo("worklog_init", session_id="a")["data"]["current"]
+    assert ann("worklog_log", **entry("ann"))["data"]["session_id"] == "a"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.errors import SessionNotFoundError
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.rows import Entry, WorklogSession
@@ -112,12 +111,11 @@ def old_folder(project: Path) -> Path:
         text = f"{written(1, name)}\n{written(2, 'end')}\n"
         (npl / "sessions" / name / "worklog.jsonl").write_text(text)
     (npl / "sessions" / "plain" / ".cursors" / "r-1.cursor").write_text('{"last_seq": 1, "last_read": null}')
-    (npl / "current-session").write_text("plain")
     return npl
 
 
 def test_an_old_folder_is_taken_in(database: Database, project: Path) -> None:
-    """Sessions keep tasks, states and times, the archived one too; the current one stays current."""
+    """Sessions keep tasks, states and times, the archived one too; the newest active one is current."""
     old_folder(project)
     assert listed(database, project) == ()
     before = contents(project)
@@ -176,8 +174,7 @@ def test_a_folder_can_be_taken_in_again(database: Database, project: Path) -> No
     folder.mkdir()
     (folder / "worklog.jsonl").write_text(written(1, "one") + "\n")
     assert imported(database, project) == Imported(sessions=1, entries=1)
-    with pytest.raises(SessionNotFoundError):
-        database.reading(store.status, str(project), None)
+    assert database.reading(store.status, str(project), None).session_id == "later"
 
 
 def test_what_is_no_session_is_left_alone(database: Database, project: Path, tmp_path: Path) -> None:
