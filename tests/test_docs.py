@@ -186,7 +186,7 @@ def test_the_commands_of_the_readme_are_those_of_the_programs(capsys: pytest.Cap
     known = {flag for action in servers for flag in action.option_strings if flag.startswith("--")}
     lines = [helped("npl-load", capsys, *words) for words in ([], ["c"], ["tailored"], ["map"], ["test"])]
     lines += [helped("npl-worklog", capsys, *words) for words in ([], ["init"], ["log"], ["read"])]
-    lines += [helped("npl-mcp", capsys, *words) for words in (["token", "add"],)]
+    lines += [helped("npl-mcp", capsys, *words) for words in (["library", "export"], ["token", "add"])]
     lines.append(helped("npl-mcp-server", capsys, "config"))
     shown = flags(README.replace(demonstrated(), "") + GUIDE + SETTINGS)
     assert shown <= known.union(*map(flags, lines))

@@ -34,7 +34,7 @@ SCHEMES: Mapping[str, Scheme] = {
 """
 
 REMOVED_SCHEMES: Mapping[str, str] = {
-    "lib": "serve the files of the library with --root",
+    "lib": "'npl-mcp library export DIR' writes the libraries as files",
     "skill": "give the path of the SKILL.md",
 }
 """The replacement, by removed scheme; stored texts still have such names."""

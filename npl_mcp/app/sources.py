@@ -253,7 +253,7 @@ class ArtifactDocuments(DocumentSource):
         assert isinstance(document, RevisionFile)
         digest = document.row["digest"]
         with self._stores.database.read() as tx:
-            data = tx.content(digest)
+            data = tx.contents("content", [digest]).get(digest)
         if data is None:
             raise DamagedRevisionError(f"{document.path!r} is damaged", hint=RESTORE)
         return document.document(data, digest)

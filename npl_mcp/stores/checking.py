@@ -26,18 +26,16 @@ def check_rows(database: Database) -> Iterator[str]:
                 yield f"a row of {table} ({place}), column {column} cannot be read"
                 break
         else:
-            if table == "content":
-                yield from _damaged_content(database, row)
+            if table in _HOLDERS:
+                yield from _damaged_content(database, table, row)
     yield from wrong_counts(database)
 
 
-def _damaged_content(database: Database, row: Row) -> Iterator[str]:
+def _damaged_content(database: Database, table: str, row: Row) -> Iterator[str]:
     if content_digest(row["data"]) != row["digest"]:
-        sql = "SELECT artifact_id, revision_num FROM revision WHERE digest = :digest"
         with database.read() as tx:
-            for holder in tx.all(sql, digest=row["digest"]):
-                name = f"revision {holder['revision_num']} of artifact {holder['artifact_id']}"
-                yield f"the content of {name} is not the one that was stored"
+            for holder in tx.all(_HOLDERS[table], digest=row["digest"]):
+                yield f"the content of {holder['name']} is not the one that was stored"
 
 
 def _is_sound(name: str, value: Any) -> bool:
@@ -66,6 +64,16 @@ _JSON = re.compile(
 )
 _TIMES = re.compile(r"\w+\.(\w+_at|timestamp|ts|created|closed|lease_until|last_entry|last_read)")
 """Names of columns with JSON and with timestamps, after those of their tables."""
+
+_HOLDERS = {
+    "content": """
+        SELECT 'revision ' || revision_num || ' of artifact ' || artifact_id AS name FROM revision
+        WHERE digest = :digest""",
+    "library_content": """
+        SELECT DISTINCT path || ' of library ' || name AS name
+        FROM library_file JOIN library ON library_id = library.id WHERE digest = :digest""",
+}
+"""Tables that refer to contents, by the table of contents."""
 
 _AGENT = "session_number || ' ' || agent_id"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,9 @@ from npl_mcp.stores.access import Identity, identities
 from npl_mcp.stores.base.folder import ARTIFACT_FOLDER, private_folder
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.commits import CommitNotifier
+from npl_mcp.stores.libraries import NOTICE, has_libraries
+
+logger = logging.getLogger(__name__)
 
 
 class Stores:
@@ -38,7 +42,9 @@ class Stores:
             if self.folder.is_dir():
                 private_folder(self.folder)
         if self.database.is_made():
-            self.database.open()
+            with self.database.read() as tx:
+                if has_libraries(tx):
+                    logger.warning(NOTICE)
 
     def identities(self) -> Mapping[str, Identity] | None:
         """Return the identity of each token by its digest; ``None`` if no token was ever created.

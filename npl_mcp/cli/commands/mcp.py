@@ -109,6 +109,7 @@ PROGRAM = Program(
     groups={
         "worklog": "import .npl/sessions of this folder",
         "token": "manage the tokens and permissions of a shared server's callers",
+        "library": "export the libraries of earlier versions",
         "config": "show the settings and their sources",
         "directive": "set up directive/ with templates",
     },

@@ -22,6 +22,7 @@ from npl_mcp.cli.terminal.display import CommandResult, Display, progress
 from npl_mcp.config.kinds import DATABASE, path
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.logs import set_up_log
+from npl_mcp.stores import libraries
 from npl_mcp.stores.copying import copy_stores
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.stores.worklog.transfer import import_folder
@@ -126,6 +127,15 @@ def _import(_: argparse.Namespace, settings: Settings) -> CommandResult:
     text = f"{done.sessions} sessions with {done.entries} entries imported"
     skipped = f"; {done.skipped_lines} lines are not entries" if done.skipped_lines else ""
     return CommandResult(text + skipped)
+
+
+@COMMANDS.add("library export", argument("folder", type=path, help="target; existing files stay unchanged"))
+def _export_libraries(given: argparse.Namespace, settings: Settings) -> CommandResult:
+    """Write the libraries of earlier versions to files, each into a folder of its name."""
+    with stores_of(settings) as stores:
+        files, problems = libraries.export(stores.database, given.folder)
+    text = f"{files - len(problems):,} of {files:,} files of libraries are in {given.folder}"
+    return CommandResult(text, problems=problems)
 
 
 @COMMANDS.add(

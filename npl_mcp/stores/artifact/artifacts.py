@@ -240,7 +240,7 @@ def content(
         check_filename(row["filename"])
     except (InvalidRequestError, TypeError):
         raise damaged(f"{which} has a file name that no file can have") from None
-    data = tx.content(row["digest"])
+    data = tx.contents("content", [row["digest"]]).get(row["digest"])
     if data is None:
         raise damaged(f"the content of {which} is not the one that was stored")
     return row, data

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -117,11 +117,16 @@ class Transaction:
         """Return the names in the first column of the rows that are near a wrong one."""
         return near_names(name[:64], [next(iter(row.values())) for row in self._rows(sql, values)])
 
-    def content(self, digest: str) -> bytes | None:
-        """Return the content with a digest; ``None`` if it is missing or damaged."""
+    def contents(self, table: str, digests: Iterable[str]) -> dict[str, bytes]:
+        """Return the undamaged contents of a table by their digests.
+
+        :param digests: the digests, at most one batch.
+        """
+        sql = f"SELECT digest, data FROM {table} WHERE digest IN :digests"
+        rows = self.all(sql, digests=sorted(set(digests)))
         # Drivers return bytes, memory views or buffers.
-        data = bytes(self.value("SELECT data FROM content WHERE digest = :digest", digest=digest) or b"")
-        return data if content_digest(data) == digest else None
+        contents = {row["digest"]: bytes(row["data"]) for row in rows}
+        return {digest: data for digest, data in contents.items() if content_digest(data) == digest}
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute a statement and return the number of changed rows."""
