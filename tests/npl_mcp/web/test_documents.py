@@ -77,7 +77,7 @@ def test_a_view_that_is_not_there_shows_the_text(site: Pages, view: str) -> None
 def test_a_page_of_a_library_says_what_became_of_it(site: Pages, path: str) -> None:
     """Bookmarks and links in old texts lead to it."""
     answer = site.get("all", f"/documents/{path}")
-    assert (answer.status, b"serve the files of the library with --root" in answer.body) == (404, True)
+    assert (answer.status, b"npl-mcp library export DIR" in answer.body) == (404, True)
 
 
 def test_links_lead_to_names_with_any_mark(tmp_path: Path) -> None:
