@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from operator import attrgetter
@@ -29,7 +30,7 @@ from npl_mcp.cli.terminal.display import PROBLEMS, CommandResult, Display, table
 from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config import sessions
 from npl_mcp.config.child_processes import find_program
-from npl_mcp.config.clients import Entry, npl_entries
+from npl_mcp.config.clients import READING, Entry, npl_entries
 from npl_mcp.config.kinds import DATABASE_SERVERS
 from npl_mcp.config.server_state import is_locked, running_server
 from npl_mcp.config.settings import SETTINGS, Settings
@@ -198,13 +199,13 @@ def _sessions(settings: Settings) -> Iterator[Finding]:
 def _clients(settings: Settings) -> Iterator[Finding]:
     files = list(npl_entries(settings.home, settings.cwd))
     for file in files:
-        yield _client(*file)
+        yield _client(*file, settings)
     if not any(isinstance(servers, list) and servers for _, _, servers in files):
         fix = "npl-mcp, started at a terminal, shows the entry for each client"
         yield Finding("clients", WARNING, "no client on this machine has an entry for npl", fix)
 
 
-def _client(client: str, path: Path, servers: Sequence[Entry] | str) -> Finding:
+def _client(client: str, path: Path, servers: Sequence[Entry] | str, settings: Settings) -> Finding:
     if isinstance(servers, str):
         fix = "correct it, or check yourself that it has an entry for npl"
         return Finding(client, WARNING, f"{path} cannot be read: {servers}", fix)
@@ -218,7 +219,15 @@ def _client(client: str, path: Path, servers: Sequence[Entry] | str) -> Finding:
             text = f"{path} names npl, but {command!r} does not exist"
             return Finding(client, PROBLEM, text, fix)
     shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
-    return Finding(client, OK, f"{path} names npl: {shown}")
+    every = not (settings.domains or settings.small_list) and any(map(_lists_all, servers))
+    hint = f"it lists all tools; to list only those for reading: {' '.join(READING)}" if every else None
+    return Finding(client, OK, f"{path} names npl: {shown}", hint)
+
+
+def _lists_all(server: Mapping[str, Any]) -> bool:
+    """Return whether a client starts a server that lists all tools."""
+    chosen = re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", str(server))
+    return "command" in server and chosen is None
 
 
 @COMMANDS.add("config show", JSON)

@@ -111,6 +111,27 @@ def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> 
         assert [text for text in texts if str(path) in text] == [f"{path} names npl: env"]
 
 
+SHORT = "--domains reading"
+STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
+    "all": ({"args": ["--root", "."]}, {}, True),
+    "chosen": ({"args": ["--domains=npl"]}, {}, False),
+    "small": ({"args": ["--small-list"]}, {}, False),
+    "any": ({"args": ["."], "env": 5}, {}, True),
+    "variable": ({"env": {"NPL_DOMAINS": "npl"}}, {}, False),
+    "settings": ({}, {"NPL_DOMAINS": "npl"}, False),
+}
+
+
+@pytest.mark.parametrize("case", STARTED)
+def test_a_client_that_lists_all_tools_is_told_of_fewer(run: Run, tmp_path: Path, case: str) -> None:
+    """The finding is advice, not a problem."""
+    entry, variables, told = STARTED[case]
+    said = {"mcpServers": {"npl": {"command": "env", **entry}}}
+    (tmp_path / "project" / ".mcp.json").write_text(json.dumps(said), encoding="utf-8")
+    finding = findings(run("doctor", "--json", **variables))["Claude Code"]
+    assert (finding["state"], SHORT in str(finding["fix"])) == ("ok", told)
+
+
 def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:
     """The finding has the reason why a server does not start."""
     done = run("doctor", "--json", NPL_CACHE_BYTES="many")
