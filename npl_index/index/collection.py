@@ -38,7 +38,7 @@ from npl_index.selectors.names import Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total
 
-MAX_CANDIDATES = 80
+MAX_CANDIDATES = 56
 """Maximum documents whose sections are ranked."""
 
 MAX_HOLDERS = 1_000
@@ -279,7 +279,9 @@ class IndexedCollection(Collection):
             if number < MIN_TERMS or postings + of_term <= MAX_POSTINGS:
                 postings += of_term
                 holders = self._reader.matching(term)
-                worth[holders] += log(1 + len(worth) / max(1, len(holders)))
+                rarity = log(1 + len(worth) / max(1, len(holders.anywhere)))
+                for positions in holders:
+                    worth[positions] += rarity
         best: list[int] = top_positions(worth if among is None else worth * among, MAX_CANDIDATES).tolist()
         return best
 
@@ -300,7 +302,7 @@ class IndexedCollection(Collection):
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:
         """Return the first documents with all of some terms."""
-        holders: list[int] = sorted(self._reader.matching(*terms).tolist())
+        holders: list[int] = sorted(self._reader.matching(*terms).anywhere.tolist())
         return holders[:MAX_HOLDERS]
 
     def sections(self, document: int) -> Sections:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache, cachedmethod
 
@@ -21,6 +21,17 @@ _NESTED = nullcontext()
 
 MAX_MATCHING = 1 << 20
 """Maximum bytes of kept positions of documents, by word."""
+
+
+class Matching(NamedTuple):
+    """Positions of documents with some terms, in any order.
+
+    :param anywhere: the documents.
+    :param in_names: those with the terms in headings or paths.
+    """
+
+    anywhere: NDArray[Any]
+    in_names: NDArray[Any]
 
 
 class DocumentChangedError(UnreadableDocumentError):
@@ -42,7 +53,7 @@ class IndexReader:
         self.members = members
         self._database, self._changed = database, changed
         # Questions repeat words, and a document never changes.
-        self._matching: LRUCache[str, NDArray[Any]] = LRUCache(MAX_MATCHING, lambda at: 200 + at.nbytes)
+        self._matching: LRUCache[str, Matching] = LRUCache(MAX_MATCHING, _bytes_of)
         self._lock = threading.Lock()
 
     def reading(self) -> AbstractContextManager[None]:
@@ -87,13 +98,15 @@ class IndexReader:
         return read
 
     @cachedmethod(attrgetter("_matching"), lock=attrgetter("_lock"))
-    def matching(self, *terms: str) -> NDArray[Any]:
-        """Return the positions of the documents with all of some terms, in any order."""
+    def matching(self, *terms: str) -> Matching:
+        """Return the positions of the documents with all of some terms."""
         # One text takes half the time of many rows.
-        select = "SELECT json_group_array(rowid) FROM word WHERE word MATCH ?"
-        quoted = (term.replace('"', '""') for term in terms)
-        ((numbers,),) = self.rows(select, " AND ".join(f'"{term}"' for term in quoted))
-        return self.members.find(np.array(json.loads(numbers), np.int64)).astype(np.uint32)
+        select = "(SELECT json_group_array(rowid) FROM word WHERE word MATCH ?)"
+        texts = (term.replace('"', '""') for term in terms)
+        quoted = " AND ".join(f'"{text}"' for text in texts)
+        ((*columns,),) = self.rows(f"SELECT {select}, {select}", quoted, f"name : ({quoted})")
+        numbers = (np.array(json.loads(column), np.int64) for column in columns)
+        return Matching(*(self.members.find(column).astype(np.uint32) for column in numbers))
 
     def is_current(self) -> bool:
         """Return whether the roots still have their versions."""
@@ -121,3 +134,7 @@ class IndexReader:
         # In unchanged roots, only damage can lose one.
         self._changed(self.is_current())
         return DocumentChangedError(self.members.indexed[self.members.positions.get(number, 0)][0].path)
+
+
+def _bytes_of(matching: Matching) -> int:
+    return 300 + sum(positions.nbytes for positions in matching)

@@ -75,7 +75,8 @@ class IndexVocabulary(Vocabulary):
     def learn(self, terms: Iterable[str], *, parts: bool = True) -> None:
         """Look up terms, and their parts, by one query."""
         needed = dict.fromkeys(text for term in terms for text in (term, *(parts_of(term) if parts else ())))
-        self.remember(self._rows_of([text for text in needed if text not in self.known]))
+        if unknown := [text for text in needed if text not in self.known]:
+            self.remember(self._rows_of(unknown))
 
     def _rows_of(self, terms: Sequence[str]) -> dict[str, int | None]:
         select = f"SELECT id, text, checksum FROM term WHERE text {AMONG}"
@@ -84,6 +85,8 @@ class IndexVocabulary(Vocabulary):
 
     def _there(self, rows: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Return those rows and terms that some section of the documents has."""
+        if not rows:
+            return iter(())
         return compress(rows, self.counts(np.array([row for row, _ in rows], np.intp)).any.tolist())
 
     def alike(self, first: str, lengths: range) -> list[str]:

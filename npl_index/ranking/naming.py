@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from npl_index.library.references import MARKDOWN_SUFFIXES
@@ -54,7 +54,6 @@ def read(text: str, collection: Collection) -> Keywords:
     """Return the keywords of a question as the documents spell it."""
     text, reader = analysed(text), _Reader(collection)
     spelt = re.sub(_ADDRESS, lambda match: reader.address(match[0]), _messages(text))
-    collection.vocabulary.learn(terms(spelt), parts=False)
     spelt = respelt(reader.joined(spelt), reader.spelling)
     keywords = extract_keywords(spelt, known=lambda term: collection.vocabulary.row(term) is not None)
     return replace(keywords, text=text, places=frozenset(reader.places), shortened=tuple(reader.shortened))
@@ -97,13 +96,15 @@ class _Reader:
 
     def joined(self, text: str) -> str:
         """Join two words that the documents write as one: "time zone" and "timezone"."""
-        words = _PLAIN_WORD.findall(text)
-        if len(words) > MAX_QUERY_TERMS:
-            return text
-        for first, second in pairwise(words):
-            is_pair = min(len(first), len(second)) >= MIN_PART and _whole_term(first) and _whole_term(second)
-            if is_pair and self._row(first + second) is not None and not self._are_neighbours(first, second):
-                text = text.replace(f"{first} {second}", first + second)
+        words, pairs = _PLAIN_WORD.findall(text), dict[str, tuple[str, str]]()
+        for first, second in pairwise(words if len(words) <= MAX_QUERY_TERMS else ()):
+            if min(len(first), len(second)) >= MIN_PART and _whole_term(first) and _whole_term(second):
+                pairs[first + second] = first, second
+        # One query has all terms that are asked for one by one.
+        self._collection.vocabulary.learn(terms(f"{text} {' '.join(pairs)}"), parts=False)
+        for whole, pair in pairs.items():
+            if self._row(whole) is not None and not self._are_neighbours(*pair):
+                text = text.replace(" ".join(pair), whole)
         return text
 
     def address(self, raw: str) -> str:
@@ -223,9 +224,10 @@ def named_by(
             yield from (at for at in held if code in nodes[at].sections[places[at][1]].heading)
         elif len(have) <= FEW:
             yield from held
-    for number, place in places.items():
-        rows = collection.sections(place[0]).field(place[1], 0).tolist()
-        words = without_compounds(collection.vocabulary.texts(rows))
+    headings = [collection.sections(place[0]).field(place[1], 0).tolist() for place in places.values()]
+    texts = iter(collection.vocabulary.texts([*chain.from_iterable(headings)]))
+    for number, rows in zip(places, headings, strict=True):
+        words = without_compounds(list(islice(texts, len(rows))))
         is_pair = len(words) == 2 and any(commonness(word) <= RARE for word in words)
         heading = " ".join(words) if is_pair or len(words) > 2 else ""
         is_said = heading and f" {heading} " in f" {keywords.said} "
