@@ -83,7 +83,8 @@ class Blocks:
         """
         firm = [begin, *self._firm[bisect_right(self._firm, begin) : bisect_left(self._firm, end)], end]
         blocks = dict.fromkeys(bisect_right(firm, at) for at in seeds if begin <= at < end)
-        inner = (self._divisions(firm[block - 1], firm[block], seeds, width) for block in blocks)
+        large = (block for block in blocks if firm[block] - firm[block - 1] > width)
+        inner = (self._divisions(firm[block - 1], firm[block], seeds, width) for block in large)
         return sorted({*firm, *(at for cuts in inner for at in cuts)})
 
     def _divisions(
@@ -91,7 +92,7 @@ class Blocks:
     ) -> Iterator[int]:
         """Yield the cuts within a range that does not fit, finer ones around the seeds."""
         seeds = seeds[bisect_left(seeds, begin) : bisect_left(seeds, end)]
-        if not seeds or end - begin <= width or step > len(_BREAKS[True]) + 1:
+        if not seeds or step > len(_BREAKS[True]) + 1:
             return
         cuts = [
             at
@@ -100,7 +101,8 @@ class Blocks:
         ]
         yield from cuts
         for first, last in pairwise([begin, *cuts, end]):
-            yield from self._divisions(first, last, seeds, width, step + 1)
+            if last - first > width:
+                yield from self._divisions(first, last, seeds, width, step + 1)
 
     def _cuts(self, begin: int, end: int, step: int, width: int) -> Iterator[int]:
         """Yield the cuts of one step within a range: before code, then finer ones, then between words."""
@@ -116,7 +118,7 @@ class Blocks:
             else:
                 ends = _BREAKS[is_code][step - 1].finditer(source, max(first, begin - 1), last)
                 cuts = [end.start() + end[0].rfind("\n") + 1 if "\n" in end[0] else end.end() for end in ends]
-                cuts = [at for at in cuts if not leads_in(source, first, at)]
+                cuts = [at for at in cuts if at < last and not leads_in(source, first, at)]
             yield from (at for at in cuts if max(first, self.body) < at < last)
 
     def _stretches(self, begin: int, end: int) -> Iterator[tuple[int, int, bool]]:
