@@ -5,7 +5,7 @@ All calls go through the same server, and so through the same checks, as those o
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -89,11 +89,11 @@ def create_app(policy: Policy) -> Guard:
         Route(READY, partial(_readiness, ready)),
         Route("/metrics", partial(_metrics, metrics)),
     ]
-    handlers: dict[Any, Any] = {}
+    handlers: Mapping[Any, Any] = {}
     if settings.web != "off":
         site = site_of(calls)
         routes += [static_files(), *site.routes()]
-        handlers = {404: site.not_found, 500: site.server_error}
+        handlers = site.handlers
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.identities))
 

@@ -19,7 +19,7 @@ from npl_mcp.stores.review import reviews
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.rendering import in_thread
-from npl_mcp.web.routing import Action, Data, Download, WebPage
+from npl_mcp.web.routing import Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.visits import CallError, Visit, address
 
@@ -222,8 +222,8 @@ DECLARED = (
     WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
     WebPage(_REVISION, artifact, "artifact.html", "artifact"),
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
-    Download("/reviews/{review:id}", review),
-    Download(f"{_REVISION}/file", file),
+    WebPage("/reviews/{review:id}", review, "", "review"),
+    WebPage(f"{_REVISION}/file", file, "", "artifact"),
     Action(f"{_REVISION}/comments", comment, "review"),
     Action(f"{_REVISION}/verdict", finish, "review"),
 )

@@ -11,14 +11,14 @@ import pytest
 from npl_mcp.config.domains import LISTED, NEEDS
 from npl_mcp.stores.access import Permissions
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
-from npl_mcp.web.routing import TEAM, Action, Download, WebPage
+from npl_mcp.web.routing import TEAM, Action, WebPage
 from tests import engines
 from tests.conftest import cases, every
 from tests.folders import fill as fill_folder
 from tests.npl_mcp.http.http_server import Answer, Running, call, connected, mcp, message, request, serving
 from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
 from tests.npl_mcp.web.elements import strange
-from tests.npl_mcp.web.examples import DECLARED, PARAMETERS, filled, names, twin, with_query
+from tests.npl_mcp.web.examples import DECLARED, FORMS, PARAMETERS, SHOWN, filled, names, twin, with_query
 from tests.npl_mcp.web.hostile import MARKS, fill
 from tests.until import until
 
@@ -72,7 +72,7 @@ def method_of(page: Any) -> str:
 def routes() -> list[tuple[str, str]]:
     """Return the method and an address of every route there is."""
     addresses = [(method_of(page), with_query(page.path)) for page in DECLARED]
-    addresses += [("GET", twin(with_query(page.path))) for page in DECLARED if isinstance(page, WebPage)]
+    addresses += [("GET", twin(with_query(page.path))) for page in SHOWN]
     return [*addresses, ("GET", "/static/npl.css"), ("GET", "/static/npl.js"), ("GET", "/nowhere")]
 
 
@@ -84,9 +84,7 @@ def test_every_declared_page_has_an_example() -> None:
     assert {name for page in DECLARED for name in names(page.path)} <= PARAMETERS.keys()
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in DECLARED if isinstance(page, WebPage)], ids=lambda page: page.path
-)
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.path)
 def test_every_page_can_be_opened(server: Running, page: WebPage) -> None:
     """Otherwise the tests of its safety would prove nothing. Its twin is JSON for any content."""
     visitor = Visitor(server)
@@ -191,9 +189,6 @@ def test_other_methods_are_refused(server: Running) -> None:
     for turn, (address, methods) in enumerate(allowed.items()):
         for method in every(3, sorted(METHODS - methods), turn):
             assert ask(server, method, address).status in (403, 404, 405), (method, address)
-
-
-FORMS = [form for form in DECLARED if isinstance(form, Action)]
 
 
 def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Path) -> None:
@@ -328,7 +323,7 @@ VALUES = ("-1", "0", "99999999999999999999", "x", "%00", "%ff", "<b>", "1.5", "%
 def test_no_parameter_breaks_a_page(server: Running) -> None:
     visitor = Visitor(server)
     for page in DECLARED:
-        if isinstance(page, WebPage | Download):
+        if isinstance(page, WebPage):
             for value in VALUES:
                 address = f"{filled(page.path)}?{QUERY.format(value)}"
                 assert visitor.send("GET", address).status < 500, address
@@ -345,22 +340,18 @@ def test_what_a_token_does_not_name_is_not_there(
     """It has no page, navigation, data, news or form."""
     running, tokens = guarded
     visitor = Visitor(running, tokens[f"no-{domain}"])
-    team = [page.path for page in DECLARED if isinstance(page, WebPage) and page.title and page.entry == TEAM]
+    team = [page.path for page in SHOWN if page.title and page.entry == TEAM]
     shown = [Shown(visitor.send("GET", path)) for path in ("/sign-in", *team)]
     menu = {link.get("href") for page in shown if page.status == 200 for link in page.tree.iter("a")}
-    for declared in DECLARED:
-        if (
-            isinstance(declared, WebPage)
-            and declared.domain is not None
-            and not sees(declared.domain, domain)
-        ):
+    for declared in SHOWN:
+        if declared.domain is not None and not sees(declared.domain, domain):
             assert declared.path not in menu
             for address in (with_query(declared.path), twin(with_query(declared.path))):
                 answer = visitor.send("GET", address)
                 nothing = visitor.send("GET", "/nowhere" + (".json" if ".json" in address else ""))
                 assert answer.status == nothing.status == 404, address
                 assert shape(answer, address) == shape(nothing, "/nowhere"), address
-        elif isinstance(declared, WebPage) and declared.title:
+        elif declared.title:
             assert declared.path in menu
 
 
@@ -379,7 +370,7 @@ MOST = 160
 def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
     """Yield the declared pages, and the pages to which their links lead."""
     visitor = Visitor(server)
-    waiting = [with_query(page.path) for page in DECLARED if isinstance(page, WebPage)]
+    waiting = [with_query(page.path) for page in SHOWN]
     seen: set[str] = set()
     while waiting and len(seen) < MOST:
         address = waiting.pop(0).partition("#")[0]
@@ -472,10 +463,9 @@ def test_a_token_for_one_domain_learns_nothing_of_others(
     answers = {str(reading): call(running, *reading, **owner).body for reading in READINGS["tools"]} | {
         str(reading): mcp(running, *reading, **owner).body for reading in READINGS["methods"]
     }
-    for page in DECLARED:
-        if isinstance(page, WebPage):
-            for address in (with_query(page.path), twin(with_query(page.path))):
-                answers[address] = visitor.send("GET", address).body
+    for page in SHOWN:
+        for address in (with_query(page.path), twin(with_query(page.path))):
+            answers[address] = visitor.send("GET", address).body
     answers["usage"] = visitor.send("GET", "/usage.json?show=all").body
     files = ("canarynpl",) if domain in ("npl", "utility") else ()
     for asked, body in answers.items():

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.web.routing import Action
 from tests import engines
-from tests.npl_mcp.web.examples import DECLARED, filled
+from tests.npl_mcp.web.examples import FORMS, filled
 from tests.npl_mcp.web.pages import Pages, visited
 
 
@@ -237,7 +236,7 @@ def test_a_refused_form_leaves_nothing(pages: Pages) -> None:
         return {table: engines.query(folder, f"SELECT * FROM {table}") for table in engines.tables(folder)}
 
     refused = set()
-    for form in (form for form in DECLARED if isinstance(form, Action) and form.writes):
+    for form in (form for form in FORMS if form.writes):
         for fields in REFUSED:
             before = rows()
             answer = pages.send(who, filled(form.path, event=str(todo)), **fields)

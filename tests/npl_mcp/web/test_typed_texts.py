@@ -1,4 +1,4 @@
-"""A person's input stays unchanged: line breaks as typed, and the whole text despite a lost cookie."""
+"""A person's text stays unchanged, with its line breaks, and is shown if it cannot be sent."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from npl_mcp.web.browsers import SESSION_COOKIE, TOKEN_COOKIE
 from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
-from tests.npl_mcp.web.browsing import Shown, Visitor
+from tests.npl_mcp.web.browsing import Visitor
 
 TYPED = "first line\r\nsecond <line>\r\n\r\nlast"
 HTML = {"Accept": "text/html"}
@@ -57,56 +57,23 @@ def test_line_breaks_of_earlier_versions_are_shown_as_such(server: tuple[Running
     assert "old\nbreak ␍ alone" in html
 
 
-def sign_in_and_send(visitor: Visitor, kept: Shown, token: str) -> Shown:
-    """Fill in the token on the page with the kept text, and send the text from the next page."""
-    assert (kept.status, kept.tree.find(".//h1").text) == (401, "Sign in to send this")  # type: ignore[union-attr]
-    assert "second <line>" in kept.text
-    shown = visitor.post("/sign-in", {**kept.fields("/sign-in"), "token": token}, **HTML)
-    assert shown.status == 200
-    return visitor.post("/rooms/1/messages", shown.fields("/rooms/1/messages"), **HTML)
-
-
 @pytest.mark.parametrize(
-    "lost", [(TOKEN_COOKIE,), (TOKEN_COOKIE, SESSION_COOKIE), ()], ids=["token", "both", "the token ended"]
+    ("cookie", "value", "status"),
+    [(TOKEN_COOKIE, "", 401), (TOKEN_COOKIE, "b3RoZXI=", 401), (SESSION_COOKIE, "", 403)],
 )
-def test_a_lost_cookie_leads_to_sign_in_and_keeps_the_text(
-    server: tuple[Running, str], lost: tuple[str, ...]
-) -> None:
-    """The text is sent once, after signing in; a wrong token keeps it as well."""
+def test_a_refused_text_is_shown(server: tuple[Running, str], cookie: str, value: str, status: int) -> None:
+    """A form without the token or the session of its page sends nothing; a program gets the envelope."""
     visitor = Visitor(*server)
     form, before = written(visitor), said(*server)
-    for cookie in lost:
-        del visitor.cookies[cookie]
-    if not lost:
-        visitor.cookies[TOKEN_COOKIE] = "b3RoZXI="
-    kept = visitor.post("/rooms/1/messages", form, **HTML)
-    assert said(*server) == before
-    refused = sign_in_and_send(visitor, kept, "wrong")
-    assert sign_in_and_send(visitor, refused, server[1]).status == 303
-    assert said(*server) == [*before, "first line\nsecond <line>\n\nlast"]
-
-
-def test_a_lost_session_keeps_the_text_for_one_more_click(server: tuple[Running, str]) -> None:
-    visitor = Visitor(*server)
-    form, before = written(visitor), said(*server)
-    del visitor.cookies[SESSION_COOKIE]
-    shown = visitor.post("/rooms/1/messages", form, **HTML)
-    assert shown.status == 403
-    assert said(*server) == before
-    assert visitor.post("/rooms/1/messages", shown.fields("/rooms/1/messages"), **HTML).status == 303
-    assert said(*server) == [*before, "first line\nsecond <line>\n\nlast"]
-
-
-def test_a_program_without_a_token_gets_the_envelope(server: tuple[Running, str]) -> None:
-    """Only a browser is led to a page; a kept form leads nowhere else."""
-    stranger = Visitor(server[0])
-    assert (
-        stranger.post("/rooms/1/messages", {"message": "x"}).answer.data["error_code"] == "PERMISSION_DENIED"
-    )
-    form = stranger.open("/sign-in").fields("/sign-in")
-    odd = {**form, "token": "x", "next": "https://elsewhere.invalid/", "kept.message": "x"}
-    shown = stranger.post("/sign-in", odd, **HTML)
-    assert [form.get("action") for form in shown.all("form") if form.get("class") == "form"] == ["/"]
+    visitor.cookies[cookie] = value
+    referer = f"http://127.0.0.1:{server[0].port}/rooms/1?as=ann"
+    shown = visitor.post("/rooms/1/messages", form, **HTML, Referer=referer)
+    assert (shown.status, said(*server)) == (status, before)
+    assert "second <line>" in shown.text
+    links = [link.get("href") for link in shown.all("a") if link.text == "sign in"]
+    assert links == ["/sign-in?next=%2Frooms%2F1%3Fas%3Dann"] * (status == 401)
+    answer = visitor.post("/rooms/1/messages", form).answer
+    assert status == 403 or answer.data["error_code"] == "PERMISSION_DENIED"
 
 
 def test_differences_have_no_empty_lines_between_lines() -> None:
