@@ -7,9 +7,7 @@ files, a token for some folders shows only the caller's own calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from npl_index.ranking.analysis import terms
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.context import Context
 from npl_mcp.app.schemes import SCHEMES
@@ -18,8 +16,6 @@ from npl_mcp.stores.calls import LoggedCall
 
 LATEST = 5_000
 """Maximum calls to read: the latest."""
-
-MAX_WORDINGS = 3
 
 
 def latest(app: Context, until: str | None = None) -> Sequence[LoggedCall]:
@@ -39,26 +35,3 @@ def latest(app: Context, until: str | None = None) -> Sequence[LoggedCall]:
 def _texts(call: LoggedCall) -> Iterator[str]:
     """Yield the logged texts that may name a document."""
     yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
-
-
-def unanswered(app: Context) -> list[dict[str, Any]]:
-    """Return the questions without a full answer, the most frequent first; equal words are one question."""
-    groups: dict[frozenset[str], list[LoggedCall]] = {}
-    for call in latest(app):
-        if call.context and call.outcome in ("nothing", "weak"):
-            groups.setdefault(frozenset(terms(call.context)), []).append(call)
-    return [_question_of(same) for same in sorted(groups.values(), key=len, reverse=True)]
-
-
-def _question_of(same: Sequence[LoggedCall]) -> dict[str, Any]:
-    """Return the question of calls with the same words; its answer is the worst of them."""
-    question, *others = dict.fromkeys(call.context for call in same)
-    return {
-        "question": question,
-        "answer": "none" if any(call.outcome == "nothing" for call in same) else "weak",
-        "times": len(same),
-        "lacking": list(dict.fromkeys(word for call in same for word in call.absent or ())),
-        "wordings": others[:MAX_WORDINGS],
-        "last": same[0].created_at,
-        "who": sorted({call.who for call in same}),
-    }

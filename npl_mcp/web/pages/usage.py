@@ -1,12 +1,13 @@
-"""Usage: what agents asked without a full answer, failed calls with their reasons, and all calls."""
+"""Usage: one table of the calls of agents, by default of the questions without a full answer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from npl_index.errors import NPLError
 from npl_index.ranking.analysis import terms
-from npl_mcp.app.usage import latest, unanswered
+from npl_mcp.app.usage import latest
 from npl_mcp.calls.arguments import validator
 from npl_mcp.questions.files import question_files
 from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
@@ -17,50 +18,50 @@ from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit, address
 
-TABS = {"": "Not answered", "failed": "Failed", "all": "All calls"}
-"""Titles of the tabs, by the parameter ``show``."""
+TABS: Mapping[str, tuple[str, Callable[[LoggedCall], object]]] = {
+    "": ("Not answered", lambda call: call.context and call.outcome in ("nothing", "weak")),
+    "failed": ("Failed", lambda call: call.error),
+    "all": ("All calls", lambda call: call),
+}
+"""Titles of the tabs and conditions of their calls, by the parameter ``show``."""
 
 COLUMNS = {
-    "": {
-        "question": "Question",
-        "answer": "Answer",
-        "lacking": "No section has",
-        "times": "Times",
-        "who": "Asked by",
-        "last": "Last",
-    },
-    "failed": {
-        "call": "Call",
-        "message": "Reason",
-        "arguments": "Arguments",
-        "who": "Caller",
-        "created_at": "When",
-    },
-    "all": {"call": "Call", "who": "Caller", "used": "Tokens", "micros": "ms", "created_at": "When"},
+    "call": "Call",
+    "answer": "Answer",
+    "reason": "Reason",
+    "who": "Caller",
+    "used": "Tokens",
+    "micros": "ms",
+    "created_at": "When",
 }
-"""Columns of the table of each tab."""
 
 SHOWN = 50
 """Rows on a page."""
 
 
 async def usage(visit: Visit) -> Data:
-    """Return the rows of a tab; each unanswered question with its place in the question files."""
-    show = visit.text("show")
-    if show:
-        calls = [call for call in await visit.run(latest) if show != "failed" or call.error]
-        rows = [{**as_dict(call), "call": call.context or call.tool, "href": _again(call)} for call in calls]
-    else:
-        files = await visit.run(question_files) if visit.sees("npl") else ()
-        places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
-        groups = await visit.run(unanswered)
-        rows = [{**group, "saved": places.get(_key(group["question"]))} for group in groups]
+    """Return the calls of a tab, each with its question in the question files."""
+    show = visit.text("show") if visit.text("show") in TABS else "all"
+    files = await visit.run(question_files) if visit.sees("npl") else ()
+    places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
+    rows = [
+        {
+            **as_dict(call),
+            "call": call.context or call.tool,
+            "answer": call.error or call.outcome,
+            "reason": call.message or ", ".join(call.absent or ()),
+            "href": _again(call),
+            "saved": places.get(_key(call.context)) if call.context else None,
+        }
+        for call in await visit.run(latest)
+        if TABS[show][1](call)
+    ]
     return {
-        **paged(visit, rows, COLUMNS.get(show, COLUMNS["all"]), SHOWN),
+        **paged(visit, rows, COLUMNS, SHOWN),
         "recording": visit.settings.log_calls,
         "days": KEPT_DAYS,
-        "_show": show if show in TABS else "all",
-        "_tabs": TABS,
+        "_show": show,
+        "_tabs": {name: title for name, (title, _) in TABS.items()},
     }
 
 

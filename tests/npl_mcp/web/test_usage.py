@@ -85,48 +85,41 @@ def test_calls_are_logged_and_shown_to_those_that_may_see_them(
     assert "there is no tool 'no_such_tool'" in failed
 
 
-QUESTIONS = cases("npl_mcp/web/usage")["questions"]
-"""Questions that nothing answers, in two wordings, and good ones."""
+CASES: dict[str, Any] = cases("npl_mcp/web/usage")
+"""Questions, most of which nothing answers; arguments, with the address where a person asks the same."""
 
 
-def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
+def test_questions_without_an_answer_come_first(tmp_path: Path) -> None:
+    """Each has the words that no section has, and its place in the question files."""
     with serving(tmp_path, "--log-calls", "contexts", files=DOCS) as running:
         visitor = Visitor(running)
-        assert visitor.json("/usage")["items"] == []
-        for who, context in QUESTIONS:
+        for who, context in CASES["questions"]:
             call(running, "npl_load_tailored", {"context": context}, **{"User-Agent": who})
-        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(QUESTIONS))
-        groups = {group["question"]: group for group in visitor.json("/usage")["items"]}
-        assert not {"lifts water over edge 2", "edge 4"} & groups.keys()
-        missing = groups["the valve of the bilge pumps"]
-        assert (missing["answer"], missing["times"], missing["wordings"]) == ("none", 2, ["bilge pump valve"])
-        assert {"bilge", "valve"} <= set(missing["lacking"])
-        page = visitor.open("/usage")
-        assert "/ask?context=the+valve+of+the+bilge+pumps" in [link.get("href") for link in page.all("a")]
+        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(CASES["questions"]))
+        rows = {row["call"]: row for row in visitor.json("/usage")["items"]}
+        assert not {"lifts water over edge 2", "edge 4"} & rows.keys()
+        missing = rows["the valve of the bilge pumps"]
+        assert (missing["answer"], missing["who"]) == ("nothing", "ben")
+        assert {"bilge", "valve"} <= set(missing["reason"].split(", "))
+        links = [link.get("href") for link in visitor.open("/usage").all("a")]
+        assert "/ask?context=the+valve+of+the+bilge+pumps" in links
         fill(tmp_path, {"docs/questions.md": "## valve of the bilge pumps\n\n- nowhere\n"})
         assert "In the questions" in visitor.open("/usage").text
-
-
-ASKED: list[tuple[dict[str, Any], str]] = cases("npl_mcp/web/usage")["asked"]
-"""Arguments, with the address where a person asks the same."""
-
-
-def test_a_call_with_any_arguments_has_a_link(tmp_path: Path) -> None:
-    with serving(tmp_path, "--log-calls", "contexts", files=DOCS) as running:
-        visitor = Visitor(running)
-        for given, _ in ASKED:
+        for given, _ in CASES["asked"]:
             call(running, "npl_load_tailored", given)
-        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(ASKED))
-        rows = visitor.json("/usage?show=all")["items"]
-        assert [row["href"] for row in reversed(rows)] == [href for _, href in ASKED]
+        asked = len(CASES["asked"])
+        total = asked + len(CASES["questions"])
+        until(lambda: len(visitor.json("/usage?show=all")["items"]) == total)
+        hrefs = [row["href"] for row in visitor.json("/usage?show=all")["items"][:asked]]
+        assert hrefs[::-1] == [href for _, href in CASES["asked"]]
 
 
-@pytest.mark.parametrize(("log", "flag"), [("off", "--log-calls contexts"), ("on", "--log-calls contexts")])
-def test_a_log_without_questions_says_how_to_keep_them(tmp_path: Path, log: str, flag: str) -> None:
+@pytest.mark.parametrize("log", ["off", "on"])
+def test_a_log_without_questions_says_how_to_keep_them(tmp_path: Path, log: str) -> None:
     with serving(tmp_path, "--log-calls", log, files=DOCS) as running:
         visitor = Visitor(running)
         assert call(running, "npl_load_tailored", SIPHON).status == 200
         until(lambda: len(visitor.json("/usage?show=all")["items"]) == int(log == "on"))
         assert visitor.json("/usage")["items"] == []
-        assert flag in visitor.open("/usage").text
+        assert "--log-calls contexts" in visitor.open("/usage").text
         assert (tmp_path / "data" / "npl.db").exists() == (log == "on")
