@@ -18,13 +18,11 @@ from npl_mcp.web.pages import (
     ask,
     changes,
     folders,
-    lists,
     questions,
     rooms,
     search,
     start,
     usage,
-    worklogs,
 )
 from npl_mcp.web.routing import COMPRESSED, Site
 
@@ -39,21 +37,7 @@ class _Static(StaticFiles):
         return response
 
 
-PAGES = (
-    signing_in,
-    start,
-    ask,
-    questions,
-    folders,
-    search,
-    usage,
-    activity,
-    lists,
-    rooms,
-    artifacts,
-    worklogs,
-    changes,
-)
+PAGES = (signing_in, start, ask, questions, folders, search, usage, activity, rooms, artifacts, changes)
 """Modules that declare pages, in the order of the navigation."""
 
 

@@ -1,4 +1,4 @@
-"""Activity: what agents did, in one list in time, by day and agent; the page of a session."""
+"""Activity: what agents did, in one list in time, by day and agent; the pages of a session and a worklog."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from npl_mcp.web.visits import Visit, address
 
 SHOWN = 200
 """Entries on a page."""
+
+ENTRIES = 100
+"""Entries on the page of a worklog."""
 
 
 async def activity(visit: Visit) -> Data:
@@ -70,6 +73,25 @@ def _agents(entries: Mapping[str, int], calls: Sequence[LoggedCall]) -> list[dic
     ]
 
 
+async def worklog(visit: Visit) -> Data:
+    """Return the latest entries of a worklog, or those around or after an entry; no cursor moves."""
+    name = visit.path("worklog")
+    session = await visit.call("worklog_status", session_id=name)
+    latest = max(0, session["entry_count"] - ENTRIES)
+    entry = visit.number("entry")
+    since = visit.number("since", latest) if entry is None else entry - ENTRIES // 2
+    reader = {"session_id": name, "agent_id": visit.who or "page", "peek": True}
+    read = await visit.call("worklog_read", **reader, since=min(latest, max(0, since or 0)), limit=ENTRIES)
+    return {
+        "session": session,
+        "name": name,
+        "items": read["items"],
+        "earlier": read["offset"],
+        "later": read["remaining"],
+        "_back": max(0, read["offset"] - ENTRIES),
+    }
+
+
 def at_work(app: Context, visit: Visit) -> list[Data]:
     """Return the last act of each agent in the last hour."""
     recent = _acts(app, visit, None, timedelta(hours=1))
@@ -92,4 +114,6 @@ def leads(entry: store.Entry) -> str:
 DECLARED = (
     WebPage("/activity", activity, "activity.html", "search", "Activity", entry=TEAM),
     WebPage("/sessions/{session}", session, "activity.html", "session", entry=TEAM),
+    # Names of archived worklogs contain a slash, so no path may follow them.
+    WebPage("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog", entry=TEAM),
 )

@@ -19,18 +19,40 @@ from npl_mcp.stores.review import reviews
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.rendering import in_thread
-from npl_mcp.web.routing import Action, Data, WebPage
+from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
+from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
-"""Maximum revisions and reviews of an artifact on its page."""
+"""Maximum artifacts of a list, and revisions and reviews of an artifact on its page."""
+
+COLUMNS = {
+    "name": "Name",
+    "reviews": "Reviews",
+    "revisions": "Revisions",
+    "type": "Type",
+    "created_at": "Created",
+}
 
 LINES = 1_000
 """Maximum lines of a text on a page."""
 
 _CONFINED = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 """A stricter policy than that of other pages; the other headers of pages still apply."""
+
+
+async def artifacts(visit: Visit) -> Data:
+    """Return a page of the current or the archived artifacts, with their reviews."""
+    verdicts = defaultdict[int, list[str]](list)
+    for review in await visit.every("review_list") if visit.sees("review") else ():
+        verdict = review.get("verdict", review["status"]).replace("_", " ")
+        verdicts[review["artifact_id"]].append(f"{review['reviewer_persona']}: {verdict}")
+    rows = [
+        {**artifact, "reviews": verdicts[artifact["id"]], "revisions": artifact["current_revision"] + 1}
+        for artifact in await visit.every("artifact_list", archived=visit.flag("archived"))
+    ]
+    return paged(visit, rows, COLUMNS, SHOWN)
 
 
 async def artifact(visit: Visit) -> Data:
@@ -219,6 +241,7 @@ _ARTIFACT = "/artifacts/{artifact:id}"
 _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
 DECLARED = (
+    WebPage("/artifacts", artifacts, "list.html", "artifact", "Artifacts", entry=TEAM),
     WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
     WebPage(_REVISION, artifact, "artifact.html", "artifact"),
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),

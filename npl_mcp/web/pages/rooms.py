@@ -8,16 +8,31 @@ from typing import Any
 
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import Action, Data, WebPage
+from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
+from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit
 
 SHOWN = 100
-"""Events of a page."""
+"""Rows or events of a page."""
+
+COLUMNS = {
+    "name": "Name",
+    "members": "Members",
+    "event_count": "Events",
+    "description": "About",
+    "created_at": "Created",
+}
 
 _TODOS = 50
 _QUOTED = 120
 """Characters of a quoted event."""
+
+
+async def every_room(visit: Visit) -> Data:
+    """Return a page of the current or the archived rooms."""
+    every = await visit.every("chat_list_rooms", archived=visit.flag("archived"))
+    return paged(visit, every, COLUMNS, SHOWN)
 
 
 async def room(visit: Visit) -> Data:
@@ -137,6 +152,7 @@ async def mark_read(visit: Visit) -> str:
 _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
+    WebPage("/rooms", every_room, "list.html", "chat", "Rooms", entry=TEAM),
     WebPage(_ROOM, room, "room.html", "chat"),
     Action(f"{_ROOM}/messages", partial(write, "chat_send_message", ("message", "reply_to_id")), "chat"),
     Action(f"{_ROOM}/reactions", react, "chat"),
