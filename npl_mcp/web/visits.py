@@ -147,13 +147,15 @@ class Visit:
         """The visitor's session, which cannot be guessed; a new visitor gets one with the first page."""
         return self.cookies.get(SESSION_COOKIE) or secrets.token_urlsafe(24)
 
-    def here(self, **changed: object) -> str:
+    def here(self, twin: str = "", /, **changed: object) -> str:
         """Return the address of this page with other parameters.
 
+        :param twin: the ending of the page's data.
         :param changed: the changed parameters; ``None`` removes one.
         """
-        kept = {name: self.request.query_params.getlist(name) for name in self.request.query_params}
-        return address(self.place, **{**kept, **changed})
+        path = f"{self.place.rstrip('/') or '/index'}{twin}" if twin else self.place
+        query = self.request.query_params
+        return address(path, **{**{name: query.getlist(name) for name in query}, **changed})
 
     @property
     def place(self) -> str:

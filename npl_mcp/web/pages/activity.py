@@ -106,9 +106,8 @@ def leads(entry: store.Entry) -> str:
     if entry.kind in ("chat", "worklog"):
         page, part = ("rooms", "event") if entry.kind == "chat" else ("worklogs", "entry")
         return address(f"/{page}/{entry.place}", **{part: entry.number}) + f"#{part}-{entry.number}"
-    if entry.kind == "artifact":
-        return f"/artifacts/{entry.place}/revisions/{entry.number}"
-    return f"/reviews/{entry.place}"
+    revision = f"/artifacts/{entry.place}/revisions/{entry.number}"
+    return revision if entry.kind == "artifact" else f"/reviews/{entry.place}"
 
 
 DECLARED = (
