@@ -5,9 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
 from npl_index.library.documents import DocumentRef
@@ -56,22 +55,7 @@ async def documents(visit: Visit) -> Data:
         return {"_table": page.pop("_table"), "folder": {**shown["folder"], **page}}
     view = "source" if visit.text("view") == "source" else "text"
     sections = partial(_sections, shown["file"], view, visit.number("line"))
-    return {**shown, "view": view, "_leads": _leads(shown["file"]), "_sections": sections}
-
-
-def _leads(file: Data) -> Callable[[Mapping[str, Any]], str]:
-    """Return a function from a row of a file's outline to the address of its section."""
-    shown = {item["row"]["selector"] for item in file["items"]}
-    anchors = {row["selector"]: row["anchor"] for row in file["outline"]}
-
-    def leads(row: Mapping[str, Any]) -> str:
-        selector = row["selector"]
-        anchor = f"#{ANCHOR}{anchors.get(selector) or 'start'}"
-        if selector in shown:
-            return anchor
-        return to_document(file["address"], selector=selector) + anchor
-
-    return leads
+    return {**shown, "view": view, "_sections": sections}
 
 
 def _sections(file: Data, view: str, line: int | None) -> list[Data]:
