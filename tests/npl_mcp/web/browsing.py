@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 import html5lib
 
 from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
-from tests.npl_mcp.http.http_server import Answer, Running, request
+from tests.npl_mcp.http.http_server import Answer, Running, call, request
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -100,3 +100,30 @@ class Visitor:
     def submit(self, page: str, action: str, **changed: str) -> Shown:
         """Open a page, change fields of one of its forms, and send it."""
         return self.post(action, {**self.open(page).fields(action), **changed})
+
+
+@dataclass
+class Pages:
+    """A server, and the tokens of those who visit it."""
+
+    server: Running
+    tokens: dict[str, str]
+
+    def call(self, who: str, tool: str, /, **arguments: Any) -> Any:
+        """Return the data of a tool's answer."""
+        answer = call(self.server, tool, arguments, Authorization=f"Bearer {self.tokens[who]}")
+        assert answer.status == 200, answer.data
+        return answer.data["data"]
+
+    def get(self, who: str, path: str) -> Answer:
+        return Visitor(self.server, self.tokens[who]).send("GET", path)
+
+    def data(self, who: str, path: str) -> Any:
+        """Return the data of a page's twin."""
+        return Visitor(self.server, self.tokens[who]).json(path)
+
+    def send(self, who: str, path: str, **fields: str) -> Answer:
+        """Send a form of one of our pages."""
+        visitor = Visitor(self.server, self.tokens[who])
+        token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
+        return visitor.post(path, {"form_token": token, **fields}).answer

@@ -9,8 +9,7 @@ import pytest
 from npl_mcp.stores.access import Permissions
 from tests import engines
 from tests.npl_mcp.http.http_server import request, serving
-from tests.npl_mcp.web.browsing import Shown
-from tests.npl_mcp.web.pages import Pages
+from tests.npl_mcp.web.browsing import Pages, Shown
 
 
 @pytest.fixture(scope="module")

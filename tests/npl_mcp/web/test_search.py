@@ -9,7 +9,7 @@ from npl_mcp.stores.access import Permissions
 from npl_mcp.web.pages.search import TITLES
 from tests import engines
 from tests.npl_mcp.http.http_server import serving
-from tests.npl_mcp.web.pages import Pages
+from tests.npl_mcp.web.browsing import Pages
 
 DOMAINS = {"document": "npl", "message": "chat", "worklog": "worklog", "artifact": "artifact", "cr": "cr"}
 CR = (

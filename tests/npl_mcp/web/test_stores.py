@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 
+from npl_mcp.config.domains import LISTED
+from npl_mcp.stores.access import Permissions
 from tests import engines
+from tests.npl_mcp.http.http_server import serving
+from tests.npl_mcp.web.browsing import Pages
 from tests.npl_mcp.web.examples import FORMS, filled
-from tests.npl_mcp.web.pages import Pages, visited
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    with visited(tmp_path_factory.mktemp("pages")) as site:
+    folder = tmp_path_factory.mktemp("pages")
+    who = {"ann": Permissions(), "ben": Permissions()}
+    who |= {f"no-{domain}": Permissions(frozenset(LISTED) - {domain}) for domain in LISTED}
+    tokens = engines.tokens(folder / "data", who)
+    with serving(folder, **engines.environment(folder / "data")) as server:
+        site = Pages(server, tokens)
         site.call("ann", "session_create", session_id="s", title="Quay")
         site.call("ann", "chat_create_room", name="r", members=["ann", "ben"], session_id="s")
         for number in range(130):
@@ -70,35 +78,39 @@ def test_a_comment_on_no_revision_is_not_found(pages: Pages) -> None:
     assert (answer.status, b"has no revision 99" in answer.body) == (404, True)
 
 
+def stored(pages: Pages, **given: str) -> int:
+    """Store a text as an artifact; return its id."""
+    made = pages.call("ann", "artifact_create", artifact_type="x", filename="a.txt", **given)
+    return int(made["artifact_id"])
+
+
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 FILES = [
-    ("a.png", PNG, "image/png", "inline"),
-    ("a.html", PNG, "image/png", "inline"),
-    ("a.jpg", b"\xff\xd8\xff\xe0", "image/jpeg", "inline"),
-    ("a.gif", b"GIF89a", "image/gif", "inline"),
-    ("a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image/webp", "inline"),
-    ("a.txt", b"calm", "application/octet-stream", "attachment"),
-    ("a.html", b"<script>alert(1)</script>", "application/octet-stream", "attachment"),
-    ("a.png", b"<html><script>alert(1)</script>", "application/octet-stream", "attachment"),
-    ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "application/octet-stream", "attachment"),
-    ("a.xml", b"<?xml version='1.0'?><a/>", "application/octet-stream", "attachment"),
-    ("a.pdf", b"%PDF-1.7", "application/octet-stream", "attachment"),
-    ("a.js", b"alert(1)", "application/octet-stream", "attachment"),
-    ("a.wav", b"RIFF\0\0\0\0WAVEfmt ", "application/octet-stream", "attachment"),
+    ("a.png", PNG, "image/png"),
+    ("a.html", PNG, "image/png"),
+    ("a.jpg", b"\xff\xd8\xff\xe0", "image/jpeg"),
+    ("a.gif", b"GIF89a", "image/gif"),
+    ("a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+    ("a.txt", b"calm", ""),
+    ("a.html", b"<script>alert(1)</script>", ""),
+    ("a.png", b"<html><script>alert(1)</script>", ""),
+    ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", ""),
+    ("a.pdf", b"%PDF-1.7", ""),
+    ("a.wav", b"RIFF\0\0\0\0WAVEfmt ", ""),
 ]
+"""Names and contents of files, with the media types of pictures."""
 
 
 def test_files_are_sent_so_that_no_browser_runs_them(pages: Pages) -> None:
     """Pictures are shown, other files saved; the content decides, not the name."""
-    made = pages.call(
-        "ann", "artifact_create", name="files", artifact_type="x", filename="a.txt", content="first"
-    )["artifact_id"]
-    for number, (name, content, kind, served) in enumerate(FILES, 1):
+    made = stored(pages, name="files", content="first")
+    for number, (name, content, kind) in enumerate(FILES, 1):
         given = base64.b64encode(content).decode()
         pages.call("ann", "artifact_add_revision", artifact_id=made, filename=name, file_content_base64=given)
         answer = pages.get("ann", f"/artifacts/{made}/revisions/{number}/file")
         assert answer.body == content
-        assert answer.headers["content-type"] == kind
+        assert answer.headers["content-type"] == (kind or "application/octet-stream")
+        served = "inline" if kind else "attachment"
         assert answer.headers["content-disposition"] == f"{served}; filename*=UTF-8''{name}"
         assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -147,9 +159,7 @@ def test_activity_is_one_list_by_day_and_agent(pages: Pages) -> None:
 def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
     """A page has a thousand lines, with any line ends; long lines are cut."""
     text = "".join(f"line {number}\r\n" for number in range(1, 1500)) + "x" * 5000
-    made = pages.call(
-        "ann", "artifact_create", name="long", artifact_type="x", filename="a.txt", content=text
-    )["artifact_id"]
+    made = stored(pages, name="long", content=text)
     first = pages.data("ann", f"/artifacts/{made}")
     assert (len(first["items"]), first["total"], first["items"][0]["text"]) == (1000, 1500, "line 1")
     last = pages.data("ann", f"/artifacts/{made}?offset=1000")["items"]
@@ -201,14 +211,7 @@ def test_revisions_are_compared(
     removed: int,
 ) -> None:
     """Each change has three lines around it; a comparison is bounded."""
-    first = pages.call(
-        "ann",
-        "artifact_create",
-        name=f"compared {secrets.token_hex(4)}",
-        artifact_type="x",
-        filename="a.txt",
-        content=old,
-    )["artifact_id"]
+    first = stored(pages, name=f"compared {secrets.token_hex(4)}", content=old)
     pages.call("ann", "artifact_add_revision", artifact_id=first, filename="a.txt", content=new)
     changes = pages.data("ann", f"/artifacts/{first}/compare?from=0&to=1")["changes"]
     pairs = [(pair.get("old"), pair.get("new")) for hunk in changes["hunks"] for pair in hunk]
@@ -244,17 +247,11 @@ def test_a_refused_form_leaves_nothing(pages: Pages) -> None:
                 refused.add(form.path)
                 assert rows() == before, (form.path, fields)
     assert len(refused) > 10
+    good = {"location": "line:1", "comment": "x", "message": "x", "reaction": f"{todo} x", "description": "x"}
     for form in (
         "artifacts/1/revisions/0/comments",
         "rooms/1/messages",
         "rooms/1/reactions",
         "rooms/1/todos",
     ):
-        good = {
-            "location": "line:1",
-            "comment": "x",
-            "message": "x",
-            "reaction": f"{todo} x",
-            "description": "x",
-        }
         assert pages.send(who, f"/{form}", **good).status == 303
