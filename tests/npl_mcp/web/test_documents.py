@@ -7,9 +7,8 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 
 from npl_mcp.stores.access import Permissions
-from tests import engines
 from tests.npl_mcp.http.http_server import request, serving
-from tests.npl_mcp.web.browsing import Pages, Shown
+from tests.npl_mcp.web.browsing import Pages, Shown, visited
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +23,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
         "docs": Permissions(roots=(str(folder / "docs"),)),
         "none": Permissions(frozenset({"chat"})),
     }
-    tokens = engines.tokens(folder / "data", sights)
-    with serving(folder, files=files, **engines.environment(folder / "data")) as server:
-        yield Pages(server, tokens)
+    with visited(folder, sights, files=files) as pages:
+        yield pages
 
 
 def test_roots_are_those_of_the_caller(site: Pages) -> None:

@@ -10,19 +10,14 @@ import pytest
 from npl_mcp.config.domains import LISTED
 from npl_mcp.stores.access import Permissions
 from tests import engines
-from tests.npl_mcp.http.http_server import serving
-from tests.npl_mcp.web.browsing import Pages
+from tests.npl_mcp.web.browsing import Pages, visited, without
 from tests.npl_mcp.web.examples import FORMS, filled
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    folder = tmp_path_factory.mktemp("pages")
-    who = {"ann": Permissions(), "ben": Permissions()}
-    who |= {f"no-{domain}": Permissions(frozenset(LISTED) - {domain}) for domain in LISTED}
-    tokens = engines.tokens(folder / "data", who)
-    with serving(folder, **engines.environment(folder / "data")) as server:
-        site = Pages(server, tokens)
+    who = {"ann": Permissions(), "ben": Permissions(), **without(*LISTED)}
+    with visited(tmp_path_factory.mktemp("pages"), who) as site:
         site.call("ann", "session_create", session_id="s", title="Quay")
         site.call("ann", "chat_create_room", name="r", members=["ann", "ben"], session_id="s")
         for number in range(130):
