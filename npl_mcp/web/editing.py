@@ -54,7 +54,7 @@ class Editor:
             return FormPage(TEMPLATE, {**shown, "preview": yours}, 200)
         data = {**_form(current, yours), "message": problem.message}
         if current["digest"] == digest:
-            return FormPage(TEMPLATE, data, problem.status)
+            return FormPage(TEMPLATE, data, problem.code.status)
         meanwhile, wrote = partial(compare, seen, current["content"]), partial(compare, seen, yours)
         return FormPage(TEMPLATE, {**data, "meanwhile": meanwhile, "wrote": wrote})
 

@@ -149,7 +149,7 @@ class Site:
         except CallError as error:
             if error.form is None or suffix:
                 raise
-            return await self._render(visit, page.template, error.form, error.status)
+            return await self._render(visit, page.template, error.form, error.code.status)
         if not page.template:
             return data  # type: ignore[no-any-return]
         if not suffix:
@@ -187,7 +187,7 @@ class Site:
         elif not isinstance(error, CallError):
             message = "this page failed because of a defect in this server; its log has the details"
             error = CallError(message, ErrorCode.INTERNAL_ERROR)
-        visit, status = Visit(request, self.calls), error.status
+        visit, status = Visit(request, self.calls), error.code.status
         if not is_page(visit.place):
             return PlainTextResponse(HTTPStatus(status).phrase, status)
         if visit.place.endswith((".json", ".csv")):

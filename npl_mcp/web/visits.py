@@ -68,11 +68,6 @@ class CallError(Exception):
         super().__init__(message)
         self.message, self.code, self.parameter = message, code, parameter
 
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return self.code.status
-
 
 @dataclass(frozen=True)
 class Visit:

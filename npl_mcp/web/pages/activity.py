@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 from npl_mcp.app.context import Context
-from npl_mcp.app.usage import latest
 from npl_mcp.stores import activity as store
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.pages.usage import latest
 from npl_mcp.web.routing import TEAM, Data, WebPage
 from npl_mcp.web.visits import Visit, address
 

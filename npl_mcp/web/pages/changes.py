@@ -138,7 +138,7 @@ async def save_attributes(visit: Visit) -> str | FormPage:
             await visit.call("update_cr_attrs", key=key, attributes=wanted, expect=now["digest"])
     except CallError as error:
         data = {**await change(visit), "_problem": error.message, "_typed": wanted}
-        return FormPage("change.html", data, error.status)
+        return FormPage("change.html", data, error.code.status)
     return address(f"/changes/{key}")
 
 

@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any
 
 from npl_mcp.stores.chat import feed, rooms
-from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
 from npl_mcp.web.tables import paged
-from npl_mcp.web.visits import CallError, Visit
+from npl_mcp.web.visits import Visit
 
 SHOWN = 100
 """Rows or events of a page."""
@@ -41,13 +40,14 @@ async def room(visit: Visit) -> Data:
     details = await visit.read(rooms.details, number)
     chosen = visit.text("todos", "open")
     reply = visit.number("reply")
+    replied = await visit.read(feed.by_ids, number, [reply]) if reply else []
     todos = await visit.call("chat_list_todos", room_id=number, filter=chosen, limit=_TODOS)
     events = await _events(visit, number)
     return {
         "room": details,
         "writes": visit.may_write and "archived_at" not in details,
         **events,
-        "reply": None if reply is None else _words(await _event(visit, number, reply)),
+        "reply": next(map(_words, replied), None),
         "todos": {"filter": chosen, **todos},
     }
 
@@ -92,12 +92,6 @@ def _words(event: Any) -> Data:
     data = event["data"]
     text = data.get("message") or data.get("description") or event["event_type"].replace("_", " ")
     return {"id": event["id"], "persona": event["persona"], "words": " ".join(text[:_QUOTED].split())}
-
-
-async def _event(visit: Visit, room: int, event_id: int) -> Any:
-    for event in await visit.read(feed.by_ids, room, [event_id]):
-        return event
-    raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
 
 
 async def _act(visit: Visit, tool: str, event: object = None, **given: object) -> str:
