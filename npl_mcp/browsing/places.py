@@ -148,8 +148,6 @@ def place(file: str, documents: Sequence[DocumentFile]) -> tuple[DocumentFile, s
 def breadcrumb(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
     """Return the breadcrumb from the root to a folder or file, inclusive."""
     document, path = place(file, documents)
-    if len(documents) == 1 and path and not file.endswith("/"):
-        path = document.path if document.path.endswith(path) else path
     parts = path.split("/") if path else []
     paths = accumulate(parts, "{}/{}".format)
     return tuple(

@@ -177,7 +177,7 @@ class Site:
             return await self._render(visit, done.template, done.data, done.status)
         response = RedirectResponse(done, 303)
         if visit.who and not visit.identity and not cookie_text(visit.cookies, NAME_COOKIE):
-            set_cookie(visit, response, NAME_COOKIE, visit.who)
+            set_cookie(visit, response, NAME_COOKIE, as_cookie(visit.who))
         return response
 
     async def _failed(self, request: Request, error: Exception) -> Response:
@@ -203,7 +203,7 @@ class Site:
         html = await in_thread(render, template, visit=visit, menu=self._menu(visit), **data)
         response = Response(html, status, media_type="text/html")
         if not visit.cookies.get(SESSION_COOKIE):
-            response.set_cookie(SESSION_COOKIE, visit.session, secure=visit.is_secure, **_CONFINED)
+            set_cookie(visit, response, SESSION_COOKIE, visit.session, None)
         return response
 
     def _menu(self, visit: Visit) -> list[tuple[str, list[WebPage], bool]]:
@@ -253,10 +253,13 @@ def _unsent(visit: Visit, status: int) -> FormPage:
     return FormPage("unsent.html", {"typed": typed, "signs_in": status == 401, "page": page}, status)
 
 
-_CONFINED: dict[str, Any] = {"httponly": True, "samesite": "strict"}
-"""Options of cookies that no script reads and no other site makes a browser send."""
+def set_cookie(
+    visit: Visit, response: Response, cookie: str, value: str, seconds: int | None = SIGNED_IN_SECONDS
+) -> None:
+    """Let a browser keep a value that no script reads and no other site makes it send.
 
-
-def set_cookie(visit: Visit, response: Response, cookie: str, text: str) -> None:
-    """Let a browser keep a text: the visitor's token, or the visitor's chosen name."""
-    response.set_cookie(cookie, as_cookie(text), SIGNED_IN_SECONDS, secure=visit.is_secure, **_CONFINED)
+    :param seconds: ``None`` until the browser is closed.
+    """
+    # Over HTTPS, cookies require it.
+    secure = "https" in (visit.request.url.scheme, (visit.settings.web_url or "").partition(":")[0])
+    response.set_cookie(cookie, value, seconds, secure=secure, httponly=True, samesite="strict")

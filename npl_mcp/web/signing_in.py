@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import RedirectResponse, Response
 
-from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE
+from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE, as_cookie
 from npl_mcp.web.routing import Action, Data, WebPage, set_cookie
 from npl_mcp.web.visits import Visit
 
@@ -35,7 +35,7 @@ async def choose_name(visit: Visit) -> Response:
 
 def _keeping(visit: Visit, cookie: str, text: str) -> Response:
     response = RedirectResponse(local_path(visit.form.get("next", "")), 303)
-    set_cookie(visit, response, cookie, text)
+    set_cookie(visit, response, cookie, as_cookie(text))
     return response
 
 

@@ -112,11 +112,6 @@ class Visit:
         """Whether the visitor has given a token, which signing out deletes."""
         return self.identity is not None or TOKEN_COOKIE in self.cookies
 
-    @property
-    def is_secure(self) -> bool:
-        """Whether browsers reach these pages over HTTPS, so that cookies require it."""
-        return self.request.url.scheme == "https" or (self.settings.web_url or "").startswith("https:")
-
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
         is_served = domain in domains_named(self.settings.domains)
@@ -175,12 +170,9 @@ class Visit:
         :raises CallError: the value is not a whole number.
         """
         text = self.text(name)
-        if not text:
-            return default
-        if not text.isascii() or not text.isdecimal() or len(text) > 15:
-            message = f"{name.capitalize()}: a whole number, not {text[:64]!r}"
-            raise CallError(message, parameter=name)
-        return int(text)
+        if text and not (text.isascii() and text.isdecimal() and len(text) <= 15):
+            raise CallError(f"{name.capitalize()}: a whole number, not {text[:64]!r}", parameter=name)
+        return int(text) if text else default
 
     def flag(self, name: str) -> bool:
         """Return whether a check box of the address is ticked."""
