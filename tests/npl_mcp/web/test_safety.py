@@ -14,7 +14,7 @@ from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
 from npl_mcp.web.routing import TEAM, Action, WebPage
 from tests.conftest import cases, every
 from tests.folders import fill as fill_folder
-from tests.npl_mcp.http.http_server import Answer, Running, call, connected, mcp, message, request, serving
+from tests.npl_mcp.http.http_server import Answer, Running, call, mcp, request, serving
 from tests.npl_mcp.web.browsing import FORM, Pages, Shown, Visitor, visited, without
 from tests.npl_mcp.web.elements import strange
 from tests.npl_mcp.web.examples import DECLARED, FORMS, PARAMETERS, SHOWN, filled, names, twin, with_query
@@ -93,28 +93,11 @@ def test_every_page_can_be_opened(server: Running, page: WebPage) -> None:
 
 
 def ask(server: Running, method: str, address: str, **headers: str) -> Answer:
-    """Send a request by hand; of an answer without end the beginning."""
-    named = {"Accept": "text/html", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    host = named.pop("Host", "")
-    if method == "POST":
-        named = {**FORM, **named}
-        return request(server, method, address, b"", named, host=host)
-    with connected(server) as line:
-        line.sendall(message(server, method, address, None, {"Connection": "close", **named}, host))
-        return begin_of(line)
-
-
-def begin_of(line: Any) -> Answer:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        part = line.recv(65536)
-        assert part
-        data += part
-    head = data.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
-    headers = {
-        name.lower(): value.strip() for name, _, value in (header.partition(":") for header in head[1:])
-    }
-    return Answer(int(head[0].split()[1]), headers, b"")
+    """Send a request by hand."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    host, body = named.pop("Host", ""), b"" if method == "POST" else None
+    named = {"Accept": "text/html", **(FORM if method == "POST" else {}), **named}
+    return request(server, method, address, body, named, host=host)
 
 
 REFUSED = cases("npl_mcp/web/safety")["refused"]
@@ -165,10 +148,9 @@ def test_every_answer_says_what_a_browser_may_do(server: Running, guarded: Pages
 def test_the_policy_allows_nothing_of_others() -> None:
     policy = HEADERS["Content-Security-Policy"]
     rules = dict(rule.strip().partition(" ")[::2] for rule in policy.split(";"))
-    assert rules["default-src"] == rules["base-uri"] == rules["frame-ancestors"] == "'none'"
-    assert (
-        rules["script-src"] == rules["style-src"] == rules["form-action"] == rules["connect-src"] == "'self'"
-    )
+    assert {rules[name] for name in ("default-src", "base-uri", "frame-ancestors")} == {"'none'"}
+    own = ("script-src", "style-src", "form-action", "connect-src")
+    assert {rules[name] for name in own} == {"'self'"}
     assert "unsafe" not in policy
     assert "*" not in policy
 
