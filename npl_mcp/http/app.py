@@ -34,7 +34,7 @@ from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routes import site_of, static_files
+from npl_mcp.web.routes import site_of
 
 MAX_SESSIONS = 1_000
 """Maximum open sessions of the 2025-11-25 protocol. A session ends after half an hour without a request;
@@ -92,7 +92,7 @@ def create_app(policy: Policy) -> Guard:
     handlers: Mapping[Any, Any] = {}
     if settings.web != "off":
         site = site_of(calls)
-        routes += [static_files(), *site.routes()]
+        routes += site.routes()
         handlers = site.handlers
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.identities))

@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -22,7 +23,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.tools.contract.error_codes import ErrorCode
@@ -32,6 +34,7 @@ from npl_mcp.web.browsers import (
     NAME_COOKIE,
     SESSION_COOKIE,
     SIGNED_IN_SECONDS,
+    STATIC,
     as_cookie,
     cookie_text,
     is_page,
@@ -60,8 +63,7 @@ class _Id(IntegerConvertor):
 register_url_convertor("id", _Id())
 
 
-@dataclass(frozen=True, slots=True)
-class WebPage:
+class WebPage(NamedTuple):
     """A page for reading, or a file.
 
     :param path: the path in Starlette's form.
@@ -81,8 +83,7 @@ class WebPage:
     entry: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FormPage:
+class FormPage(NamedTuple):
     """The answer of an action that stays on its page: a page with the problem.
 
     :param template: the template of the page.
@@ -95,8 +96,7 @@ class FormPage:
     status: int = 409
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """The action of a form.
 
     :param path: the path in Starlette's form.
@@ -111,6 +111,16 @@ class Action:
     writes: bool = True
 
 
+class _Static(StaticFiles):
+    """The style sheet, the script and the icon; browsers revalidate them on each use."""
+
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        """Return a file with the header for that."""
+        response = super().file_response(*given, **named)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
 @dataclass
 class Site:
     """The web pages of a server.
@@ -123,7 +133,9 @@ class Site:
     declared: Sequence[WebPage | Action]
 
     def routes(self) -> Iterator[BaseRoute]:
-        """Return the routes of all pages."""
+        """Return the routes of static files and of all pages."""
+        files = _Static(directory=Path(__file__).parent / "static")
+        yield Mount(STATIC.rstrip("/"), files, middleware=[COMPRESSED])
         for page in self.declared:
             if isinstance(page, Action):
                 yield Route(page.path, partial(self._action, page), methods=["POST"])

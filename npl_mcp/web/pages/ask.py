@@ -111,7 +111,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
     :param given: arguments of ``npl_load_tailored``.
     """
 
-    def read(app: Context) -> Data:
+    def answer(app: Context) -> Audit:
         request = TailorRequest.parse(
             question_in(app, given.get("context")),
             given.get("topics"),
@@ -121,17 +121,12 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
             exclude=given.get("exclude"),
             among=SectionFilter.parse(given.get("filter")),
         )
+        ref = DocumentRef(given.get("file"))
+        documents = app.documents_of(ref, request.selectors, request.exclude, seconds=HURRY)
+        wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
+        return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
 
-        def answer() -> Audit:
-            ref = DocumentRef(given.get("file"))
-            documents = app.documents_of(ref, request.selectors, request.exclude, seconds=HURRY)
-            wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
-            return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
-
-        audited: Data = as_dict(app.read_here(answer))
-        return audited
-
-    return await visit.run(read)
+    return await visit.run(lambda app: as_dict(app.read_here(partial(answer, app))))
 
 
 def _problem(error: CallError, asked: Mapping[str, Any]) -> Data:
