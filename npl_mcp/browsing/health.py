@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import DocumentNotFoundError
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
-from npl_index.markdown.sections import Section, SectionTree, Span
 from npl_index.selectors.writing import qualified
+from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.browsing.links import Links, place_of, targets_of
-from npl_mcp.browsing.places import title_of
 
 MAX_SECTION_TOKENS = 1_000
 """Tokens of a section's own text, twice the default answer; longer texts are too long."""
@@ -26,13 +24,7 @@ MAX_SECTION_TOKENS = 1_000
 SECONDS = 2.0
 """Time of a call to read documents; the next call continues."""
 
-CHECKS: Mapping[str, str] = {
-    "broken": "Broken links",
-    "long": "Too long",
-    "empty": "Empty",
-    "untitled": "Without a title",
-    "fences": "Unclosed code fences",
-}
+CHECKS = {"broken": "Broken links", "long": "Too long"}
 """Names and titles of the checks."""
 
 
@@ -44,7 +36,7 @@ class Defect:
     :param file: name of the document.
     :param line: line in the document, from 1.
     :param selector: selector of the section.
-    :param tokens: tokens of the section's own text, or of the whole document.
+    :param tokens: tokens of the section's own text.
     :param note: description of the defect.
     """
 
@@ -86,9 +78,9 @@ def _find_defects(app: Context, ref: DocumentRef) -> Health:
         return Health((), error.files, error.files)
     if missing := max(requested.missing, gathered.missing):
         return Health((), len(requested.locations), missing)
-    examination = _Examination(app, gathered)
+    links, counts = Links(app, gathered), app.counting(gathered.collection, app.clock("the folder"))
     places = map(place_of, requested.locations)
-    numbers = [number for place in places if (number := examination.numbers.get(place)) is not None]
+    numbers = [number for place in places if (number := links.numbers.get(place)) is not None]
     if not numbers:
         raise DocumentNotFoundError(f"{ref.file!r} is not among the documents of its root")
     key = "health", gathered.collection.state, ref, app.permissions
@@ -96,59 +88,27 @@ def _find_defects(app: Context, ref: DocumentRef) -> Health:
         known = cast("Health", app.state.outcomes.get(key, Health((), len(numbers), len(numbers))))
     defects, left, until = [*known.defects], known.left, time.monotonic() + SECONDS
     while (left and time.monotonic() < until) or left == known.left > 0:
-        defects += examination.defects(numbers[-left])
+        defects += _defects(links, numbers[-left], counts(numbers[-left]))
         left -= 1
     with app.state.lock:
         app.state.outcomes[key] = health = Health(defects, len(numbers), left)
     return health
 
 
-class _Examination(Links):
-    """The checks of documents.
+def _defects(links: Links, number: int, counts: TokenCounts) -> Iterator[Defect]:
+    """Yield the defects of a document."""
+    parsed, file = links.gathered.collection.documents[number], links.gathered.files[number]
+    sections = parsed.tree.sections
 
-    :param app: view of the caller.
-    :param gathered: documents in which links are resolved.
-    """
-
-    def __init__(self, app: Context, gathered: DocumentSet) -> None:
-        super().__init__(app, gathered)
-        self._clock = app.clock("the folder")
-        self._counts = app.counting(gathered.collection, self._clock)
-
-    def defects(self, number: int) -> Iterator[Defect]:
-        """Yield the defects of a document."""
-        tree, counts = self._gathered.tree(number), self._counts(number)
-        for link, why in self.broken(number):
-            self._clock.check()
-            target = link.path + (f"#{link.anchor}" if link.anchor else "")
-            yield self._at_line(number, "broken", f"{target}: {why}", link.line)
-        for line in tree.doubtful_fences:
-            yield self._at_line(number, "fences", "the code fence opened here is not closed", line)
-        without = None if tree.sections[0].whole_traits.word_count else ("empty", "no text")
-        if without is None and title_of(tree) is None:
-            without = "untitled", "no heading and no title in front matter"
-        if without is not None:
-            yield replace(self._defect(number, 0, *without), tokens=counts.total(range(len(tree.sections))))
-        for section in tree.sections:
-            tokens = counts.last(section.index)
-            if tokens > MAX_SECTION_TOKENS:
-                yield self._defect(number, section.index, "long", f"{tokens:,} tokens in one piece")
-            if section.level and not section.children and not _own_text(tree, section).strip():
-                yield self._defect(number, section.index, "empty", "a heading without text")
-
-    def _at_line(self, number: int, check: str, note: str, line: int) -> Defect:
-        """Return a defect at a line, counted from 0."""
-        sections = self._gathered.tree(number).sections
-        index = max(0, bisect_right(sections, line, key=lambda section: section.own.start) - 1)
-        return replace(self._defect(number, index, check, note), line=line + 1)
-
-    def _defect(self, number: int, index: int, check: str, note: str) -> Defect:
-        parsed, file = self._gathered.collection.documents[number], self._gathered.files[number]
+    def defect(check: str, index: int, line: int, note: str) -> Defect:
         selector = qualified(document_name(file), parsed.step(index))
-        line = parsed.tree.sections[index].own.start + 1
-        return Defect(check, file, line, selector, self._counts(number).last(index), note)
+        return Defect(check, file, line + 1, selector, counts.last(index), note)
 
-
-def _own_text(tree: SectionTree, section: Section) -> str:
-    """Return the own text of a section without its heading."""
-    return tree.text(Span(max(section.heading_lines.stop, section.own.start), section.own.stop))
+    for link, why in links.broken(number):
+        index = max(0, bisect_right(sections, link.line, key=lambda section: section.own.start) - 1)
+        target = link.path + (f"#{link.anchor}" if link.anchor else "")
+        yield defect("broken", index, link.line, f"{target}: {why}")
+    for section in sections:
+        tokens = counts.last(section.index)
+        if tokens > MAX_SECTION_TOKENS:
+            yield defect("long", section.index, section.own.start, f"{tokens:,} tokens in one piece")

@@ -50,7 +50,7 @@ class Links:
     """
 
     def __init__(self, app: Context, gathered: DocumentSet) -> None:
-        self._app, self._gathered = app, gathered
+        self._app, self.gathered = app, gathered
         self.numbers: Mapping[str, int] = {place_of(file): n for n, file in enumerate(gathered.locations)}
         self._anchors: dict[int, frozenset[str]] = {}
 
@@ -60,8 +60,9 @@ class Links:
         Only links to Markdown are checked, because other files are not documents. A wiki link may name a
         document to be written.
         """
-        tree = self._gathered.tree(document)
+        tree, clock = self.gathered.tree(document), self._app.clock("the folder")
         for reference in references(tree.source, nested=tree.dialect == "npl"):
+            clock.check()
             place = self._place(document, reference)
             target = self._target(reference, place)
             if target is not None:
@@ -72,7 +73,7 @@ class Links:
 
     def _place(self, document: int, reference: Reference) -> str | None:
         """Return the target of a link as a location; ``None`` for a document outside of all folders."""
-        file = self._gathered.locations[document]
+        file = self.gathered.locations[document]
         if not reference.path:
             return place_of(file)
         if is_flat(file.root):
@@ -111,7 +112,7 @@ class Links:
         if wanted in ("", "top") or wanted.startswith(":~:"):
             return True
         if document not in self._anchors:
-            tree = self._gathered.tree(document)
+            tree = self.gathered.tree(document)
             headings = [section for section in tree.sections if section.level]
             self._anchors[document] = frozenset([*slugs(headings), *map(str.lower, own_anchors(tree.source))])
         return wanted in self._anchors[document]

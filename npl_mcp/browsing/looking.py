@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from npl_index.answer.document_set import DocumentSet
@@ -31,46 +30,6 @@ MAX_OUTLINE = 1_000
 
 MAX_TEXT = 60_000
 """Characters of the sections in one answer, unless the first one is longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutlineRow:
-    """A section in the outline of a file.
-
-    :param index: number of the section in the file.
-    :param name: rendered heading; of a document, its title.
-    :param selector: selector of exactly this section.
-    :param anchor: anchor of its heading in GitHub's form; for a versioned section, one that no heading has.
-    :param level: level of the heading; 0 for the document and for a versioned section.
-    :param depth: number of sections above it.
-    :param start_line: number of its first line, from 1.
-    :param tokens: tokens, subsections included.
-    :param own_tokens: tokens of its own text.
-    """
-
-    index: int
-    name: str
-    selector: str
-    anchor: str
-    level: int
-    depth: int
-    start_line: int
-    tokens: int
-    own_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class SectionText:
-    """A section with its text.
-
-    :param row: row of the section in the outline.
-    :param text: its own text, without its heading.
-    :param line: first line of the text in the file, from 1.
-    """
-
-    row: OutlineRow
-    text: str
-    line: int
 
 
 def look(
@@ -101,20 +60,18 @@ def look(
     def read() -> dict[str, Any]:
         if file is None:
             roots = list(places.root_entries(app, whole))
-            return folder(places.entry_of_many("root", "", "", roots), roots)
+            return folder(places.entry_of_many("root", places.Crumb("", ""), roots), roots)
         try:
             gathered = app.documents_of(DocumentRef(file), seconds=HURRY)
         except NotIndexedError as error:
             *above, own = places.breadcrumb(file, app.documents.find(DocumentRef(file)))
-            empty = places.FolderEntry("folder", own.name, file, 0, 0, None, missing_files=error.files)
-            return folder(empty, (), above)
+            return folder(places.entry_of_many("folder", own, (), error.files), (), above)
         if not gathered.several:
             return {"file": _file(app, gathered, selector, offset, limit)}
         files = places.file_entries(app, gathered)
-        every = files if whole else tuple(places.folder_entries(file, gathered, files))
+        every = files if whole else [*places.folder_entries(file, gathered, files)]
         *above, own = places.breadcrumb(file, gathered.locations)
-        entry = places.entry_of_many("folder", own.name, file, every)
-        entry = replace(entry, missing_files=gathered.missing or None)
+        entry = places.entry_of_many("folder", own, every, gathered.missing)
         return folder(entry, every, above, gathered.unreadable)
 
     return {
@@ -132,17 +89,14 @@ def _file(
         section after ``items``, ``definitions`` the lines that define its links, ``warnings`` the lines with
         doubtful fences, and ``editable`` true if the caller may change its sections.
     """
-    name = gathered.files[0]
-    parsed = gathered.collection.documents[0]
-    tree = parsed.tree
-    rows = _outline_rows(parsed, name, gathered.counts(0))
+    name, tree = gathered.files[0], gathered.tree(0)
+    rows = _outline_rows(gathered.document(0), name, gathered.counts(0))
     if selector is not None:
         selected = select((tree,), compile_selector(selector), names=[(name, *gathered.aliases[0])])
         offset = selected[0].head
     items = tuple(_section_texts(tree, rows[offset : offset + limit]))
     stop = offset + len(items)
     outline = _visible_rows(rows)
-    top = tree.sections[0]
     fields = front_values(f"---\n{tree.front_matter[:MAX_YAML]}\n---\n") if tree.front_matter else {}
     return {
         "name": name.rpartition("/")[2],
@@ -154,9 +108,9 @@ def _file(
         "total": len(rows),
         "offset": offset,
         "next": stop if stop < len(rows) else None,
-        "tokens": rows[0].tokens,
+        "tokens": rows[0]["tokens"],
         "token_counter": gathered.counter.name,
-        "version": top.version,
+        "version": tree.sections[0].version,
         "status": gathered.status(0) or None,
         "definitions": _definitions(tree),
         "warnings": tuple(line + 1 for line in tree.doubtful_fences) or None,
@@ -169,52 +123,58 @@ def _written(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value or "")
 
 
-def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[OutlineRow]:
-    tree = parsed.tree
-    document = document_name(file)
+def _outline_rows(parsed: ParsedDocument, file: str, counts: TokenCounts) -> list[dict[str, Any]]:
+    """Return the sections of a file.
+
+    :returns: ``name`` is the rendered heading, of a document its title; ``selector`` selects exactly the
+        section; ``anchor`` is that of its heading in GitHub's form; that of a versioned section is one that
+        no heading has; ``level`` is 0 for the document and for a versioned section; ``depth`` is the number
+        of sections above it; ``start_line`` counts from 1; ``tokens`` include subsections, ``own_tokens`` do
+        not.
+    """
+    tree, document = parsed.tree, document_name(file)
     anchors = iter(slugs(section for section in tree.sections if section.level))
     depths: list[int] = []
     for section in tree.sections:
         depths.append(0 if section.parent is None else depths[section.parent] + 1)
-
     return [
-        OutlineRow(
-            index=section.index,
-            name=section.title,
-            selector=qualified(document, parsed.step(section.index)),
+        {
+            "index": section.index,
+            "name": section.title,
+            "selector": qualified(document, parsed.step(section.index)),
             # Anchors of headings have no colon.
-            anchor=next(anchors) if section.level else f"part:{section.index}" if section.index else "",
-            level=section.level,
-            depth=depths[section.index],
-            start_line=section.own.start + 1,
-            tokens=counts.total(tree.subtree(section.index)),
-            own_tokens=counts.last(section.index),
-        )
+            "anchor": next(anchors) if section.level else f"part:{section.index}" if section.index else "",
+            "level": section.level,
+            "depth": depths[section.index],
+            "start_line": section.own.start + 1,
+            "tokens": counts.total(tree.subtree(section.index)),
+            "own_tokens": counts.last(section.index),
+        }
         for section in tree.sections
     ]
 
 
-def _visible_rows(rows: Sequence[OutlineRow]) -> tuple[OutlineRow, ...]:
+def _visible_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of an outline down to the deepest level that fits."""
-    for depth in range(max(row.depth for row in rows), 0, -1):
-        chosen = tuple(row for row in rows if row.depth <= depth)
-        if len(chosen) <= MAX_OUTLINE:
-            return chosen
-    return tuple(row for row in rows if row.depth <= 1)[:MAX_OUTLINE]
+    depths = sorted(row["depth"] for row in rows)
+    deepest = depths[-1] if len(rows) <= MAX_OUTLINE else max(1, depths[MAX_OUTLINE] - 1)
+    return [row for row in rows if row["depth"] <= deepest][:MAX_OUTLINE]
 
 
-def _section_texts(tree: SectionTree, rows: Sequence[OutlineRow]) -> Iterator[SectionText]:
-    """Yield sections with their texts, up to :data:`MAX_TEXT` characters."""
+def _section_texts(tree: SectionTree, rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield rows of sections, each with its own text without its heading, and the first line of that text in
+    the file, from 1; up to :data:`MAX_TEXT` characters.
+    """
     length = 0
     for row in rows:
-        section = tree.sections[row.index]
+        section = tree.sections[row["index"]]
         whole = tree.text(Span(section.heading_lines.stop, section.own.stop))
         text = whole.strip("\n")
         if length and length + len(text) > MAX_TEXT:
             return
         length += len(text)
         first = max(section.heading_lines.stop, section.own.start) + 1
-        yield SectionText(row, text, first + len(whole) - len(whole.lstrip("\n")))
+        yield {"row": row, "text": text, "line": first + len(whole) - len(whole.lstrip("\n"))}
 
 
 def _definitions(tree: SectionTree) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.errors import NPLError
@@ -76,29 +77,28 @@ def file_entries(app: Context, gathered: DocumentSet) -> list[FolderEntry]:
     else:
         counts = app.counting(collection, app.clock("the folder"))
         sizes = (
-            (
-                collection.headings(number),
-                counts(number).total(range(len(parsed.tree.sections))),
-                title_of(parsed.tree),
-            )
-            for number, parsed in enumerate(collection.documents)
+            (collection.headings(number), counts(number).total(range(len(tree.sections))), title_of(tree))
+            for number, tree in enumerate(parsed.tree for parsed in collection.documents)
         )
     return [
         FolderEntry("file", name, name, 1, *size) for name, size in zip(gathered.files, sizes, strict=True)
     ]
 
 
-def entry_of_many(kind: str, name: str, address: str, parts: Sequence[FolderEntry]) -> FolderEntry:
-    """Return one entry for several."""
-    tokens = [part.tokens for part in parts]
+def entry_of_many(kind: str, crumb: Crumb, parts: Sequence[FolderEntry], missing: int = 0) -> FolderEntry:
+    """Return one entry for several.
+
+    :param missing: number of further files, which are not indexed yet.
+    """
+    tokens = [part.tokens for part in parts] or ([None] if missing else [])
     return FolderEntry(
-        kind=kind,
-        name=name,
-        address=address,
+        kind,
+        crumb.name,
+        crumb.address,
         files=sum(part.files for part in parts),
         sections=sum(part.sections for part in parts),
         tokens=None if None in tokens else sum(known or 0 for known in tokens),
-        missing_files=sum(part.missing_files or 0 for part in parts) or None,
+        missing_files=missing + sum(part.missing_files or 0 for part in parts) or None,
     )
 
 
@@ -121,19 +121,12 @@ def root_entries(app: Context, whole: bool) -> Iterator[FolderEntry]:
     for root in roots_of(app):
         try:
             gathered = app.documents_of(DocumentRef(file=root.address), seconds=HURRY)
+            files, missing = file_entries(app, gathered), gathered.missing
         except NotIndexedError as error:
-            yield replace(
-                entry_of_many("root", root.name, root.address, ()), tokens=None, missing_files=error.files
-            )
-            continue
+            files, missing = [], error.files
         except NPLError:  # the root has no Markdown
             continue
-        files = file_entries(app, gathered)
-        if whole:
-            yield from files
-        else:
-            entry = entry_of_many("root", root.name, root.address, files)
-            yield replace(entry, missing_files=gathered.missing or None)
+        yield from files if whole else [entry_of_many("root", root, files, missing)]
 
 
 def place(file: str, documents: Sequence[DocumentFile]) -> tuple[DocumentFile, str]:
@@ -155,13 +148,12 @@ def place(file: str, documents: Sequence[DocumentFile]) -> tuple[DocumentFile, s
 def breadcrumb(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...]:
     """Return the breadcrumb from the root to a folder or file, inclusive."""
     document, path = place(file, documents)
-    if len(documents) == 1 and path and not file.endswith("/"):
-        path = document.path if document.path.endswith(path) else path
-    crumbs = [Crumb(document.root.label, folder_name(document, ""))]
     parts = path.split("/") if path else []
-    for at, part in enumerate(parts, 1):
-        crumbs.append(Crumb(part, folder_name(document, "/".join(parts[:at]))))
-    return tuple(crumbs)
+    paths = accumulate(parts, "{}/{}".format)
+    return tuple(
+        Crumb(name, folder_name(document, folder))
+        for name, folder in zip((document.root.label, *parts), ("", *paths), strict=True)
+    )
 
 
 def folder_entries(file: str, gathered: DocumentSet, files: Sequence[FolderEntry]) -> Iterator[FolderEntry]:
@@ -182,5 +174,5 @@ def folder_entries(file: str, gathered: DocumentSet, files: Sequence[FolderEntry
         else:
             single.append(replace(entry, name=first))
     for name, parts in sorted(folders.items()):
-        yield entry_of_many("folder", name, folder_name(top, lead + name), parts)
+        yield entry_of_many("folder", Crumb(name, folder_name(top, lead + name)), parts)
     yield from sorted(single, key=lambda entry: entry.name)

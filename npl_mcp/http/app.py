@@ -5,7 +5,7 @@ All calls go through the same server, and so through the same checks, as those o
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -34,7 +34,7 @@ from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routes import site_of, static_files
+from npl_mcp.web.routes import site_of
 
 MAX_SESSIONS = 1_000
 """Maximum open sessions of the 2025-11-25 protocol. A session ends after half an hour without a request;
@@ -89,11 +89,11 @@ def create_app(policy: Policy) -> Guard:
         Route(READY, partial(_readiness, ready)),
         Route("/metrics", partial(_metrics, metrics)),
     ]
-    handlers: dict[Any, Any] = {}
+    handlers: Mapping[Any, Any] = {}
     if settings.web != "off":
         site = site_of(calls)
-        routes += [static_files(), *site.routes()]
-        handlers = {404: site.not_found, 500: site.server_error}
+        routes += site.routes()
+        handlers = site.handlers
     starlette = Starlette(routes=routes, lifespan=lambda _: protocol.run(), exception_handlers=handlers)
     return Guard(starlette, policy, Identities(app.stores.identities))
 

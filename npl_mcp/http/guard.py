@@ -164,9 +164,8 @@ class Guard:
         admission = await self._policy.admit(scope, headers, self._identities)
         is_form = scope["method"] == "POST" and wants_html(headers)
         if admission is policy.NO_TOKEN and self._policy.is_page(scope) and is_form:
-            # Signing in needs no token; that page keeps the typed text.
-            form = policy.address_of(scope)
-            scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: form}
+            # Signing in needs no token; that page shows the typed text.
+            scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: True}
             admission = await self._policy.admit(scope, headers, self._identities)
         if isinstance(admission, Refusal):
             await admission.response(scope, receive, send)

@@ -29,7 +29,7 @@ STATIC = "/static/"
 SIGN_IN = "/sign-in"
 
 FORM_KEY = "npl.form"
-"""Scope key for the path of a form that arrived without a token and became a request to sign in."""
+"""Scope key of a form that arrived without a token and became a request to sign in."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

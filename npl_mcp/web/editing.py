@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from npl_mcp.stores.artifact.comparing import compare
 from npl_mcp.web.routing import Data, FormPage
@@ -16,47 +16,49 @@ _NOT_KEPT = frozenset("\0\r")
 """Characters that a browser changes in the fields of a form."""
 
 
-def form(current: Data, yours: str | None = None) -> Data:
-    """Return the data of a section's form.
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """The page and the action of a section's form.
 
-    :param current: the current section: ``section``, ``content``, ``digest``, and for the page ``_action``
-        and ``_above``, the names and addresses of the pages above it.
-    :param yours: the visitor's text.
-    """
-    return {
-        **current,
-        "text": current["content"] if yours is None else yours,
-        "can_edit": not _NOT_KEPT & {*current["content"]},
-    }
-
-
-async def saved(
-    visit: Visit, read: Callable[[], Awaitable[Data]], gone: Data, write: Callable[[str, str], Awaitable[str]]
-) -> str | FormPage:
-    """Perform the request of a section's form: a preview or a save.
-
-    :param read: the function that returns the current section.
-    :param gone: the data of the form without a section, which was renamed or removed meanwhile.
+    :param about: the function that returns the fields of the form that name the section, and for the page
+        ``_action`` and ``_above``, the names and addresses of the pages above it.
+    :param read: the function that returns the current section with ``content`` and ``digest``.
     :param write: the function that writes a text over the section with a digest, and returns the next page.
     """
 
-    async def read_again() -> Data:
-        try:
-            return await read()
-        except CallError:
-            return {**gone, "content": "", "digest": ""}
+    about: Callable[[Visit], Data]
+    read: Callable[[Visit, Data], Awaitable[Data]]
+    write: Callable[[Visit, Data, str, str], Awaitable[str]]
 
-    digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
-    if visit.form.get("action") == "preview":
-        shown = {**await read_again(), "digest": digest, "content": seen}
-        return FormPage(TEMPLATE, {**form(shown, yours), "preview": yours}, 200)
-    try:
-        return await write(yours, digest)
-    except CallError as error:
-        current = await read_again()
-        data: dict[str, Any] = {**form(current, yours), "message": error.message}
+    async def page(self, visit: Visit) -> Data:
+        """Return the current text of a section, for a form."""
+        about = self.about(visit)
+        return _form({**about, **await self.read(visit, about)})
+
+    async def save(self, visit: Visit) -> str | FormPage:
+        """Perform the request of a form: a preview or a save, unless the section has changed since."""
+        about = self.about(visit)
+        digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
+        previews, problem = visit.form.get("action") == "preview", None
+        try:
+            if not previews:
+                return await self.write(visit, about, yours, digest)
+        except CallError as error:
+            problem = error
+        try:
+            current = {**about, **await self.read(visit, about)}
+        except CallError:  # it was renamed or removed meanwhile
+            current = {**about, "content": "", "digest": ""}
+        if problem is None:
+            shown = _form({**current, "digest": digest, "content": seen}, yours)
+            return FormPage(TEMPLATE, {**shown, "preview": yours}, 200)
+        data = {**_form(current, yours), "message": problem.message}
         if current["digest"] == digest:
-            return FormPage(TEMPLATE, data, error.status)
-        data["meanwhile"] = partial(compare, seen, current["content"])
-        data["wrote"] = partial(compare, seen, yours)
-        return FormPage(TEMPLATE, data)
+            return FormPage(TEMPLATE, data, problem.code.status)
+        meanwhile, wrote = partial(compare, seen, current["content"]), partial(compare, seen, yours)
+        return FormPage(TEMPLATE, {**data, "meanwhile": meanwhile, "wrote": wrote})
+
+
+def _form(current: Data, yours: str | None = None) -> Data:
+    text = current["content"] if yours is None else yours
+    return {**current, "text": text, "can_edit": not _NOT_KEPT & {*current["content"]}}

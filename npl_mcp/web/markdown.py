@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import takewhile
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup, escape
@@ -76,7 +78,7 @@ def markdown(
     :param definitions: a text with further definitions of link targets.
     :param edits: headings in their order, each with the address where its section is edited.
     """
-    env: dict[str, Any] = {"link": link, "level": level, "edits": list(edits)}
+    env = _env(link=link, level=level, edits=list(edits))
     if "]:" in definitions:
         env["references"] = dict(_references(definitions[:LIMIT]))
     shown = _cut(text)
@@ -87,12 +89,12 @@ def markdown(
 
 
 def message(text: str, names: Sequence[str] = ()) -> Markup:
-    """Return a message as HTML: line breaks stay, and mentions of members are marked.
+    """Return a message as HTML: line breaks stay, mentions are marked, and what it names is linked.
 
     :param names: the names of the mentioned members.
     """
-    known = frozenset(("all", *map(str.lower, names))) if names else frozenset()
-    return Markup(visible(_writer().render(_cut(text), {"link": as_written, "level": 2, "names": known})))
+    known = {"all", *map(str.lower, names)} if names else ()
+    return Markup(visible(_writer(is_message=True).render(_cut(text), _env(names=known))))
 
 
 def _cut(text: str) -> str:
@@ -102,18 +104,26 @@ def _cut(text: str) -> str:
     return text[: text.rfind("\n", 0, LIMIT) + 1] or text[:LIMIT]
 
 
+def _env(**other: object) -> dict[str, Any]:
+    """Return the values for the rules of one text."""
+    return {"link": as_written, "level": 2, "edits": [], **other}
+
+
 @cache
-def _writer() -> MarkdownIt:
+def _writer(is_message: bool = False) -> MarkdownIt:
     """Return the parser and renderer: CommonMark with GitHub's tables and strikethrough."""
-    writer = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
+    writer = MarkdownIt("js-default", {"html": False, "linkify": False, "breaks": is_message})
     writer.validateLink = is_safe  # type: ignore[method-assign]
     writer.core.ruler.at("inline", _read_lines)
     writer.core.ruler.push("guard", _guard)
-    writer.add_render_rule("fence", _code)
-    writer.add_render_rule("code_block", _code)
+    writer.add_render_rule("link_open", _link_open)
+    writer.add_render_rule("image", _image)
     writer.add_render_rule("table_open", lambda *_: f"{_TABLE}<table>\n")
     writer.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
-    writer.render("", {"link": as_written, "level": 2})  # compiles the rules, which is not thread-safe
+    if is_message:
+        writer.add_render_rule("text", _said)
+        writer.add_render_rule("code_inline", _said_code)
+    writer.render("", _env())  # compiles the rules, which is not thread-safe
     return writer
 
 
@@ -123,13 +133,9 @@ _TABLE = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 @lru_cache(maxsize=8)
 def _references(definitions: str) -> Mapping[str, Any]:
     """Return link targets by their labels; the sections of a document share them."""
-    env: dict[str, Any] = {"link": as_written, "level": 2}
+    env = _env()
     _writer().parse(definitions, env)
     return dict(env.get("references", {}))
-
-
-def _code(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
-    return f"<pre><code>{escape(tokens[at].content)}</code></pre>\n"
 
 
 def _read_lines(state: StateCore) -> None:
@@ -138,49 +144,42 @@ def _read_lines(state: StateCore) -> None:
     for token in state.tokens:
         if token.type == "inline":
             left -= len(token.content) * token.content.count("[")
-            token.children = []
-            if left < 0:
-                token.children = [_text(token.content)]
-            else:
+            token.children = [_text(token.content)] if left < 0 else []
+            if left >= 0:
                 state.md.inline.parse(token.content, state.md, state.env, token.children)
 
 
 def _guard(state: StateCore) -> None:
     """Adapt the parsed tokens to a page: headings and table headers are never empty."""
-    link, levels, tokens = state.env["link"], Levels(state.env["level"]), state.tokens
-    dropped: set[int] = set()
+    levels, tokens = Levels(state.env["level"]), state.tokens
     for at, token in enumerate(tokens):
-        if token.type == "inline":
-            children: Iterator[Token] = _inline(token.children or [], link)
-            if "names" in state.env:
-                children = _spoken(children, state.env["names"])
-            token.children = list(children)
-            if tokens[at - 2].type == "list_item_open":
-                _tick(token.children)
+        if token.type == "inline" and token.children and tokens[at - 2].type == "list_item_open":
+            first = token.children[0]
+            first.content = _BOXES.get(first.content[:4], first.content[:4]) + first.content[4:]
         elif token.type == "heading_open":
             if _is_empty(tokens[at + 1]):
-                dropped.update((at, at + 1, at + 2))
+                token.hidden = tokens[at + 2].hidden = True
             else:
                 token.tag = tokens[at + 2].tag = levels.tag(int(token.tag[1:]))
-                _offer_edit(tokens[at + 1], state.env.get("edits", []))
+                _offer_edit(tokens[at + 1], state.env["edits"])
         elif token.type == "th_open" and _is_empty(tokens[at + 1]):
             token.tag = tokens[at + 2].tag = "td"
         if "style" in token.attrs:
             # The policy of pages forbids inline styles.
             token.attrs["class"] = str(token.attrs.pop("style")).rpartition(":")[2]
-    state.tokens = [token for at, token in enumerate(tokens) if at not in dropped]
+
+
+_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+"""Boxes for the marks of tasks at the beginnings of list items."""
 
 
 def _offer_edit(heading: Token, edits: list[tuple[str, str]]) -> None:
     """Add the link to the form of a heading's section."""
     place = next((at for at, (name, _) in enumerate(edits) if name == heading.content), None)
     if place is not None and heading.children is not None:
-        attrs: dict[str, str | int | float] = {
-            "href": edits[place][1],
-            "aria-label": f"Edit {heading.content}",
-        }
-        link = Token("link_open", "a", 1, attrs={**attrs, "class": "edit"})
-        heading.children += [link, _text("Edit"), Token("link_close", "a", -1)]
+        label = f"Edit {heading.content}"
+        link = Token("edit_open", "a", 1, {"href": edits[place][1], "aria-label": label, "class": "edit"})
+        heading.children += [link, _text("Edit"), Token("edit_close", "a", -1)]
         del edits[: place + 1]
 
 
@@ -189,16 +188,6 @@ def _is_empty(token: Token) -> bool:
     return not any(
         child.content.strip() or child.type in ("image", "link_open") for child in token.children or ()
     )
-
-
-_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
-
-
-def _tick(children: Sequence[Token]) -> None:
-    """Replace the mark of a task at the beginning of a list item by a box."""
-    first = children[0].content if children else ""
-    if first[:4] in _BOXES:
-        children[0].content = _BOXES[first[:4]] + first[4:]
 
 
 class Levels:
@@ -218,85 +207,54 @@ class Levels:
         return f"h{min(6, self._highest + len(self._open) - 2)}"
 
 
-def _inline(tokens: Sequence[Token], link: Link) -> Iterator[Token]:
-    """Yield inline tokens: links have permitted targets, and images become links to their source."""
-    inside: Token | None = None
-    said = False
-    for token in tokens:
-        if token.type == "link_open":
-            inside, said = token, False
-            _lead(token, link)
-        elif token.type == "link_close":
-            if inside is not None and not said:
-                yield _text(str(inside.meta.get("url", "")) or "link")
-            token.tag = inside.tag if inside is not None else token.tag
-            inside = None
-        if token.type == "image":
-            said = True
-            yield from _picture(token, link, inside is not None)
-        else:
-            said = said or bool(token.content.strip())
-            yield token
-
-
-def _spoken(tokens: Iterator[Token], names: Collection[str]) -> Iterator[Token]:
-    """Yield the inline tokens of a message, with marked mentions, and links to what it names."""
-    inside = False
-    for token in tokens:
-        inside = token.type == "link_open" or (inside and token.type != "link_close")
-        if token.type == "softbreak":
-            yield Token("hardbreak", "br", 0)
-        elif token.type == "code_inline" and not inside and (match := _NAMED.fullmatch(token.content)):
-            yield from _around(match, token, names)
-        elif token.type == "text":
-            at = 0
-            for match in () if inside else _NAMED.finditer(token.content):
-                yield _text(token.content[at : match.start()])
-                yield from _around(match, _text(match[0]), names)
-                at = match.end()
-            yield _text(token.content[at:])
-        else:
-            yield token
-
-
-def _around(match: re.Match[str], shown: Token, names: Collection[str]) -> Iterator[Token]:
-    """Yield a token within the mark of a member's name, or within the link to what a message names."""
-    kind = str(match.lastgroup)
-    tag = "a" if kind in _PLACES else "mark"
-    if kind == "name" and (shown.type != "text" or match["name"].lower() not in names):
-        yield shown
-        return
-    attrs: dict[str, str | int | float] = {"href": f"{_PLACES[kind]}{match[kind]}"} if tag == "a" else {}
-    yield Token(f"{tag}_open", tag, 1, attrs=attrs)
-    yield shown
-    yield Token(f"{tag}_close", tag, -1)
-
-
-def _lead(token: Token, link: Link) -> None:
-    """Give a link its permitted target."""
-    url = str(token.attrs.get("href", ""))
-    token.meta["url"] = url
-    target = link(url)
-    title = token.attrs.get("title")
-    token.attrs = {} if title is None else {"title": title}
+def _link_open(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    """Write a link with its permitted target; without words it shows its address, and images are words."""
+    token, inside = tokens[at], list(takewhile(lambda other: other.type != "link_close", tokens[at + 1 :]))
+    for other in inside:
+        other.meta["inside"] = True
+        if other.type == "image":
+            other.type, other.content = "text", _words(other)
+    url = str(token.attrs.pop("href", ""))
+    target = env["link"](url)
     if target is None or not is_safe(target):
-        token.tag = "span"
+        token.tag = tokens[at + 1 + len(inside)].tag = "span"
     else:
         token.attrs = {"href": target, "rel": REL, **token.attrs}
+    has_words = any(other.content.strip() for other in inside)
+    return f"{self.renderToken(tokens, at, options, env)}{'' if has_words else escape(url or 'link')}"
 
 
-def _picture(token: Token, link: Link, inside: bool) -> Iterator[Token]:
-    """Yield the words of an image, as a link to it except inside another link."""
-    url = str(token.attrs.get("src", ""))
-    words = _text("".join(child.content for child in token.children or ()).strip() or url or "image")
-    if inside:
-        yield words
-        return
-    first = Token("link_open", "a", 1, attrs={"href": url})
-    _lead(first, link)
-    yield first
-    yield words
-    yield Token("link_close", first.tag, -1)
+def _image(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    """Write the words of an image as a link to it."""
+    link = Token("link_open", "a", 1, {"href": tokens[at].attrs["src"]})
+    return self.renderInline([link, _text(_words(tokens[at])), Token("link_close", "a", -1)], options, env)
+
+
+def _words(image: Token) -> str:
+    words = "".join(child.content for child in image.children or ()).strip()
+    return words or str(image.attrs["src"]) or "image"
+
+
+def _said(_: RendererHTML, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:
+    """Write a text of a message."""
+    html = escape(tokens[at].content)
+    if tokens[at].meta.get("inside"):
+        return html
+    return _NAMED.sub(lambda match: _around(match, match[0], env["names"]), html)
+
+
+def _said_code(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    """Write code of a message; what is no name of a place is no mention."""
+    match, html = _NAMED.fullmatch(tokens[at].content), f"<code>{escape(tokens[at].content)}</code>"
+    return _around(match, html) if match and not tokens[at].meta.get("inside") else html
+
+
+def _around(match: re.Match[str], html: str, names: Collection[str] = ()) -> str:
+    """Return HTML as the mark of a member's name, or as the link to what a message names."""
+    kind = str(match.lastgroup)
+    if kind in _PLACES:
+        return f'<a href="{_PLACES[kind]}{match[kind]}">{html}</a>'
+    return f"<mark>{html}</mark>" if match["name"].lower() in names else html
 
 
 def _text(words: str) -> Token:

@@ -1,7 +1,8 @@
 """Declarations of pages, and the routes made from them.
 
 A page is a function from a visit to JSON data. A template shows the data; the same address with ``.json``
-after its path returns them unchanged, and with ``.csv`` all rows of the page's table (``_table``).
+after its path returns them unchanged, and with ``.csv`` all rows of the page's table (``_table``). A page
+without a template returns its own response.
 All formats are rendered in a thread outside the event loop, together with the functions that a template
 calls: pictures, Markdown, differences.
 """
@@ -9,17 +10,21 @@ calls: pictures, Markdown, differences.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.tools.contract.error_codes import ErrorCode
@@ -29,19 +34,15 @@ from npl_mcp.web.browsers import (
     NAME_COOKIE,
     SESSION_COOKIE,
     SIGNED_IN_SECONDS,
-    TOKEN_COOKIE,
+    STATIC,
     as_cookie,
     cookie_text,
-    form_token,
     is_page,
 )
 from npl_mcp.web.rendering import in_thread, render
-from npl_mcp.web.tables import Table
 from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, read_form
 
 Data = dict[str, Any]
-
-Respond = Callable[[Visit], Awaitable[Response]]
 
 COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
 """Compression of pages and their data. No other site can request a page as a visitor and measure its size."""
@@ -49,8 +50,8 @@ COMPRESSED = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
 TEAM = "Team"
 """Entry of the navigation for the work of agents: sessions, rooms, artifacts, worklogs, change requests."""
 
-TYPED = ("title", "description", "text", "others", "message", "comment", "overall_comment")
-"""Fields with the words of a visitor."""
+_HIDDEN = ("form_", "persona", "next", "digest", "seen", "token", "user")
+"""Beginnings of the names of fields that a visitor does not fill in."""
 
 
 class _Id(IntegerConvertor):
@@ -62,45 +63,40 @@ class _Id(IntegerConvertor):
 register_url_convertor("id", _Id())
 
 
-@dataclass(frozen=True, slots=True)
-class WebPage:
-    """A page for reading.
+class WebPage(NamedTuple):
+    """A page for reading, or a file.
 
     :param path: the path in Starlette's form.
     :param data: the function that returns the data; keys with a leading ``_`` are for
         the template alone. A slow part of the data is a function that the template calls.
-    :param template: the template for the data.
+    :param template: the template for the data; empty for a function that returns the response.
     :param domain: the domain of the required tools; visitors without these tools do not find the page.
     :param title: the title in the navigation, which leaves out pages without one.
     :param entry: the entry of the navigation that has the page as a tab; by default its title.
     """
 
     path: str
-    data: Callable[[Visit], Awaitable[Data]]
+    data: Callable[[Visit], Awaitable[Any]]
     template: str
     domain: str | None = None
-    title: str | None = None
-    entry: str | None = None
+    title: str = ""
+    entry: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FormPage:
+class FormPage(NamedTuple):
     """The answer of an action that stays on its page: a page with the problem.
 
     :param template: the template of the page.
     :param data: the data of the page.
     :param status: the HTTP status.
-    :param token: the token for the browser to keep.
     """
 
     template: str
     data: Data
     status: int = 409
-    token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """The action of a form.
 
     :param path: the path in Starlette's form.
@@ -115,32 +111,14 @@ class Action:
     writes: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
-    """A file to download.
+class _Static(StaticFiles):
+    """The style sheet, the script and the icon; browsers revalidate them on each use."""
 
-    :param path: the path in Starlette's form.
-    :param answer: the function that returns the response.
-    """
-
-    path: str
-    answer: Respond
-
-
-@dataclass(frozen=True, slots=True)
-class MenuEntry:
-    """An entry of the navigation.
-
-    :param pages: its pages that the visitor may see; several are tabs.
-    :param is_current: whether the present page belongs to it.
-    """
-
-    title: str
-    pages: Sequence[WebPage]
-    is_current: bool
-
-
-Declared = WebPage | Action | Download
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        """Return a file with the header for that."""
+        response = super().file_response(*given, **named)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
 @dataclass
@@ -152,139 +130,107 @@ class Site:
     """
 
     calls: ToolCalls
-    declared: Sequence[Declared]
+    declared: Sequence[WebPage | Action]
 
     def routes(self) -> Iterator[BaseRoute]:
-        """Return the routes of all pages."""
-        for declared in self.declared:
-            if isinstance(declared, WebPage):
-                for suffix in ("json", "csv"):
-                    path = f"{declared.path.rstrip('/') or '/index'}.{suffix}"
-                    data = self._serving(partial(_data, declared, suffix), as_json=True)
-                    yield Route(path, data, middleware=[COMPRESSED])
-                page = self._serving(partial(self._page, declared))
-                yield Route(declared.path, page, middleware=[COMPRESSED])
-            elif isinstance(declared, Action):
-                yield Route(declared.path, self._serving(partial(self._action, declared)), methods=["POST"])
-            else:
-                yield Route(declared.path, self._serving(declared.answer))
+        """Return the routes of static files and of all pages."""
+        files = _Static(directory=Path(__file__).parent / "static")
+        yield Mount(STATIC.rstrip("/"), files, middleware=[COMPRESSED])
+        for page in self.declared:
+            if isinstance(page, Action):
+                yield Route(page.path, partial(self._action, page), methods=["POST"])
+                continue
+            for suffix in ("json", "csv", "") if page.template else ("",):
+                path = f"{page.path.rstrip('/') or '/index'}.{suffix}" if suffix else page.path
+                yield Route(path, partial(self._page, page, suffix), middleware=[COMPRESSED])
 
-    def _visit(self, request: Request) -> Visit:
-        return Visit(request, self.calls)
+    @property
+    def handlers(self) -> Mapping[Any, Any]:
+        """The answers to requests without a page, to failures, and to defects, by status or exception."""
+        return dict.fromkeys((404, 500, CallError), self._failed)
 
-    def _serving(self, answer: Respond, *, as_json: bool = False) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that answers a visit, or with the reason of a failure.
+    async def _page(self, page: WebPage, suffix: str, request: Request) -> Response:
+        """Return a page, its data as JSON, or all rows of its table as CSV.
 
-        :param as_json: whether a failure is answered as JSON.
+        :raises CallError: the page failed, or has no table.
         """
-
-        async def serve(request: Request) -> Response:
-            visit = self._visit(request)
-            try:
-                if request.method == "POST":
-                    visit = replace(visit, form=await read_form(request))
-                return await answer(visit)
-            except CallError as error:
-                return await self.render_error(visit, error, as_json)
-
-        return serve
-
-    async def _page(self, page: WebPage, visit: Visit) -> Response:
+        visit = Visit(request, self.calls, all_rows=suffix == "csv")
         _check_domain(visit, page.domain)
         try:
             data = await page.data(visit)
         except CallError as error:
-            if error.form is None:
+            if error.form is None or suffix:
                 raise
-            return await self.render_page(visit, page.template, error.form, error.status)
-        return await self.render_page(visit, page.template, data)
+            return await self._render(visit, page.template, error.form, error.code.status)
+        if not page.template:
+            return data  # type: ignore[no-any-return]
+        if not suffix:
+            return await self._render(visit, page.template, data)
+        if suffix == "json":
+            return await _json(Reply(data={name: data[name] for name in data if not name.startswith("_")}))
+        if "_table" not in data:
+            raise CallError(f"the page {visit.place[:100]!r} has no table", ErrorCode.NOT_FOUND)
+        text = await in_thread(data["_table"].csv)
+        return Response(text, headers={"Content-Disposition": "attachment"}, media_type="text/csv")
 
-    async def _action(self, action: Action, visit: Visit) -> Response:
-        done: str | FormPage | Response
-        fields = visit.form.multi_items()
+    async def _action(self, action: Action, request: Request) -> Response:
+        visit = Visit(request, self.calls, await read_form(request))
         _check_domain(visit, action.domain)
-        if (sent_to := visit.request.scope.get(FORM_KEY)) is not None:
-            done = resend_page(visit, sent_to, fields, signs_in=True)
+        done: str | FormPage | Response
+        if request.scope.get(FORM_KEY):
+            done = _unsent(visit, 401)
         elif action.writes and not visit.may_write:
             raise CallError("these pages only show; nothing is changed here", ErrorCode.PERMISSION_DENIED)
-        elif _is_ours(visit):
-            done = await action.run(visit)
-        elif action.writes:
-            done = resend_page(visit, visit.here(), fields)
-        else:  # nothing was typed
-            message = "the form is too old, or not of this page; go back, reload the page and send it again"
-            raise CallError(message, ErrorCode.PERMISSION_DENIED)
+        else:
+            done = await action.run(visit) if _is_ours(visit) else _unsent(visit, 403)
         if isinstance(done, Response):
             return done
         if isinstance(done, FormPage):
-            response = await self.render_page(visit, done.template, done.data, done.status)
-            if done.token:
-                set_cookie(visit, response, TOKEN_COOKIE, done.token)
-            return response
+            return await self._render(visit, done.template, done.data, done.status)
         response = RedirectResponse(done, 303)
         if visit.who and not visit.identity and not cookie_text(visit.cookies, NAME_COOKIE):
-            set_cookie(visit, response, NAME_COOKIE, visit.who)
+            set_cookie(visit, response, NAME_COOKIE, as_cookie(visit.who))
         return response
 
-    async def not_found(self, request: Request, _: Exception) -> Response:
-        """Answer a request for an unknown address."""
-        return await self._refusal(request, _no_page(request), "Not Found")
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        """Return a page or JSON with the reason of a failure; the HTTP server logs a defect."""
+        if isinstance(error, HTTPException):
+            error = _no_page(request)
+        elif not isinstance(error, CallError):
+            message = "this page failed because of a defect in this server; its log has the details"
+            error = CallError(message, ErrorCode.INTERNAL_ERROR)
+        visit, status = Visit(request, self.calls), error.code.status
+        if not is_page(visit.place):
+            return PlainTextResponse(HTTPStatus(status).phrase, status)
+        if visit.place.endswith((".json", ".csv")):
+            return await _json(FailedReply(error=error.message, error_code=error.code.value), status)
+        data = {"message": error.message, "status": status, "next_page": "/"}
+        return await self._render(visit, "error.html", data, status)
 
-    async def server_error(self, request: Request, _: Exception) -> Response:
-        """Answer a request that met a defect; the HTTP server logs the exception."""
-        message = "this page failed because of a defect in this server; its log has the details"
-        error = CallError(message, ErrorCode.INTERNAL_ERROR)
-        return await self._refusal(request, error, "Internal Server Error")
-
-    async def _refusal(self, request: Request, error: CallError, plain: str) -> Response:
-        """Return the reason why a request has no answer; programs get the text of Starlette's answer."""
-        if not is_page(request.url.path):
-            return PlainTextResponse(plain, error.status)
-        return await self.render_error(self._visit(request), error, request.url.path.endswith(".json"))
-
-    async def render_page(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
-        """Return a page.
+    async def _render(self, visit: Visit, template: str, data: Data, status: int = 200) -> Response:
+        """Return a page, which begins the visitor's session unless the browser has one.
 
         :param template: the template for the data and the common parts of pages.
         """
         html = await in_thread(render, template, visit=visit, menu=self._menu(visit), **data)
-        return _in_session(visit, Response(html, status, media_type="text/html"))
+        response = Response(html, status, media_type="text/html")
+        if not visit.cookies.get(SESSION_COOKIE):
+            set_cookie(visit, response, SESSION_COOKIE, visit.session, None)
+        return response
 
-    def _menu(self, visit: Visit) -> list[MenuEntry]:
-        """Return the navigation: pages with the same entry are its tabs."""
-        pages: dict[str, list[WebPage]] = {}
-        current = ""
+    def _menu(self, visit: Visit) -> list[tuple[str, list[WebPage], bool]]:
+        """Return the navigation: each entry with its tabs, and whether the present page belongs to it."""
+        entries: dict[str, list[WebPage]] = {}
         for page in self.declared:
             if isinstance(page, WebPage) and (page.domain is None or visit.sees(page.domain)):
-                entry = page.entry or page.title or ""
-                if entry and visit.place.split("/")[1] == page.path.split("/")[1]:
-                    current = entry
-                if page.title:
-                    pages.setdefault(entry, []).append(page)
-        return [MenuEntry(title, own, title == current) for title, own in pages.items()]
-
-    async def render_error(self, visit: Visit, error: CallError, as_json: bool) -> Response:
-        """Return a page or JSON with the reason of a failure."""
-        if as_json:
-            return await _json(FailedReply(error=error.message, error_code=error.code.value), error.status)
-        data = {"message": error.message, "status": error.status, "next_page": "/"}
-        return await self.render_page(visit, "error.html", data, error.status)
-
-
-async def _data(page: WebPage, suffix: str, visit: Visit) -> Response:
-    """Return the data of a page as JSON, or all rows of its table as CSV.
-
-    :raises CallError: the page has no table.
-    """
-    _check_domain(visit, page.domain)
-    data = await page.data(replace(visit, all_rows=suffix == "csv"))
-    if suffix == "json":
-        return await _json(Reply(data={name: data[name] for name in data if not name.startswith("_")}))
-    table: Table | None = data.get("_table")
-    if table is None:
-        raise CallError(f"the page {visit.request.url.path[:100]!r} has no table", ErrorCode.NOT_FOUND)
-    text = await in_thread(table.csv)
-    return Response(text, headers={"Content-Disposition": "attachment"}, media_type="text/csv")
+                entries.setdefault(page.entry or page.title, []).append(page)
+        entries.pop("", None)
+        first = visit.place.split("/")[1]
+        return [
+            (entry, tabs, any(page.path.split("/")[1] == first for page in pages))
+            for entry, pages in entries.items()
+            if (tabs := [page for page in pages if page.title])
+        ]
 
 
 async def _json(body: Reply[Any] | FailedReply, status: int = 200) -> Response:
@@ -309,33 +255,23 @@ def _is_ours(visit: Visit) -> bool:
     return is_known and hmac.compare_digest(given, visit.form_token.encode())
 
 
-def resend_page(
-    visit: Visit, to: str, fields: Sequence[tuple[str, str]], *, signs_in: bool = False, token: str = ""
-) -> FormPage:
-    """Return a page that keeps the fields of a form, for its sender to send again.
+def _unsent(visit: Visit, status: int) -> FormPage:
+    """Return a page that shows what was typed into a form, which was refused.
 
-    :param to: the address of the form's action.
-    :param signs_in: whether the sender must sign in first.
-    :param token: the token with which the sender has just signed in.
+    :param status: 401 if the visitor is signed out, 403 if the form is not of this browser's page.
     """
-    kept = [(name, value) for name, value in fields if name != FORM_TOKEN]
-    proof = form_token(visit.session, as_cookie(token)) if token else visit.form_token
-    typed = "\n\n".join(value for name, value in kept if name in TYPED)
-    data = {"to": to, "fields": kept, "signs_in": signs_in, "proof": proof, "typed": typed}
-    return FormPage("again.html", data, 401 if signs_in else 200 if token else 403, token)
+    typed = [(name, text) for name, text in visit.form.multi_items() if not name.startswith(_HIDDEN)]
+    page = visit.request.headers.get("referer", "").removeprefix(str(visit.request.base_url).rstrip("/"))
+    return FormPage("unsent.html", {"typed": typed, "signs_in": status == 401, "page": page}, status)
 
 
-_CONFINED: dict[str, Any] = {"httponly": True, "samesite": "strict"}
-"""Options of cookies that no script reads and no other site makes a browser send."""
+def set_cookie(
+    visit: Visit, response: Response, cookie: str, value: str, seconds: int | None = SIGNED_IN_SECONDS
+) -> None:
+    """Let a browser keep a value that no script reads and no other site makes it send.
 
-
-def _in_session(visit: Visit, response: Response) -> Response:
-    """Return a response that begins the visitor's session, unless the browser has one."""
-    if not visit.cookies.get(SESSION_COOKIE):
-        response.set_cookie(SESSION_COOKIE, visit.session, secure=visit.is_secure, **_CONFINED)
-    return response
-
-
-def set_cookie(visit: Visit, response: Response, cookie: str, text: str) -> None:
-    """Let a browser keep a text: the visitor's token, or the visitor's chosen name."""
-    response.set_cookie(cookie, as_cookie(text), SIGNED_IN_SECONDS, secure=visit.is_secure, **_CONFINED)
+    :param seconds: ``None`` until the browser is closed.
+    """
+    # Over HTTPS, cookies require it.
+    secure = "https" in (visit.request.url.scheme, (visit.settings.web_url or "").partition(":")[0])
+    response.set_cookie(cookie, value, seconds, secure=secure, httponly=True, samesite="strict")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from starlette.responses import RedirectResponse, Response
 
-from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE
-from npl_mcp.web.routing import Action, Data, FormPage, WebPage, resend_page, set_cookie
+from npl_mcp.web.browsers import NAME_COOKIE, SIGN_IN, TOKEN_COOKIE, as_cookie
+from npl_mcp.web.routing import Action, Data, WebPage, set_cookie
 from npl_mcp.web.visits import Visit
 
 MAX_NAME = 200
-
-KEPT = "kept"
-"""Prefix of the field names of a form kept during signing in."""
 
 
 def local_path(text: str) -> str:
@@ -26,22 +23,19 @@ async def sign_in_page(visit: Visit) -> Data:
     return {"next": local_path(visit.text("next")), "refused": refused}
 
 
-async def sign_in(visit: Visit) -> Response | FormPage:
+async def sign_in(visit: Visit) -> Response:
     """Keep a token; the next request checks it."""
-    target, token = local_path(visit.form.get("next", "")), visit.form.get("token", "").strip()
-    fields = ((name.partition("."), value) for name, value in visit.form.multi_items())
-    if kept := [(name, value) for (lead, _, name), value in fields if lead == KEPT]:
-        return resend_page(visit, target, kept, token=token)
-    response = RedirectResponse(target, 303)
-    set_cookie(visit, response, TOKEN_COOKIE, token)
-    return response
+    return _keeping(visit, TOKEN_COOKIE, visit.form.get("token", "").strip())
 
 
 async def choose_name(visit: Visit) -> Response:
     """Keep the chosen name of a visitor without a token."""
+    return _keeping(visit, NAME_COOKIE, visit.form.get("name", "").strip()[:MAX_NAME])
+
+
+def _keeping(visit: Visit, cookie: str, text: str) -> Response:
     response = RedirectResponse(local_path(visit.form.get("next", "")), 303)
-    name = visit.form.get("name", "").strip()[:MAX_NAME]
-    set_cookie(visit, response, NAME_COOKIE, name)
+    set_cookie(visit, response, cookie, as_cookie(text))
     return response
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from npl_mcp.tools.contract.responses import sendable
-from npl_mcp.web.visits import CallError, Visit, address
+from npl_mcp.web.visits import CallError, Visit
 
 MAX_ROWS = 100_000
 """Maximum rows of a CSV file."""
@@ -38,28 +38,11 @@ class Table:
     page: Mapping[str, Any]
 
     @property
-    def sort(self) -> str:
-        """The sort column, with ``-`` before it for descending order."""
-        return self.visit.text("sort")
-
-    @property
-    def filter(self) -> str:
-        """The words required in each row."""
-        return self.visit.text("filter")
-
-    @property
     def shown(self) -> Columns:
         """The columns with a value in any row of the page; the first is the name of a row."""
-        rows = self.page["items"]
-        return {
-            name: title
-            for at, (name, title) in enumerate(self.columns.items())
-            if at == 0 or any(cell(row.get(name)) not in (None, "") for row in rows)
-        }
-
-    def state(self, name: str) -> str | None:
-        """Return the sort direction of a column, as ARIA names it."""
-        return {name: "ascending", f"-{name}": "descending"}.get(self.sort)
+        first, rows = next(iter(self.columns)), self.page["items"]
+        used = {name for name in self.columns if any(cell(row.get(name)) not in (None, "") for row in rows)}
+        return {name: title for name, title in self.columns.items() if name in used | {first}}
 
     @property
     def numbers(self) -> frozenset[str]:
@@ -67,36 +50,28 @@ class Table:
         cells = ((name, row.get(name)) for row in self.page["items"] for name in self.columns)
         return frozenset(name for name, value in cells if isinstance(value, (int, float)))
 
+    def state(self, name: str) -> str | None:
+        """Return the sort direction of a column, as ARIA names it."""
+        return {name: "ascending", f"-{name}": "descending"}.get(self.visit.text("sort"))
+
     def sorted_by(self, name: str) -> str:
         """Return the address of the page sorted by a column; numbers begin with the largest."""
         first, then = ("-", "") if name in self.numbers else ("", "-")
-        return self.visit.here(sort=f"{then if self.sort == first + name else first}{name}", offset=None)
-
-    def kept(self) -> list[tuple[str, str]]:
-        """Return the parameters of the address that a filter preserves."""
-        pairs = self.visit.request.query_params.multi_items()
-        return [(name, value) for name, value in pairs if name not in ("filter", "offset")]
-
-    def export(self) -> str:
-        """Return the address of the same rows as CSV."""
-        path, query = self.visit.place, self.visit.request.query_params
-        named = {name: query.getlist(name) for name in query if name != "offset"}
-        return address(f"{path.rstrip('/') or '/index'}.csv", **named)
+        sign = then if self.visit.text("sort") == first + name else first
+        return self.visit.here(sort=f"{sign}{name}", offset=None)
 
     def csv(self) -> str:
         """Return the CSV file: all rows, independent of the current page."""
         lines = io.StringIO()
         writer = csv.writer(lines)
         writer.writerow(self.columns.values())
-        writer.writerows(map(self._cells, self.page["items"]))
+        for row in self.page["items"]:
+            values = (cell(row.get(name)) for name in self.columns)
+            writer.writerow(
+                f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+                for value in values
+            )
         return sendable(lines.getvalue())
-
-    def _cells(self, row: Mapping[str, Any]) -> list[Any]:
-        values = (cell(row.get(name)) for name in self.columns)
-        return [
-            f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-            for value in values
-        ]
 
 
 def cell(value: Any) -> Cell:

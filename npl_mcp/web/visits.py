@@ -68,11 +68,6 @@ class CallError(Exception):
         super().__init__(message)
         self.message, self.code, self.parameter = message, code, parameter
 
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return self.code.status
-
 
 @dataclass(frozen=True)
 class Visit:
@@ -117,11 +112,6 @@ class Visit:
         """Whether the visitor has given a token, which signing out deletes."""
         return self.identity is not None or TOKEN_COOKIE in self.cookies
 
-    @property
-    def is_secure(self) -> bool:
-        """Whether browsers reach these pages over HTTPS, so that cookies require it."""
-        return self.request.url.scheme == "https" or (self.settings.web_url or "").startswith("https:")
-
     def sees(self, domain: str) -> bool:
         """Return whether the server has a domain of tools that the visitor may see."""
         is_served = domain in domains_named(self.settings.domains)
@@ -147,13 +137,15 @@ class Visit:
         """The visitor's session, which cannot be guessed; a new visitor gets one with the first page."""
         return self.cookies.get(SESSION_COOKIE) or secrets.token_urlsafe(24)
 
-    def here(self, **changed: object) -> str:
+    def here(self, twin: str = "", /, **changed: object) -> str:
         """Return the address of this page with other parameters.
 
+        :param twin: the ending of the page's data.
         :param changed: the changed parameters; ``None`` removes one.
         """
-        kept = {name: self.request.query_params.getlist(name) for name in self.request.query_params}
-        return address(self.place, **{**kept, **changed})
+        path = f"{self.place.rstrip('/') or '/index'}{twin}" if twin else self.place
+        query = self.request.query_params
+        return address(path, **{**{name: query.getlist(name) for name in query}, **changed})
 
     @property
     def place(self) -> str:
@@ -178,12 +170,9 @@ class Visit:
         :raises CallError: the value is not a whole number.
         """
         text = self.text(name)
-        if not text:
-            return default
-        if not text.isascii() or not text.isdecimal() or len(text) > 15:
-            message = f"{name.capitalize()}: a whole number, not {text[:64]!r}"
-            raise CallError(message, parameter=name)
-        return int(text)
+        if text and not (text.isascii() and text.isdecimal() and len(text) <= 15):
+            raise CallError(f"{name.capitalize()}: a whole number, not {text[:64]!r}", parameter=name)
+        return int(text) if text else default
 
     def flag(self, name: str) -> bool:
         """Return whether a check box of the address is ticked."""

@@ -14,10 +14,9 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from npl_mcp.web.browsers import NAME_COOKIE, as_cookie
-from tests.browser import fill_stores
+from tests import folders
 from tests.browser.conftest import launched
-from tests.browser.fill_changes import fill_changes
-from tests.browser.site import Site
+from tests.browser.site import PROJECT, Site
 from tests.npl_mcp.http.http_server import serving
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -52,8 +51,9 @@ def main() -> None:
         launched(driver) as browser,
     ):
         site = Site(server, work)
-        fill_stores.fill(site)
-        fill_changes(site)
+        folders.fill(work, PROJECT)
+        (work / "crs").mkdir()
+        site.fill("stores", "changes")
         with closing(sqlite3.connect(Path(folder) / "data" / "npl.db")) as database, database:
             database.execute(SPREAD)
         page = browser.new_page(viewport=SIZE, color_scheme="light")

@@ -5,8 +5,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Tab
-from tests.browser.fill_documents import HOSTILE
-from tests.browser.site import running
+from tests.browser.site import HOSTILE, running
 
 
 def test_a_person_goes_from_the_roots_to_a_section(tab: Tab) -> None:

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Dialog
 
-from npl_mcp.web.routing import WebPage
 from tests.browser.conftest import Tab
 from tests.browser.site import Site
 from tests.npl_mcp.http.http_server import call, serving
-from tests.npl_mcp.web.examples import DECLARED, with_query
+from tests.npl_mcp.web.examples import SHOWN, with_query
 from tests.npl_mcp.web.hostile import fill
 
 MOST = 60
@@ -44,7 +43,7 @@ def test_nothing_runs_on_any_page(browser: Browser, hostile: Site) -> None:
         dialog.dismiss()
 
     tab.page.on("dialog", note)
-    declared = [with_query(page.path) for page in DECLARED if isinstance(page, WebPage)]
+    declared = [with_query(page.path) for page in SHOWN]
     waiting = list(declared)
     seen: list[str] = []
     while waiting and len(seen) < MOST:

@@ -51,16 +51,6 @@ def test_agents_at_work_and_what_they_did_last_are_live(scripted: Tab) -> None:
     )
 
 
-def test_what_is_served_here_can_be_opened(tab: Tab) -> None:
-    page = tab.open("/")
-    served = page.locator("main p", has_text="Folders:").get_by_role("link")
-    places = [link.get_attribute("href") for link in served.all()]
-    assert len(places) >= 2
-    for place in places:
-        assert place is not None
-        tab.open(place)
-
-
 def test_a_page_looks_again_when_it_is_shown_however_long_it_was_open(scripted: Tab) -> None:
     """Repeated looks add no further listener."""
     page = scripted.page

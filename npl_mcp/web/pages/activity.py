@@ -1,4 +1,4 @@
-"""Activity: what agents did, in one list in time, by day and agent; the page of a session."""
+"""Activity: what agents did, in one list in time, by day and agent; the pages of a session and a worklog."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from datetime import timedelta
 from typing import Any
 
 from npl_mcp.app.context import Context
-from npl_mcp.app.usage import latest
 from npl_mcp.stores import activity as store
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.web.pages.usage import latest
 from npl_mcp.web.routing import TEAM, Data, WebPage
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 200
 """Entries on a page."""
+
+ENTRIES = 100
+"""Entries on the page of a worklog."""
 
 
 async def activity(visit: Visit) -> Data:
@@ -70,6 +73,25 @@ def _agents(entries: Mapping[str, int], calls: Sequence[LoggedCall]) -> list[dic
     ]
 
 
+async def worklog(visit: Visit) -> Data:
+    """Return the latest entries of a worklog, or those around or after an entry; no cursor moves."""
+    name = visit.path("worklog")
+    session = await visit.call("worklog_status", session_id=name)
+    latest = max(0, session["entry_count"] - ENTRIES)
+    entry = visit.number("entry")
+    since = visit.number("since", latest) if entry is None else entry - ENTRIES // 2
+    reader = {"session_id": name, "agent_id": visit.who or "page", "peek": True}
+    read = await visit.call("worklog_read", **reader, since=min(latest, max(0, since or 0)), limit=ENTRIES)
+    return {
+        "session": session,
+        "name": name,
+        "items": read["items"],
+        "earlier": read["offset"],
+        "later": read["remaining"],
+        "_back": max(0, read["offset"] - ENTRIES),
+    }
+
+
 def at_work(app: Context, visit: Visit) -> list[Data]:
     """Return the last act of each agent in the last hour."""
     recent = _acts(app, visit, None, timedelta(hours=1))
@@ -84,12 +106,13 @@ def leads(entry: store.Entry) -> str:
     if entry.kind in ("chat", "worklog"):
         page, part = ("rooms", "event") if entry.kind == "chat" else ("worklogs", "entry")
         return address(f"/{page}/{entry.place}", **{part: entry.number}) + f"#{part}-{entry.number}"
-    if entry.kind == "artifact":
-        return f"/artifacts/{entry.place}/revisions/{entry.number}"
-    return f"/reviews/{entry.place}"
+    revision = f"/artifacts/{entry.place}/revisions/{entry.number}"
+    return revision if entry.kind == "artifact" else f"/reviews/{entry.place}"
 
 
 DECLARED = (
     WebPage("/activity", activity, "activity.html", "search", "Activity", entry=TEAM),
     WebPage("/sessions/{session}", session, "activity.html", "session", entry=TEAM),
+    # Names of archived worklogs contain a slash, so no path may follow them.
+    WebPage("/worklogs/{worklog:path}", worklog, "worklog.html", "worklog", entry=TEAM),
 )

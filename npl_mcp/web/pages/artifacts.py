@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
@@ -19,12 +18,21 @@ from npl_mcp.stores.review import reviews
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.rendering import in_thread
-from npl_mcp.web.routing import Action, Data, Download, WebPage
+from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
+from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
-"""Maximum revisions and reviews of an artifact on its page."""
+"""Maximum artifacts of a list, and revisions and reviews of an artifact on its page."""
+
+COLUMNS = {
+    "name": "Name",
+    "reviews": "Reviews",
+    "revisions": "Revisions",
+    "type": "Type",
+    "created_at": "Created",
+}
 
 LINES = 1_000
 """Maximum lines of a text on a page."""
@@ -33,10 +41,26 @@ _CONFINED = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 """A stricter policy than that of other pages; the other headers of pages still apply."""
 
 
+async def artifacts(visit: Visit) -> Data:
+    """Return a page of the current or the archived artifacts, with their reviews."""
+    verdicts = defaultdict[int, list[str]](list)
+    for review in await visit.every("review_list") if visit.sees("review") else ():
+        verdict = review.get("verdict", review["status"]).replace("_", " ")
+        verdicts[review["artifact_id"]].append(f"{review['reviewer_persona']}: {verdict}")
+    rows = [
+        {**artifact, "reviews": verdicts[artifact["id"]], "revisions": artifact["current_revision"] + 1}
+        for artifact in await visit.every("artifact_list", archived=visit.flag("archived"))
+    ]
+    return paged(visit, rows, COLUMNS, SHOWN)
+
+
 async def artifact(visit: Visit) -> Data:
     """Return a revision of an artifact, by default the latest, with the comments of all its reviews."""
     artifact_id, offset = visit.path("artifact"), visit.number("offset") or 0
     history = await visit.call("artifact_history", artifact_id=artifact_id, limit=SHOWN)
+    latest: Data = {"items": []}
+    if visit.sees("review"):
+        latest = await visit.call("review_list", artifact_id=artifact_id, limit=SHOWN)
     number, review = visit.request.path_params.get("revision"), visit.number("review")
     about, lines, text = await visit.run(_look, artifact_id, number, offset)
     comments = await _comments(visit, about["revision_id"])
@@ -54,7 +78,7 @@ async def artifact(visit: Visit) -> Data:
         "limit": LINES,
         "offset": offset,
         "comments": comments,
-        "reviews": await _reviews(visit, artifact_id),
+        "reviews": latest["items"],
         "history": history["items"],
         "revisions": history["total"],
         "review": await visit.call("review_get", review_id=review, limit=1) if review else None,
@@ -81,13 +105,10 @@ def _look(
 
 
 async def _comments(visit: Visit, revision_id: int) -> list[Data]:
-    """Return the comments on a revision, if the visitor may see them."""
-    return await visit.run(_comments_on, revision_id) if visit.sees("review") else []
-
-
-def _comments_on(app: Context, revision_id: int) -> list[Data]:
-    """Return the comments on a revision, with their places."""
-    comments = app.database.reading(reviews.comments_on, revision_id)
+    """Return the comments on a revision with their places, if the visitor may see them."""
+    if not visit.sees("review"):
+        return []
+    comments = await visit.run(lambda app: app.database.reading(reviews.comments_on, revision_id))
     return [
         as_dict(comment) | {name: at for name, at in comment.place._asdict().items() if at is not None}
         for comment in comments
@@ -105,12 +126,14 @@ async def review(visit: Visit) -> Response:
 def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, Any]]) -> list[Data]:
     """Return lines, each with the comments that begin there and a mark within a commented range."""
     at = _by_line(comments, "first")
-    meant: set[int] = set()
-    for comment in chain(*at.values()):
-        first, last = max(comment["first"], offset + 1), min(comment["last"], offset + len(lines))
-        meant.update(range(first, last + 1))
+    ranges = [range(comment["first"], comment["last"] + 1) for comment in chain(*at.values())]
     return [
-        {"number": number, "text": line, "comments": at[number], "meant": number in meant}
+        {
+            "number": number,
+            "text": line,
+            "comments": at[number],
+            "meant": any(number in meant for meant in ranges),
+        }
         for number, line in enumerate(lines, offset + 1)
     ]
 
@@ -122,14 +145,6 @@ def _by_line(comments: Sequence[Mapping[str, Any]], end: str) -> defaultdict[int
         if end in comment:
             by_line[comment[end]].append(comment)
     return by_line
-
-
-async def _reviews(visit: Visit, artifact_id: int) -> list[Any]:
-    """Return the latest reviews of an artifact."""
-    if not visit.sees("review"):
-        return []
-    latest = await visit.call("review_list", artifact_id=artifact_id, limit=SHOWN)
-    return list(latest["items"])
 
 
 def _place(visit: Visit) -> str:
@@ -170,60 +185,50 @@ async def file(visit: Visit) -> Response:
     Agents stored the file: the headers prevent a browser from running it, and the content alone decides the
     media type.
     """
-    revision = await visit.call(
-        "artifact_get", artifact_id=visit.path("artifact"), revision=visit.path("revision"), text=False
-    )
-    content, filename = base64.b64decode(revision["file_content"]), revision["filename"]
+    artifact_id, number = visit.path("artifact"), visit.path("revision")
+    row, content = await visit.run(lambda app: app.database.reading(store.content, artifact_id, number))
     kind = picture_type(content)
     use = "inline" if kind else "attachment"
-    disposition = f"{use}; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"
+    disposition = f"{use}; filename*=UTF-8''{quote(row['filename'], safe='', errors='replace')}"
     headers = {**_CONFINED, "Content-Disposition": disposition}
     return Response(content, 200, headers, kind or "application/octet-stream")
 
 
-def _own_review(visit: Visit) -> Data:
-    """Return the place of the visitor's review of a revision; the first comment or a verdict begins one."""
+async def _write(visit: Visit, tool: str, **given: str | None) -> tuple[Data, str]:
+    """Write into the visitor's review of a revision, which the first comment or a verdict begins.
+
+    :returns: the data of the tool's result, and the page of the form.
+    """
     place = {"artifact_id": visit.path("artifact"), "revision": visit.path("revision")}
-    return {**place, "reviewer_persona": visit.who}
-
-
-def _next(visit: Visit) -> str:
-    """Return the page of the form."""
+    written = await visit.call(tool, **place, reviewer_persona=visit.who, **given)
     page = local_path(visit.form.get("next", ""))
-    return page if page.startswith(("/artifacts/", "/reviews/")) else "/artifacts"
+    return written, page if page.startswith(("/artifacts/", "/reviews/")) else "/artifacts"
 
 
 async def comment(visit: Visit) -> str:
     """Write a comment into the visitor's open review of a revision."""
-    written = await visit.call(
-        "review_comment_own",
-        **_own_review(visit),
-        location=visit.form.get("location", ""),
-        comment=visit.form.get("comment", ""),
-    )
-    return f"{_next(visit)}#comment-{written['comment_id']}"
+    given = {name: visit.form.get(name, "") for name in ("location", "comment")}
+    written, page = await _write(visit, "review_comment_own", **given)
+    return f"{page}#comment-{written['comment_id']}"
 
 
 async def finish(visit: Visit) -> str:
     """Complete the visitor's review of a revision, with or without a verdict."""
-    verdict = visit.form.get("verdict")
-    overall = visit.form.get("overall_comment") or None
-    await visit.call(
-        "review_complete_own", **_own_review(visit), overall_comment=overall, verdict=verdict or None
-    )
-    page = _next(visit)
-    return f"{page}{'&' if '?' in page else '?'}sent={verdict or 'comment'}"
+    given = {name: visit.form.get(name) or None for name in ("overall_comment", "verdict")}
+    _, page = await _write(visit, "review_complete_own", **given)
+    return f"{page}{'&' if '?' in page else '?'}sent={given['verdict'] or 'comment'}"
 
 
 _ARTIFACT = "/artifacts/{artifact:id}"
 _REVISION = f"{_ARTIFACT}/revisions/{{revision:id}}"
 
 DECLARED = (
+    WebPage("/artifacts", artifacts, "list.html", "artifact", "Artifacts", entry=TEAM),
     WebPage(_ARTIFACT, artifact, "artifact.html", "artifact"),
     WebPage(_REVISION, artifact, "artifact.html", "artifact"),
     WebPage(f"{_ARTIFACT}/compare", compared, "compare.html", "artifact"),
-    Download("/reviews/{review:id}", review),
-    Download(f"{_REVISION}/file", file),
+    WebPage("/reviews/{review:id}", review, "", "review"),
+    WebPage(f"{_REVISION}/file", file, "", "artifact"),
     Action(f"{_REVISION}/comments", comment, "review"),
     Action(f"{_REVISION}/verdict", finish, "review"),
 )

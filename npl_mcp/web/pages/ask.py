@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,81 +36,53 @@ RIGHT = "right"
 FIELDS = ("context", "topics", "selectors", "file", "exclude", "filter")
 """Fields of a request besides its budget; all are texts."""
 
+LISTS = {"topics": ", ", "selectors": "\n", "exclude": "\n"}
+"""Signs between the items of fields."""
+
 WANTED = (TAKEN, CUT, NO_ROOM)
 """States of sections that are worth their tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskForm:
-    """A request with the values of its form.
+def fields_of(visit: Visit) -> dict[str, Any]:
+    """Return the fields of a request in an address.
 
-    :param topics: the topics, separated by commas.
-    :param selectors: the selectors, one per line.
-    :param exclude: the selectors of excluded sections, one per line.
-    :param filter: the conditions of ranked sections, as JSON.
-    :param budget: the maximum tokens; 0 for no limit.
-    :param default: the budget of a call without one; 0 for selectors alone.
+    :returns: also ``budget``, the maximum tokens, 0 for no limit; an invalid one counts as ``default``, the
+        budget of a call without one.
     """
-
-    context: str
-    topics: str
-    selectors: str
-    file: str
-    exclude: str
-    filter: str
-    budget: int
-    default: int
-
-    @classmethod
-    def of(cls, visit: Visit) -> AskForm:
-        """Return the request in an address; an invalid budget counts as the default."""
-        given = {name: visit.text(name) for name in FIELDS}
-        asks = given["context"] or given["topics"] or not given["selectors"]
-        default = budget = visit.settings.token_budget if asks else 0
-        with suppress(CallError):
-            budget = visit.number("budget", default) or 0
-        return cls(**given, budget=budget, default=default)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the request has no question."""
-        return not (self.context or self.topics or self.selectors)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the tool call for this request.
-
-        :raises CallError: the filter is not a JSON object.
-        """
-        try:
-            conditions = json.loads(self.filter or "{}")
-        except (ValueError, RecursionError):
-            conditions = None
-        if not isinstance(conditions, dict):
-            raise CallError('Filter: JSON such as {"status": "!draft"}', parameter="filter")
-        given = {
-            "context": self.context,
-            "topics": _parts(self.topics.split(",")),
-            "selectors": _parts(self.selectors.splitlines()),
-            "file": self.file,
-            "exclude": _parts(self.exclude.splitlines()),
-            "filter": conditions,
-        }
-        budget = {} if self.budget == self.default else {"token_budget": self.budget}
-        return {name: value for name, value in given.items() if value} | budget
+    asked: dict[str, Any] = {name: visit.text(name) for name in FIELDS}
+    asks = asked["context"] or asked["topics"] or not asked["selectors"]
+    asked["budget"] = asked["default"] = visit.settings.token_budget if asks else 0
+    with suppress(CallError):
+        asked["budget"] = visit.number("budget", asked["default"]) or 0
+    return asked
 
 
-def _parts(texts: Iterable[str]) -> list[str]:
-    return [text.strip() for text in texts if text.strip()]
+def arguments_of(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the tool call for a request.
+
+    :raises CallError: the filter is not a JSON object.
+    """
+    conditions = None
+    with suppress(ValueError, RecursionError):
+        conditions = json.loads(asked["filter"] or "{}")
+    if not isinstance(conditions, dict):
+        raise CallError('Filter: JSON such as {"status": "!draft"}', parameter="filter")
+    lists = {
+        name: [*filter(None, map(str.strip, asked[name].split(sign[0])))] for name, sign in LISTS.items()
+    }
+    given = {name: asked[name] for name in FIELDS} | lists | {"filter": conditions}
+    budget = {} if asked["budget"] == asked["default"] else {"token_budget": asked["budget"]}
+    return {name: value for name, value in given.items() if value} | budget
 
 
 def to_ask(arguments: Mapping[str, Any]) -> str:
     """Return the address of the page with the request of a call of ``npl_load_tailored``."""
-    fields = {name: arguments.get(name) for name in FIELDS}
-    fields["topics"] = ", ".join(arguments.get("topics") or ())
-    fields["selectors"] = "\n".join([*(arguments.get("selectors") or ()), *(arguments.get("sections") or ())])
-    fields["exclude"] = "\n".join(arguments.get("exclude") or ())
-    fields["filter"] = json.dumps(arguments["filter"]) if arguments.get("filter") else None
-    return address(PATH, **fields, budget=arguments.get("token_budget"))
+    selectors = [*(arguments.get("selectors") or ()), *(arguments.get("sections") or ())]
+    given = {**arguments, "selectors": selectors}
+    fields = {name: given.get(name) for name in FIELDS}
+    fields |= {name: sign.join(given.get(name) or ()) for name, sign in LISTS.items()}
+    fields["filter"] = json.dumps(given["filter"]) if given.get("filter") else None
+    return address(PATH, **fields, budget=given.get("token_budget"))
 
 
 async def ask(visit: Visit) -> Data:
@@ -118,12 +90,12 @@ async def ask(visit: Visit) -> Data:
 
     :raises CallError: the request is invalid; the error has the form, with the problem at its field.
     """
-    asked = AskForm.of(visit)
+    asked = fields_of(visit)
     shown: Data = {"asked": {}, "_asked": asked}
     try:
         visit.number("budget")
-        given = shown["asked"] = asked.arguments()
-        if asked.is_empty:
+        given = shown["asked"] = arguments_of(asked)
+        if not (asked["context"] or asked["topics"] or asked["selectors"]):
             return shown
         audit = await audit_of(visit, visit.text("section") or None, **given)
         return {**shown, **audited(visit, asked, audit)}
@@ -139,7 +111,7 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
     :param given: arguments of ``npl_load_tailored``.
     """
 
-    def read(app: Context) -> Data:
+    def answer(app: Context) -> Audit:
         request = TailorRequest.parse(
             question_in(app, given.get("context")),
             given.get("topics"),
@@ -149,52 +121,42 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
             exclude=given.get("exclude"),
             among=SectionFilter.parse(given.get("filter")),
         )
+        ref = DocumentRef(given.get("file"))
+        documents = app.documents_of(ref, request.selectors, request.exclude, seconds=HURRY)
+        wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
+        return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
 
-        def answer() -> Audit:
-            ref = DocumentRef(given.get("file"))
-            documents = app.documents_of(ref, request.selectors, request.exclude, seconds=HURRY)
-            wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
-            return audit(wanted, section, documents, Markdown(), weights=app.settings.weights)
-
-        audited: Data = as_dict(app.read_here(answer))
-        return audited
-
-    return await visit.run(read)
+    return await visit.run(lambda app: as_dict(app.read_here(partial(answer, app))))
 
 
-def _problem(error: CallError, asked: AskForm) -> Data:
+def _problem(error: CallError, asked: Mapping[str, Any]) -> Data:
     """Return the invalid field of the form, and suggestions for it."""
     field = {"token_budget": "budget"}.get(error.parameter or "", error.parameter)
     if field is None:
-        others = "selectors" if asked.selectors else "context"
-        field = "file" if asked.file and asked.file in error.message else others
+        others = "selectors" if asked["selectors"] else "context"
+        field = "file" if asked["file"] and asked["file"] in error.message else others
     message, _, near = error.message.partition("; near: ") if field == "file" else (error.message, "", "")
-    return {
-        "field": field,
-        "message": message,
-        "waits": "being indexed" in message,
-        "near": near.split(", ") if near else [],
-    }
+    waits = "being indexed" in message
+    return {"field": field, "message": message, "waits": waits, "near": near.split(", ") if near else []}
 
 
-def audited(visit: Visit, asked: AskForm, audit: Any) -> Data:
+def audited(visit: Visit, asked: Mapping[str, Any], audit: Any) -> Data:
     """Return the taken and the left sections of an answer, in the data of the page.
 
     :param audit: the data of :func:`audit_of`.
     """
     matches = audit["matches"]
     wanted = sum(row["state"] in WANTED for row in matches)
-    cards = matches if visit.flag("all") else matches[: max(CARDS, wanted)]
     absent = {*audit.get("absent", ())}
-    call = {"name": "npl_load_tailored", "arguments": {**asked.arguments(), "format": "markdown"}}
+    call = {"name": "npl_load_tailored", "arguments": {**arguments_of(asked), "format": "markdown"}}
     return {
         "audit": audit,
         "copies": {"answer": audit["text"], "tool call": json.dumps(call, ensure_ascii=False, indent=1)},
         "right": visit.texts(RIGHT),
         "_read": {word: near[0] for word, near in audit.get("near", {}).items() if word not in absent},
-        "_cards": cards,
-        "_ruler": ruler(audit, asked.budget),
-        "_marked": partial(marked, terms=sought(asked.context, asked.topics)),
+        "_cards": matches if visit.flag("all") else matches[: max(CARDS, wanted)],
+        "_ruler": ruler(audit, asked["budget"]),
+        "_marked": partial(marked, terms=sought(asked["context"], asked["topics"])),
     }
 
 
@@ -209,22 +171,20 @@ def ruler(audit: Data, budget: int) -> Data:
     top, at, beyond = SCALE, 0, 0
     while top < 2 * budget or top < audit["tokens"]:
         top *= 2
-    inside, outside = [], []
-    for number, row in enumerate(audit["matches"], 1):
-        taken = row.get("taken_tokens") or 0
-        label = f"{row['title']}: {taken:,} of {row['tokens']:,} tokens"
-        inside.append((number, "taken", taken, label))
-        outside.append((number, row["state"], row["tokens"] - taken, label))
-    frame = audit["tokens"] - sum(tokens for _, _, tokens, _ in inside)
+    rows = [(row, row.get("taken_tokens") or 0) for row in audit["matches"]]
+    labels = [f"{row['title']}: {taken:,} of {row['tokens']:,} tokens" for row, taken in rows]
+    frame = audit["tokens"] - sum(taken for _, taken in rows)
+    parts = [
+        *(("taken", taken, number) for number, (_, taken) in enumerate(rows, 1)),
+        ("frame", frame, 0),
+        *((row["state"], row["tokens"] - taken, number) for number, (row, taken) in enumerate(rows, 1)),
+    ]
     blocks = []
-    for number, state, tokens, label in [
-        *inside,
-        (0, "frame", frame, f"Pointers: {frame:,} tokens"),
-        *outside,
-    ]:
+    for state, tokens, number in parts:
         if tokens > 0 and at < top:
-            width = 100 * min(tokens, top - at) / top
-            blocks.append((number, state, round(100 * at / top, 3), round(width, 3), label))
+            label = labels[number - 1] if number else f"Pointers: {frame:,} tokens"
+            start, width = 100 * at / top, 100 * min(tokens, top - at) / top
+            blocks.append((number, state, round(start, 3), round(width, 3), label))
         beyond += tokens > 0 and at >= top
         at += max(0, tokens)
     return {"top": top, "blocks": blocks, "beyond": beyond}

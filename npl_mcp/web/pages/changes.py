@@ -10,7 +10,7 @@ from npl_mcp.documents.change_requests import ATTRIBUTES
 from npl_mcp.documents.filters import DEFINED, FACETS
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, without_title
 from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.editing import TEMPLATE, form, saved
+from npl_mcp.web.editing import TEMPLATE, Editor
 from npl_mcp.web.routing import TEAM, Action, Data, FormPage, WebPage
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import CallError, Visit, address
@@ -98,34 +98,24 @@ def _edit_page(key: str, section: str) -> str:
     return address(f"/changes/{key}/edit", section=section)
 
 
-async def edit(visit: Visit) -> Data:
-    """Return the current text of a section, for a form."""
-    return form(await _section(visit, visit.text("section")))
-
-
-async def _section(visit: Visit, section: str) -> Data:
-    key = visit.path("key")
-    current: Data = await visit.call("manage_cr_sections", key=key, operation="get", section=section)
-    return current | _around(key)
-
-
-def _around(key: str) -> Data:
-    """Return the links of a section's form."""
+def _about(visit: Visit) -> Data:
+    key, section = visit.path("key"), visit.form.get("section") or visit.text("section")
     above = (("Changes", "/changes"), (key, f"/changes/{key}"))
-    return {"_action": f"/changes/{key}/section", "_above": above}
+    return {"key": key, "section": section, "_action": f"/changes/{key}/section", "_above": above}
 
 
-async def save_section(visit: Visit) -> str | FormPage:
-    """Write a section, unless it has changed since the form showed it."""
-    key, section = visit.path("key"), visit.form.get("section", "")
+async def _read(visit: Visit, about: Data) -> Data:
+    place = {"key": about["key"], "section": about["section"]}
+    return await visit.call("manage_cr_sections", **place, operation="get")  # type: ignore[no-any-return]
 
-    async def write(text: str, digest: str) -> str:
-        given = {"operation": "replace", "section": section, "content": text, "expect": digest}
-        written = await visit.call("manage_cr_sections", key=key, **given)
-        return address(f"/changes/{written['key']}") + "#text"
 
-    gone = {"key": key, "section": section, **_around(key)}
-    return await saved(visit, partial(_section, visit, section), gone, write)
+async def _write(visit: Visit, about: Data, text: str, digest: str) -> str:
+    given = {"key": about["key"], "section": about["section"], "content": text, "expect": digest}
+    written = await visit.call("manage_cr_sections", **given, operation="replace")
+    return address(f"/changes/{written['key']}") + "#text"
+
+
+EDITOR = Editor(_about, _read, _write)
 
 
 async def save_attributes(visit: Visit) -> str | FormPage:
@@ -148,15 +138,15 @@ async def save_attributes(visit: Visit) -> str | FormPage:
             await visit.call("update_cr_attrs", key=key, attributes=wanted, expect=now["digest"])
     except CallError as error:
         data = {**await change(visit), "_problem": error.message, "_typed": wanted}
-        return FormPage("change.html", data, error.status)
+        return FormPage("change.html", data, error.code.status)
     return address(f"/changes/{key}")
 
 
 DECLARED = (
     WebPage("/changes", changes, "changes.html", "cr", "Changes", entry=TEAM),
     WebPage("/changes/{key}", change, "change.html", "cr"),
-    WebPage("/changes/{key}/edit", edit, TEMPLATE, "cr"),
+    WebPage("/changes/{key}/edit", EDITOR.page, TEMPLATE, "cr"),
     Action("/board/new", create, "cr"),
-    Action("/changes/{key}/section", save_section, "cr"),
+    Action("/changes/{key}/section", EDITOR.save, "cr"),
     Action("/changes/{key}/attributes", save_attributes, "cr"),
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 
 from npl_index.library.documents import DocumentRef
@@ -15,9 +14,9 @@ from npl_mcp.app.section_edits import own_section
 from npl_mcp.browsing.health import CHECKS, find_defects
 from npl_mcp.browsing.looking import look
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.web.editing import TEMPLATE, form, saved
+from npl_mcp.web.editing import TEMPLATE, Editor
 from npl_mcp.web.markdown import Levels, markdown
-from npl_mcp.web.routing import Action, Data, FormPage, WebPage
+from npl_mcp.web.routing import Action, Data, WebPage
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit, address
 
@@ -56,22 +55,7 @@ async def documents(visit: Visit) -> Data:
         return {"_table": page.pop("_table"), "folder": {**shown["folder"], **page}}
     view = "source" if visit.text("view") == "source" else "text"
     sections = partial(_sections, shown["file"], view, visit.number("line"))
-    return {**shown, "view": view, "_leads": _leads(shown["file"]), "_sections": sections}
-
-
-def _leads(file: Data) -> Callable[[Mapping[str, Any]], str]:
-    """Return a function from a row of a file's outline to the address of its section."""
-    shown = {item["row"]["selector"] for item in file["items"]}
-    anchors = {row["selector"]: row["anchor"] for row in file["outline"]}
-
-    def leads(row: Mapping[str, Any]) -> str:
-        selector = row["selector"]
-        anchor = f"#{ANCHOR}{anchors.get(selector) or 'start'}"
-        if selector in shown:
-            return anchor
-        return to_document(file["address"], selector=selector) + anchor
-
-    return leads
+    return {**shown, "view": view, "_sections": sections}
 
 
 def _sections(file: Data, view: str, line: int | None) -> list[Data]:
@@ -123,29 +107,25 @@ def _leading(file: Data) -> Callable[[str], str | None]:
     return leads
 
 
-async def edit(visit: Visit) -> Data:
-    """Return a section of a file, for a form."""
-    return form(await _section(visit, visit.text("file"), visit.text("selector")))
-
-
-async def _section(visit: Visit, file: str, selector: str) -> Data:
-    section = await visit.run(own_section, file, selector)
+def _about(visit: Visit) -> Data:
+    file = visit.form.get("file") or visit.text("file")
+    section = visit.form.get("section") or visit.text("selector")
     above = (("Documents", "/documents"), (file, f"/documents/{file}"))
-    return {**as_dict(section), "section": selector, "_action": ACTION, "_above": above}
+    return {"file": file, "section": section, "_action": ACTION, "_above": above}
 
 
-async def save(visit: Visit) -> str | FormPage:
-    """Write the own text of a section, unless it has changed since the form showed it."""
-    file, selector = visit.form.get("file", ""), visit.form.get("section", "")
+async def _read(visit: Visit, about: Data) -> Data:
+    section: Data = as_dict(await visit.run(own_section, about["file"], about["section"]))
+    return section
 
-    async def write(text: str, digest: str) -> str:
-        own = f"{selector} [depth=0]"
-        given = {"operation": "replace", "selector": own, "content": text, "expect": digest}
-        written = await visit.call("npl_update_section", file=file, **given)
-        return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
 
-    gone = {"file": file, "section": selector, "_action": ACTION, "_above": (("Documents", "/documents"),)}
-    return await saved(visit, partial(_section, visit, file, selector), gone, write)
+async def _write(visit: Visit, about: Data, text: str, digest: str) -> str:
+    own = {"file": about["file"], "selector": f"{about['section']} [depth=0]"}
+    written = await visit.call("npl_update_section", **own, operation="replace", content=text, expect=digest)
+    return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
+
+
+EDITOR = Editor(_about, _read, _write)
 
 
 FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens"}
@@ -171,8 +151,8 @@ async def health(visit: Visit) -> Data:
 
 DECLARED = (
     WebPage("/documents", documents, "documents.html", "npl", "Documents"),
-    WebPage("/documents/edit", edit, TEMPLATE, "npl"),
-    Action(ACTION, save, "npl"),
+    WebPage("/documents/edit", EDITOR.page, TEMPLATE, "npl"),
+    Action(ACTION, EDITOR.save, "npl"),
     WebPage("/documents/health", health, "health.html", "npl"),
     WebPage("/documents/{file:path}", documents, "documents.html", "npl"),
 )

@@ -49,13 +49,7 @@ async def questions(visit: Visit) -> Data:
     except CallError as error:
         problems, runs = [error.message, *problems], False
     rows = [
-        {
-            **_row(question, name),
-            "result": RESULTS[outcome.passed if outcome else None],
-            "rank": outcome.rank if outcome else None,
-            "why": _reasons(outcome) if outcome else None,
-            "old": bool(outcome) and not current,
-        }
+        {**_row(question, name, outcome), "old": bool(outcome) and not current}
         for (question, name), (outcome, current) in zip(every, known, strict=True)
     ]
     left, wanted = sum(not current for _, current in known), visit.text("result")
@@ -93,7 +87,7 @@ async def one_question(visit: Visit) -> Data:
     ranked = [row for row in audit["matches"] if "rank" in row]
     right = next((row for row in ranked if row["rank"] == outcome.rank), audit.get("opened"))
     return {
-        **_row(question, name),
+        **_row(question, name, outcome),
         "outcome": as_dict(outcome),
         "right": right,
         "above": [row for row in ranked if outcome.rank is None or row["rank"] < outcome.rank][:MAX_ABOVE],
@@ -101,12 +95,15 @@ async def one_question(visit: Visit) -> Data:
     }
 
 
-def _row(question: Question, file: str) -> Data:
+def _row(question: Question, file: str, outcome: Outcome | None) -> Data:
     return {
         "question": question.text,
         "answers": list(question.answers),
         "line": question.line,
         "file": file,
+        "result": RESULTS[outcome.passed if outcome else None],
+        "rank": outcome.rank if outcome else None,
+        "why": _reasons(outcome) if outcome else None,
     }
 
 

@@ -7,17 +7,31 @@ from functools import partial
 from typing import Any
 
 from npl_mcp.stores.chat import feed, rooms
-from npl_mcp.tools.contract.error_codes import ErrorCode
-from npl_mcp.web.routing import Action, Data, WebPage
+from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
-from npl_mcp.web.visits import CallError, Visit
+from npl_mcp.web.tables import paged
+from npl_mcp.web.visits import Visit
 
 SHOWN = 100
-"""Events of a page."""
+"""Rows or events of a page."""
+
+COLUMNS = {
+    "name": "Name",
+    "members": "Members",
+    "event_count": "Events",
+    "description": "About",
+    "created_at": "Created",
+}
 
 _TODOS = 50
 _QUOTED = 120
 """Characters of a quoted event."""
+
+
+async def every_room(visit: Visit) -> Data:
+    """Return a page of the current or the archived rooms."""
+    every = await visit.every("chat_list_rooms", archived=visit.flag("archived"))
+    return paged(visit, every, COLUMNS, SHOWN)
 
 
 async def room(visit: Visit) -> Data:
@@ -26,13 +40,14 @@ async def room(visit: Visit) -> Data:
     details = await visit.read(rooms.details, number)
     chosen = visit.text("todos", "open")
     reply = visit.number("reply")
+    replied = await visit.read(feed.by_ids, number, [reply]) if reply else []
     todos = await visit.call("chat_list_todos", room_id=number, filter=chosen, limit=_TODOS)
     events = await _events(visit, number)
     return {
         "room": details,
         "writes": visit.may_write and "archived_at" not in details,
         **events,
-        "reply": None if reply is None else _words(await _event(visit, number, reply)),
+        "reply": next(map(_words, replied), None),
         "todos": {"filter": chosen, **todos},
     }
 
@@ -62,16 +77,14 @@ async def _events(visit: Visit, number: int) -> Data:
 async def _quoting(visit: Visit, number: int, events: Sequence[Any]) -> list[Any]:
     """Return events, each with a short quotation of the event that it answers, reacts to or changes."""
     known = {event["id"]: event for event in events}
-    wanted = {event["reply_to_id"] for event in events if "reply_to_id" in event}
-    missing = sorted(wanted - known.keys())
+    missing = {event["reply_to_id"] for event in events if "reply_to_id" in event} - known.keys()
     if missing:
-        others = await visit.read(feed.by_ids, number, missing)
-        known.update((event["id"], event) for event in others)
+        others = await visit.read(feed.by_ids, number, sorted(missing))
+        known |= {event["id"]: event for event in others}
+    answers = (known.get(event.get("reply_to_id")) for event in events)
     return [
-        {**event, "answers": _words(known[event["reply_to_id"]])}
-        if event.get("reply_to_id") in known
-        else event
-        for event in events
+        {**event, "answers": _words(other)} if other else event
+        for event, other in zip(events, answers, strict=True)
     ]
 
 
@@ -81,51 +94,38 @@ def _words(event: Any) -> Data:
     return {"id": event["id"], "persona": event["persona"], "words": " ".join(text[:_QUOTED].split())}
 
 
-async def _event(visit: Visit, room: int, event_id: int) -> Any:
-    for event in await visit.read(feed.by_ids, room, [event_id]):
-        return event
-    raise CallError(f"there is no event {event_id} in room {room}", ErrorCode.NOT_FOUND)
-
-
-def _back(visit: Visit, mark: object = None) -> str:
-    """Return the address of the form's page."""
-    return f"/rooms/{visit.path('room')}" + (f"#event-{mark}" if mark else "#end")
-
-
-def _member(visit: Visit) -> dict[str, Any]:
-    """Return the sender of a form, who becomes a member of its room."""
-    return {"join": visit.path("room"), "persona": visit.who}
+async def _act(visit: Visit, tool: str, event: object = None, **given: object) -> str:
+    """Act in the room of a form, whose member the sender becomes, and return the address of the event."""
+    room = visit.path("room")
+    written = await visit.call(tool, join=room, persona=visit.who, **given)
+    return f"/rooms/{room}#event-{event or written['event_id']}"
 
 
 async def write(tool: str, fields: Sequence[str], visit: Visit) -> str:
     """Write an event with a tool, from the fields of the form."""
     given = {name: visit.form.get(name) or None for name in fields}
-    written = await visit.call(tool, room_id=visit.path("room"), **_member(visit), **given)
-    return _back(visit, written["event_id"])
+    return await _act(visit, tool, room_id=visit.path("room"), **given)
 
 
 async def react(visit: Visit) -> str:
     """React to an event; the button gives the event and the reaction."""
     target, _, emoji = visit.form.get("reaction", "").partition(" ")
-    await visit.call("chat_react", event_id=target, emoji=emoji, **_member(visit))
-    return _back(visit, target)
+    return await _act(visit, "chat_react", target, event_id=target, emoji=emoji)
 
 
 async def change_todo(visit: Visit) -> str:
     """Claim a todo, or set its state."""
     todo, wanted = visit.path("event"), visit.form.get("status", "")
     if wanted == "claim":
-        await visit.call("chat_claim_todo", event_id=todo, **_member(visit))
-    else:
-        await visit.call("chat_update_todo", event_id=todo, status=wanted, **_member(visit))
-    return _back(visit, todo)
+        return await _act(visit, "chat_claim_todo", todo, event_id=todo)
+    return await _act(visit, "chat_update_todo", todo, event_id=todo, status=wanted)
 
 
 async def change_room(visit: Visit) -> str:
     """Join or leave, archive or reopen a room."""
-    wanted = {"persona": visit.who, "action": visit.form.get("action", "")}
-    await visit.call("chat_update_room", room_id=visit.path("room"), **wanted)
-    return _back(visit)
+    room, wanted = visit.path("room"), visit.form.get("action", "")
+    await visit.call("chat_update_room", room_id=room, persona=visit.who, action=wanted)
+    return f"/rooms/{room}#end"
 
 
 async def mark_read(visit: Visit) -> str:
@@ -137,6 +137,7 @@ async def mark_read(visit: Visit) -> str:
 _ROOM = "/rooms/{room:id}"
 
 DECLARED = (
+    WebPage("/rooms", every_room, "list.html", "chat", "Rooms", entry=TEAM),
     WebPage(_ROOM, room, "room.html", "chat"),
     Action(f"{_ROOM}/messages", partial(write, "chat_send_message", ("message", "reply_to_id")), "chat"),
     Action(f"{_ROOM}/reactions", react, "chat"),

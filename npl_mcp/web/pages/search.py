@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from npl_mcp.app.queries import pattern_of, phrases_of, words_of
 from npl_mcp.app.waiting import HURRY
@@ -25,6 +26,14 @@ TITLES = {
     "cr": "Change requests",
 }
 """Titles of the kinds of hits."""
+
+PLACES = {
+    "message": "/rooms/{room_id}?event={event_id}#event-{event_id}",
+    "worklog": "/worklogs/{session_id}?entry={seq}#entry-{seq}",
+    "artifact": "/artifacts/{artifact_id}/revisions/{revision}",
+    "cr": "/changes/{key}",
+}
+"""Addresses of hits by their kinds; others are documents."""
 
 _OPERATOR = re.compile(r"""(?<!\S)(?:(kind|path):("[^"]*"|\S+)|-("[^"]+"|[^\W\d_]\w[\w-]*))""")
 
@@ -85,18 +94,9 @@ def _rows(hits: Sequence[Mapping[str, Any]], words: str, query: str) -> list[Dat
 
 def leads(hit: Mapping[str, Any]) -> str:
     """Return the address of a hit."""
-    kind = hit["kind"]
-    if kind == "message":
-        event = hit["event_id"]
-        return address(f"/rooms/{hit['room_id']}", event=event) + f"#event-{event}"
-    if kind == "worklog":
-        entry = hit["seq"]
-        return address(f"/worklogs/{hit['session_id']}", entry=entry) + f"#entry-{entry}"
-    if kind == "artifact":
-        return address(f"/artifacts/{hit['artifact_id']}/revisions/{hit['revision']}")
-    if kind == "cr":
-        return address(f"/changes/{hit['key']}")
-    return to_document(hit["file"], selector=hit.get("selector"))
+    if hit["kind"] not in PLACES:
+        return to_document(hit["file"], selector=hit.get("selector"))
+    return PLACES[hit["kind"]].format_map({name: quote(str(value)) for name, value in hit.items()})
 
 
 DECLARED = (WebPage("/search", search, "search.html", "search"),)

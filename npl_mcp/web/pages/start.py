@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from npl_mcp.app.context import Context
 from npl_mcp.browsing.places import roots_of
 from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.tools.contract.responses import as_dict
@@ -20,13 +18,9 @@ async def start(visit: Visit) -> Data:
         "inbox": await inbox(visit),
         "new": not visit.who and visit.sees("npl"),
         "connect": _connecting(visit),
-        "places": await visit.run(_places) if visit.sees("npl") else [],
+        "places": await visit.run(lambda app: as_dict([*roots_of(app)])) if visit.sees("npl") else [],
         "at_work": await visit.run(at_work, visit),
     }
-
-
-def _places(app: Context) -> Any:
-    return as_dict([*roots_of(app)])
 
 
 async def inbox(visit: Visit) -> Data:
@@ -48,8 +42,8 @@ def _connecting(visit: Visit) -> list[str]:
     url = f"{visit.settings.web_url or str(visit.request.base_url).rstrip('/')}/mcp"
     headers = {"Authorization": "Bearer $NPL_MCP_TOKEN"} if visit.is_signed_in else {}
     commands = (client.connecting(url, headers) for client in CLIENTS)
-    entry = {"mcpServers": {NAME: {"type": "http", "url": url, **({"headers": headers} if headers else {})}}}
-    return [next(filter(None, commands), ""), json.dumps(entry)]
+    entry = {"type": "http", "url": url} | ({"headers": headers} if headers else {})
+    return [next(filter(None, commands), ""), json.dumps({"mcpServers": {NAME: entry}})]
 
 
 DECLARED = (WebPage("/", start, "start.html"),)

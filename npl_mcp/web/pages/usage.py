@@ -1,14 +1,22 @@
-"""Usage: what agents asked without a full answer, failed calls with their reasons, and all calls."""
+"""Usage: one table of the calls of agents, by default of the questions without a full answer.
+
+A token for some domains shows only calls of their tools, about documents of these domains. Because calls name
+files, a token for some folders shows only the caller's own calls.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from npl_index.errors import NPLError
 from npl_index.ranking.analysis import terms
-from npl_mcp.app.usage import latest, unanswered
+from npl_mcp.app.call_reports import CALLER
+from npl_mcp.app.context import Context
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.calls.arguments import validator
 from npl_mcp.questions.files import question_files
+from npl_mcp.stores import calls
 from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
 from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored
@@ -17,50 +25,73 @@ from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.tables import paged
 from npl_mcp.web.visits import Visit, address
 
-TABS = {"": "Not answered", "failed": "Failed", "all": "All calls"}
-"""Titles of the tabs, by the parameter ``show``."""
+TABS: Mapping[str, tuple[str, Callable[[LoggedCall], object]]] = {
+    "": ("Not answered", lambda call: call.context and call.outcome in ("nothing", "weak")),
+    "failed": ("Failed", lambda call: call.error),
+    "all": ("All calls", lambda call: call),
+}
+"""Titles of the tabs and conditions of their calls, by the parameter ``show``."""
 
 COLUMNS = {
-    "": {
-        "question": "Question",
-        "answer": "Answer",
-        "lacking": "No section has",
-        "times": "Times",
-        "who": "Asked by",
-        "last": "Last",
-    },
-    "failed": {
-        "call": "Call",
-        "message": "Reason",
-        "arguments": "Arguments",
-        "who": "Caller",
-        "created_at": "When",
-    },
-    "all": {"call": "Call", "who": "Caller", "used": "Tokens", "micros": "ms", "created_at": "When"},
+    "call": "Call",
+    "answer": "Answer",
+    "reason": "Reason",
+    "who": "Caller",
+    "used": "Tokens",
+    "micros": "ms",
+    "created_at": "When",
 }
-"""Columns of the table of each tab."""
 
 SHOWN = 50
 """Rows on a page."""
 
 
+LATEST = 5_000
+"""Maximum calls to read: the latest."""
+
+
+def latest(app: Context, until: str | None = None) -> Sequence[LoggedCall]:
+    """Return the latest calls that the caller may see, the newest first.
+
+    :param until: a time; only earlier calls.
+    """
+    if not app.database.is_made():
+        return ()
+    caller, permissions = CALLER.get().identity, app.permissions
+    owner = caller.name if caller is not None and permissions.roots is not None else None
+    hidden = [f"{name}:" for name, scheme in SCHEMES.items() if not permissions.has_domain(scheme.domain)]
+    rows = app.database.reading(calls.latest, LATEST, permissions.domains, owner, until)
+    return [row for row in rows if not any(start in text for text in _texts(row) for start in hidden)]
+
+
+def _texts(call: LoggedCall) -> Iterator[str]:
+    """Yield the logged texts that may name a document."""
+    yield from filter(None, (call.file, call.context, call.message, call.arguments, *(call.taken or ())))
+
+
 async def usage(visit: Visit) -> Data:
-    """Return the rows of a tab; each unanswered question with its place in the question files."""
-    show = visit.text("show")
-    if show:
-        calls = [call for call in await visit.run(latest) if show != "failed" or call.error]
-        rows = [{**as_dict(call), "call": call.context or call.tool, "href": _again(call)} for call in calls]
-    else:
-        files = await visit.run(question_files) if visit.sees("npl") else ()
-        places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
-        groups = await visit.run(unanswered)
-        rows = [{**group, "saved": places.get(_key(group["question"]))} for group in groups]
+    """Return the calls of a tab, each with its question in the question files."""
+    show = visit.text("show") if visit.text("show") in TABS else "all"
+    files = await visit.run(question_files) if visit.sees("npl") else ()
+    places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
+    rows = [
+        {
+            **as_dict(call),
+            "call": call.context or call.tool,
+            "answer": call.error or call.outcome,
+            "reason": call.message or ", ".join(call.absent or ()),
+            "href": _again(call),
+            "saved": places.get(_key(call.context)) if call.context else None,
+        }
+        for call in await visit.run(latest)
+        if TABS[show][1](call)
+    ]
     return {
-        **paged(visit, rows, COLUMNS.get(show, COLUMNS["all"]), SHOWN),
+        **paged(visit, rows, COLUMNS, SHOWN),
         "recording": visit.settings.log_calls,
         "days": KEPT_DAYS,
-        "_show": show if show in TABS else "all",
-        "_tabs": TABS,
+        "_show": show,
+        "_tabs": {name: title for name, (title, _) in TABS.items()},
     }
 
 

@@ -1,16 +1,21 @@
 """A browser without a window: it keeps cookies, sends the forms of pages, and parses HTML."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from xml.etree.ElementTree import Element
 
 import html5lib
 
+from npl_mcp.config.domains import LISTED
+from npl_mcp.stores.access import Permissions
 from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
-from tests.npl_mcp.http.http_server import Answer, Running, request
+from tests import engines
+from tests.npl_mcp.http.http_server import Answer, Running, call, request, serving
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -100,3 +105,53 @@ class Visitor:
     def submit(self, page: str, action: str, **changed: str) -> Shown:
         """Open a page, change fields of one of its forms, and send it."""
         return self.post(action, {**self.open(page).fields(action), **changed})
+
+
+@dataclass
+class Pages:
+    """A server, and the tokens of those who visit it."""
+
+    server: Running
+    tokens: dict[str, str]
+
+    def call(self, who: str, tool: str, /, **arguments: Any) -> Any:
+        """Return the data of a tool's answer."""
+        answer = call(self.server, tool, arguments, Authorization=f"Bearer {self.tokens[who]}")
+        assert answer.status == 200, answer.data
+        return answer.data["data"]
+
+    def visitor(self, who: str) -> Visitor:
+        return Visitor(self.server, self.tokens[who])
+
+    def get(self, who: str, path: str) -> Answer:
+        return self.visitor(who).send("GET", path)
+
+    def data(self, who: str, path: str) -> Any:
+        """Return the data of a page's twin."""
+        return self.visitor(who).json(path)
+
+    def send(self, who: str, path: str, **fields: str) -> Answer:
+        """Send a form of one of our pages."""
+        visitor = self.visitor(who)
+        token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
+        return visitor.post(path, {"form_token": token, **fields}).answer
+
+
+def without(*domains: str) -> dict[str, Permissions]:
+    """Return permissions for all domains but each of some, by ``no-`` and its name."""
+    return {f"no-{domain}": Permissions(frozenset(LISTED) - {domain}) for domain in domains}
+
+
+@contextmanager
+def visited(
+    folder: Path, sights: Iterable[str], *flags: str, readers: tuple[str, ...] = (), **given: Any
+) -> Iterator[Pages]:
+    """Run a server for callers with tokens.
+
+    :param sights: names of the callers, or what they may see by name.
+    :param readers: those who only read.
+    :param given: files and variables of the server.
+    """
+    tokens = engines.tokens(folder / "data", sights, readers=readers)
+    with serving(folder, *flags, **engines.environment(folder / "data"), **given) as server:
+        yield Pages(server, tokens)

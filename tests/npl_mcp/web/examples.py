@@ -1,9 +1,9 @@
 """An address of each declared page in the site of the safety tests."""
 
 import re
-from typing import Any
 
 from npl_mcp.web.routes import PAGES
+from npl_mcp.web.routing import Action, WebPage
 
 PARAMETERS = {
     "room": "1",
@@ -26,7 +26,10 @@ QUERIES = {
 }
 """Query parameters by path."""
 
-DECLARED: list[Any] = [page for module in PAGES for page in module.DECLARED]
+DECLARED: list[WebPage | Action] = [page for module in PAGES for page in module.DECLARED]
+FORMS = [page for page in DECLARED if isinstance(page, Action)]
+SHOWN = [page for page in DECLARED if isinstance(page, WebPage) and page.template]
+"""Pages with a template."""
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 

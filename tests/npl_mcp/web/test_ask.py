@@ -10,9 +10,8 @@ import pytest
 
 from npl_mcp.stores.access import Permissions
 from npl_mcp.web.pages.ask import SCALE, ruler
-from tests import engines
 from tests.npl_mcp.http.http_server import Running, call, serving
-from tests.npl_mcp.web.browsing import Visitor
+from tests.npl_mcp.web.browsing import Visitor, visited
 
 QUESTION = {"context": "prune the plums", "topics": "pruning, plums", "budget": "400"}
 ARGUMENTS = {"context": "prune the plums", "topics": ["pruning", "plums"], "token_budget": 400}
@@ -156,13 +155,11 @@ def test_a_reader_who_sees_less_is_shown_less(tmp_path: Path) -> None:
         "ann": Permissions(roots=(str(tmp_path / "open"),)),
         "ben": Permissions(domains=frozenset({"chat"})),
     }
-    tokens = engines.tokens(tmp_path / "data", sights, readers=["ann"])
-    with serving(tmp_path, files=files, **engines.environment(tmp_path / "data")) as running:
-        ann, ben = (Visitor(running, tokens[name]) for name in ("ann", "ben"))
-        shown = ann.json(at({"context": "plums"}))
+    with visited(tmp_path, sights, readers=("ann",), files=files) as pages:
+        shown = pages.data("ann", at({"context": "plums"}))
         assert shown["audit"]["documents"] == 1
         assert "shut" not in json.dumps(shown)
-        assert ben.open(at({"context": "a"})).status == 404
+        assert pages.get("ben", at({"context": "a"})).status == 404
 
 
 @pytest.mark.thorough

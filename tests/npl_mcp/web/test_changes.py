@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from npl_mcp.stores.artifact.comparing import compare
+from npl_mcp.web.rendering import environment
 from tests.conftest import cases
 from tests.npl_mcp.documents.change_requests import CONFIG, SECOND
 from tests.npl_mcp.http.http_server import Running, serving
@@ -212,6 +213,14 @@ def test_a_section_that_no_form_can_keep_is_not_edited(visitor: Visitor, server:
         "/changes/TST-015/section"
     )
     assert "why \u202e" in fields["text"]
+
+
+def test_differences_have_no_empty_lines_between_lines() -> None:
+    rows = [{"sign": sign, "text": f"line {sign}"} for sign in ("", "−", "+", "")]
+    module = environment().get_template("change_parts.html").module
+    html = str(module.difference([rows, rows], "same"))  # type: ignore[attr-defined]
+    assert "\n\n" not in html.partition(">")[2].rpartition("</pre>")[0]
+    assert "<del>− line −</del>" in html
 
 
 @pytest.mark.parametrize(

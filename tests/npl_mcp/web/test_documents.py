@@ -1,5 +1,6 @@
-"""Pages of documents: they equal their JSON, and show only what a caller may see."""
+"""Pages of documents: they show only what a caller may see, while it is indexed, and compressed."""
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin
@@ -7,10 +8,8 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 
 from npl_mcp.stores.access import Permissions
-from tests import engines
 from tests.npl_mcp.http.http_server import request, serving
-from tests.npl_mcp.web.browsing import Shown
-from tests.npl_mcp.web.pages import Pages
+from tests.npl_mcp.web.browsing import Pages, Shown, Visitor, visited
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +24,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
         "docs": Permissions(roots=(str(folder / "docs"),)),
         "none": Permissions(frozenset({"chat"})),
     }
-    tokens = engines.tokens(folder / "data", sights)
-    with serving(folder, files=files, **engines.environment(folder / "data")) as server:
-        yield Pages(server, tokens)
+    with visited(folder, sights, files=files) as pages:
+        yield pages
 
 
 def test_roots_are_those_of_the_caller(site: Pages) -> None:
@@ -97,3 +95,39 @@ def test_links_lead_to_names_with_any_mark(tmp_path: Path) -> None:
             ]
     assert [path for path, status in seen.items() if status != 200] == []
     assert any("view=source" in path for path in seen)
+
+
+MANY = 1_500
+"""Files of a folder that is indexed for a while."""
+
+
+@pytest.mark.thorough
+def test_a_folder_is_shown_while_it_is_read(tmp_path: Path) -> None:
+    words = " ".join(f"word{number % 977}" for number in range(400))
+    files = {f"docs/p{at:04}.md": f"# Page {at}\n\n{words} {at}\n" for at in range(MANY)}
+    with serving(tmp_path, "--patience", "60", files=files) as running:
+        visitor = Visitor(running)
+        first = visitor.open("/documents/docs:")
+        assert first.status == 200
+        folder = visitor.json("/documents/docs:")["folder"]
+        while "missing_files" in folder:
+            assert folder["files"] + folder["missing_files"] == MANY
+            assert folder["sections"] == folder["files"]
+            folder = visitor.json("/documents/docs:")["folder"]
+        assert (folder["files"], folder["total"]) == (MANY, MANY)
+        assert "Indexing" not in visitor.open("/documents/docs:").text
+        # The first page came while files were read, and renewed itself.
+        assert f"of {MANY:,} files." in first.text
+        renewed = {node.get("id") for node in first.tree.iter() if node.get("data-fresh") is not None}
+        assert {"size", "here"} <= renewed
+
+
+def test_what_is_long_is_sent_short(tmp_path: Path) -> None:
+    plums = "".join(f"## Plum {number}\n\nA plum.\n\n" for number in range(99))
+    with serving(tmp_path, files={"docs/plums.md": f"# Plums\n\n{plums}"}) as server:
+        for path in ("/ask?context=plums&budget=900", "/ask.json?context=plums", "/static/npl.css"):
+            plain = request(server, "GET", path)
+            packed = request(server, "GET", path, headers={"Accept-Encoding": "gzip"})
+            assert "content-encoding" not in plain.headers
+            assert packed.headers["content-encoding"] == "gzip"
+            assert len(gzip.decompress(packed.body)) == len(plain.body) > 3 * len(packed.body)

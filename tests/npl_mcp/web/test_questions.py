@@ -13,10 +13,9 @@ import pytest
 
 from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.stores.access import Permissions
-from tests import engines
 from tests.conftest import case_text
 from tests.npl_mcp.http.http_server import Running, serving
-from tests.npl_mcp.web.browsing import Visitor
+from tests.npl_mcp.web.browsing import Visitor, visited
 
 PLUMS = "# Plums\n\n## Pruning\n\nPlums are pruned in July.\n\n## Picking\n\nPlums are picked in August.\n"
 LIST = case_text("npl_mcp/web/questions/list.md")
@@ -124,10 +123,9 @@ def test_a_question_is_saved_with_its_ticks(tmp_path: Path, docs: Path) -> None:
     """It is added to the file below the root, once; one without a section, or with others than the known one,
     is refused, and so is a form of a token for other domains.
     """
-    others = Permissions(domains=frozenset({"chat"}))
-    tokens = engines.tokens(tmp_path / "data", {"all": Permissions(), "ann": others})
-    with serving(tmp_path, "--write", files=FILES, **engines.environment(tmp_path / "data")) as running:
-        visitor, ann = (Visitor(running, tokens[name]) for name in ("all", "ann"))
+    sights = {"all": Permissions(), "ann": Permissions(frozenset({"chat"}))}
+    with visited(tmp_path, sights, "--write", files=FILES) as pages:
+        visitor = pages.visitor("all")
         ask = "/ask?context=plums+in+July&file=plums.md"
         fields = visitor.open(ask).fields("/questions/save")
         answer = visitor.json(ask)["audit"]["matches"][0]["selector"]
@@ -143,8 +141,7 @@ def test_a_question_is_saved_with_its_ticks(tmp_path: Path, docs: Path) -> None:
         assert again.answer.headers["location"] == done.answer.headers["location"]
         for wrong in ({"right": "plums"}, {"right": answer, "text": "x" * 5_000}):
             assert "no question twice" in visitor.post("/questions/save", {**form, **wrong}).text
-        token = ann.open("/rooms").fields("/sign-out")
-        assert ann.post("/questions/save", {**token, "text": "Mine?", "right": answer}).status == 404
+        assert pages.send("ann", "/questions/save", text="Mine?", right=answer).status == 404
         assert (docs / "questions.md").read_text("utf-8") == text
         assert not (tmp_path / "data" / "questions").exists()
 
@@ -160,11 +157,10 @@ def test_what_cannot_be_read_is_said_with_its_place(server: Running, docs: Path)
 def test_a_reader_of_some_folders_sees_their_questions(tmp_path: Path, docs: Path) -> None:
     """A token that only reads tests them, and changes none."""
     sights = {"all": Permissions(), "part": Permissions(roots=(str(docs),))}
-    tokens = engines.tokens(tmp_path / "data", sights, readers=["part"])
     files = {**FILES, "shut/questions.md": "## Secret?\n\n- nowhere\n"}
-    with serving(tmp_path, files=files, **engines.environment(tmp_path / "data")) as running:
-        assert "Secret?" in rows(Visitor(running, tokens["all"]), RUN)
-        visitor = Visitor(running, tokens["part"])
+    with visited(tmp_path, sights, readers=("part",), files=files) as pages:
+        assert "Secret?" in rows(pages.visitor("all"), RUN)
+        visitor = pages.visitor("part")
         assert rows(visitor).keys() == rows(visitor, RUN).keys()
         assert len(rows(visitor)) == 3
         assert "Save as test" not in visitor.open("/ask?context=plums").text

@@ -11,18 +11,19 @@ import pytest
 from npl_mcp.config.domains import LISTED, NEEDS
 from npl_mcp.stores.access import Permissions
 from npl_mcp.web.browsers import HEADERS, SESSION_COOKIE, TOKEN_COOKIE
-from npl_mcp.web.routing import TEAM, Action, Download, WebPage
-from tests import engines
+from npl_mcp.web.routing import TEAM, Action, WebPage
 from tests.conftest import cases, every
 from tests.folders import fill as fill_folder
-from tests.npl_mcp.http.http_server import Answer, Running, call, connected, mcp, message, request, serving
-from tests.npl_mcp.web.browsing import FORM, Shown, Visitor
+from tests.npl_mcp.http.http_server import Answer, Running, call, mcp, request, serving
+from tests.npl_mcp.web.browsing import FORM, Pages, Shown, Visitor, visited, without
 from tests.npl_mcp.web.elements import strange
-from tests.npl_mcp.web.examples import DECLARED, PARAMETERS, filled, names, twin, with_query
+from tests.npl_mcp.web.examples import DECLARED, FORMS, PARAMETERS, SHOWN, filled, names, twin, with_query
 from tests.npl_mcp.web.hostile import MARKS, fill
 from tests.until import until
 
 OWN = "the-token-of-the-whole-server"
+
+ONLY = {f"only-{domain}": Permissions(frozenset({domain})) for domain in LISTED}
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +44,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     """A server with tokens: for everything, for reading, for all domains but one, and for one alone."""
     folder = tmp_path_factory.mktemp("guarded")
-    docs = folder / "docs"
-    docs.mkdir()
-    sights = {"all": Permissions(), "reader": Permissions()}
-    sights |= {f"no-{domain}": Permissions(frozenset(LISTED) - {domain}) for domain in LISTED}
-    sights |= {f"only-{domain}": Permissions(frozenset({domain})) for domain in LISTED}
-    tokens = engines.tokens(folder / "data", sights, readers=["reader"])
-    variables = engines.environment(folder / "data")
-    with serving(folder, "--root", str(docs), **variables) as running:
+    (folder / "docs").mkdir()
+    sights = {"all": Permissions(), "reader": Permissions(), **without(*LISTED), **ONLY}
+    with visited(folder, sights, f"--root={folder}/docs", readers=("reader",)) as pages:
         for tool, given in (
             ("session_create", {"session_id": "s", "title": "S"}),
             ("chat_create_room", {"name": "R", "members": ["all"]}),
@@ -61,8 +57,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
             ("worklog_init", {"session_id": "s", "task": "T"}),
             ("worklog_log", {"session_id": "s", "action": "note", "summary": "Told to those who may."}),
         ):
-            call(running, tool, given, Authorization=f"Bearer {tokens['all']}")
-        yield running, tokens
+            pages.call("all", tool, **given)
+        yield pages
 
 
 def method_of(page: Any) -> str:
@@ -72,7 +68,7 @@ def method_of(page: Any) -> str:
 def routes() -> list[tuple[str, str]]:
     """Return the method and an address of every route there is."""
     addresses = [(method_of(page), with_query(page.path)) for page in DECLARED]
-    addresses += [("GET", twin(with_query(page.path))) for page in DECLARED if isinstance(page, WebPage)]
+    addresses += [("GET", twin(with_query(page.path))) for page in SHOWN]
     return [*addresses, ("GET", "/static/npl.css"), ("GET", "/static/npl.js"), ("GET", "/nowhere")]
 
 
@@ -84,9 +80,7 @@ def test_every_declared_page_has_an_example() -> None:
     assert {name for page in DECLARED for name in names(page.path)} <= PARAMETERS.keys()
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in DECLARED if isinstance(page, WebPage)], ids=lambda page: page.path
-)
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.path)
 def test_every_page_can_be_opened(server: Running, page: WebPage) -> None:
     """Otherwise the tests of its safety would prove nothing. Its twin is JSON for any content."""
     visitor = Visitor(server)
@@ -99,28 +93,11 @@ def test_every_page_can_be_opened(server: Running, page: WebPage) -> None:
 
 
 def ask(server: Running, method: str, address: str, **headers: str) -> Answer:
-    """Send a request by hand; of an answer without end the beginning."""
-    named = {"Accept": "text/html", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    host = named.pop("Host", "")
-    if method == "POST":
-        named = {**FORM, **named}
-        return request(server, method, address, b"", named, host=host)
-    with connected(server) as line:
-        line.sendall(message(server, method, address, None, {"Connection": "close", **named}, host))
-        return begin_of(line)
-
-
-def begin_of(line: Any) -> Answer:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        part = line.recv(65536)
-        assert part
-        data += part
-    head = data.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
-    headers = {
-        name.lower(): value.strip() for name, _, value in (header.partition(":") for header in head[1:])
-    }
-    return Answer(int(head[0].split()[1]), headers, b"")
+    """Send a request by hand."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    host, body = named.pop("Host", ""), b"" if method == "POST" else None
+    named = {"Accept": "text/html", **(FORM if method == "POST" else {}), **named}
+    return request(server, method, address, body, named, host=host)
 
 
 REFUSED = cases("npl_mcp/web/safety")["refused"]
@@ -156,12 +133,10 @@ def check_headers(answer: Answer, address: str) -> None:
     assert answer.headers["cache-control"].partition(",")[0] in ("no-store", "no-cache"), address
 
 
-def test_every_answer_says_what_a_browser_may_do(
-    server: Running, guarded: tuple[Running, dict[str, str]]
-) -> None:
+def test_every_answer_says_what_a_browser_may_do(server: Running, guarded: Pages) -> None:
     for turn, (method, address) in enumerate(ROUTES):
         for running, sent in every(
-            2, ((server, method), (guarded[0], method), (server, "DELETE"), (server, "HEAD")), turn
+            2, ((server, method), (guarded.server, method), (server, "DELETE"), (server, "HEAD")), turn
         ):
             check_headers(ask(running, sent, address), address)
     check_headers(ask(server, "GET", "/rooms/1" + "0" * 300), "a long number")
@@ -173,10 +148,9 @@ def test_every_answer_says_what_a_browser_may_do(
 def test_the_policy_allows_nothing_of_others() -> None:
     policy = HEADERS["Content-Security-Policy"]
     rules = dict(rule.strip().partition(" ")[::2] for rule in policy.split(";"))
-    assert rules["default-src"] == rules["base-uri"] == rules["frame-ancestors"] == "'none'"
-    assert (
-        rules["script-src"] == rules["style-src"] == rules["form-action"] == rules["connect-src"] == "'self'"
-    )
+    assert {rules[name] for name in ("default-src", "base-uri", "frame-ancestors")} == {"'none'"}
+    own = ("script-src", "style-src", "form-action", "connect-src")
+    assert {rules[name] for name in own} == {"'self'"}
     assert "unsafe" not in policy
     assert "*" not in policy
 
@@ -191,9 +165,6 @@ def test_other_methods_are_refused(server: Running) -> None:
     for turn, (address, methods) in enumerate(allowed.items()):
         for method in every(3, sorted(METHODS - methods), turn):
             assert ask(server, method, address).status in (403, 404, 405), (method, address)
-
-
-FORMS = [form for form in DECLARED if isinstance(form, Action)]
 
 
 def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Path) -> None:
@@ -228,8 +199,8 @@ def test_forms_are_taken_from_their_own_page_alone(server: Running, tmp_path: Pa
             assert (status == 403) == form.writes, form.path
 
 
-def test_a_token_that_only_reads_sends_no_form(guarded: tuple[Running, dict[str, str]]) -> None:
-    visitor = Visitor(guarded[0], guarded[1]["reader"])
+def test_a_token_that_only_reads_sends_no_form(guarded: Pages) -> None:
+    visitor = guarded.visitor("reader")
     token = visitor.open("/rooms").fields("/sign-out")["form_token"]
     for form in FORMS:
         if form.writes:
@@ -237,11 +208,9 @@ def test_a_token_that_only_reads_sends_no_form(guarded: tuple[Running, dict[str,
 
 
 @pytest.mark.parametrize("domain", LISTED)
-def test_a_form_is_for_those_that_see_its_domain(
-    guarded: tuple[Running, dict[str, str]], domain: str
-) -> None:
+def test_a_form_is_for_those_that_see_its_domain(guarded: Pages, domain: str) -> None:
     """A token for one domain sends the forms of this domain, and finds no other; every form has one."""
-    visitor = Visitor(guarded[0], guarded[1][f"only-{domain}"])
+    visitor = guarded.visitor(f"only-{domain}")
     token = visitor.open("/sign-in").fields("/sign-in")["form_token"]
     for form in FORMS:
         if form.domain is None:
@@ -255,8 +224,8 @@ def test_a_form_is_for_those_that_see_its_domain(
 NEXT = cases("npl_mcp/web/safety")["next"]
 
 
-def test_signing_in_leads_nowhere_else(guarded: tuple[Running, dict[str, str]]) -> None:
-    running, tokens = guarded
+def test_signing_in_leads_nowhere_else(guarded: Pages) -> None:
+    running, tokens = guarded.server, guarded.tokens
     for given, expected in NEXT.items():
         visitor = Visitor(running)
         page = visitor.open(f"/sign-in?next={quote(given, safe='')}")
@@ -268,9 +237,9 @@ def test_signing_in_leads_nowhere_else(guarded: tuple[Running, dict[str, str]]) 
 
 
 def test_a_token_is_in_a_cookie_that_no_script_reads_and_nowhere_else(
-    guarded: tuple[Running, dict[str, str]],
+    guarded: Pages,
 ) -> None:
-    running, tokens = guarded
+    running, tokens = guarded.server, guarded.tokens
     visitor = Visitor(running)
     page = visitor.open("/sign-in?next=/rooms")
     done = visitor.post("/sign-in", {**page.fields("/sign-in"), "token": tokens["all"]})
@@ -288,9 +257,9 @@ def test_a_token_is_in_a_cookie_that_no_script_reads_and_nowhere_else(
     assert "sign-in" in visitor.submit("/rooms", "/sign-out").answer.headers["location"]
 
 
-def test_without_a_token_only_signing_in_is_there(guarded: tuple[Running, dict[str, str]]) -> None:
+def test_without_a_token_only_signing_in_is_there(guarded: Pages) -> None:
     for method, address in ROUTES:
-        status = ask(guarded[0], method, address).status
+        status = ask(guarded.server, method, address).status
         open_to_all = address == "/sign-in" or address.startswith("/static/")
         assert (status in (303, 401)) != open_to_all, (method, address, status)
 
@@ -328,7 +297,7 @@ VALUES = ("-1", "0", "99999999999999999999", "x", "%00", "%ff", "<b>", "1.5", "%
 def test_no_parameter_breaks_a_page(server: Running) -> None:
     visitor = Visitor(server)
     for page in DECLARED:
-        if isinstance(page, WebPage | Download):
+        if isinstance(page, WebPage):
             for value in VALUES:
                 address = f"{filled(page.path)}?{QUERY.format(value)}"
                 assert visitor.send("GET", address).status < 500, address
@@ -339,28 +308,22 @@ def sees(domain: str, without: str) -> bool:
 
 
 @pytest.mark.parametrize("domain", LISTED)
-def test_what_a_token_does_not_name_is_not_there(
-    guarded: tuple[Running, dict[str, str]], domain: str
-) -> None:
+def test_what_a_token_does_not_name_is_not_there(guarded: Pages, domain: str) -> None:
     """It has no page, navigation, data, news or form."""
-    running, tokens = guarded
+    running, tokens = guarded.server, guarded.tokens
     visitor = Visitor(running, tokens[f"no-{domain}"])
-    team = [page.path for page in DECLARED if isinstance(page, WebPage) and page.title and page.entry == TEAM]
+    team = [page.path for page in SHOWN if page.title and page.entry == TEAM]
     shown = [Shown(visitor.send("GET", path)) for path in ("/sign-in", *team)]
     menu = {link.get("href") for page in shown if page.status == 200 for link in page.tree.iter("a")}
-    for declared in DECLARED:
-        if (
-            isinstance(declared, WebPage)
-            and declared.domain is not None
-            and not sees(declared.domain, domain)
-        ):
+    for declared in SHOWN:
+        if declared.domain is not None and not sees(declared.domain, domain):
             assert declared.path not in menu
             for address in (with_query(declared.path), twin(with_query(declared.path))):
                 answer = visitor.send("GET", address)
                 nothing = visitor.send("GET", "/nowhere" + (".json" if ".json" in address else ""))
                 assert answer.status == nothing.status == 404, address
                 assert shape(answer, address) == shape(nothing, "/nowhere"), address
-        elif isinstance(declared, WebPage) and declared.title:
+        elif declared.title:
             assert declared.path in menu
 
 
@@ -379,7 +342,7 @@ MOST = 160
 def crawled(server: Running) -> Iterator[tuple[str, Shown]]:
     """Yield the declared pages, and the pages to which their links lead."""
     visitor = Visitor(server)
-    waiting = [with_query(page.path) for page in DECLARED if isinstance(page, WebPage)]
+    waiting = [with_query(page.path) for page in SHOWN]
     seen: set[str] = set()
     while waiting and len(seen) < MOST:
         address = waiting.pop(0).partition("#")[0]
@@ -436,7 +399,7 @@ READINGS = cases("npl_mcp/web/safety")["readings"]
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     """A server with a canary in each domain, and with tokens for one domain each."""
     folder = tmp_path_factory.mktemp("full")
     files: dict[str, str | bytes] = {
@@ -446,36 +409,28 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, di
         "BAD/.mdt-config.toml": '[project]\ncode = "BAD"\nname = "Canarycr"\n',
         "BAD/docs/CRs/BAD-001-x.md": "---\ncode: BAD-001\ntitle: Canarycr\n---\n\n# Canarycr\n",
     }
-    sights = {f"only-{domain}": Permissions(frozenset({domain})) for domain in LISTED}
-    tokens = engines.tokens(folder / "data", {"all": Permissions(), **sights})
-    variables = engines.environment(folder / "data")
-    variables["NPL_CR_PROJECTS"] = str(folder / "BAD")
-    with serving(
-        fill_folder(folder, files), "--root", f"{folder}/docs", "--log-calls", "contexts", **variables
-    ) as running:
-        for tool, given in cases("npl_mcp/web/safety")["canaries"]:
-            done = call(running, tool, given, Authorization=f"Bearer {tokens['all']}")
+    given = {"NPL_CR_PROJECTS": str(fill_folder(folder, files) / "BAD")}
+    flags = (f"--root={folder}/docs", "--log-calls", "contexts")
+    with visited(folder, {"all": Permissions(), **ONLY}, *flags, **given) as pages:
+        for tool, arguments in cases("npl_mcp/web/safety")["canaries"]:
+            done = call(pages.server, tool, arguments, Authorization=f"Bearer {pages.tokens['all']}")
             assert done.status in (200, 404), done.data
-        page = Visitor(running, tokens["all"])
-        until(lambda: "Canaryartifact" in page.send("GET", "/usage.json?show=all").body.decode())
-        yield running, tokens
+        until(lambda: b"Canaryartifact" in pages.get("all", "/usage.json?show=all").body)
+        yield pages
 
 
 @pytest.mark.parametrize("domain", LISTED)
-def test_a_token_for_one_domain_learns_nothing_of_others(
-    full: tuple[Running, dict[str, str]], domain: str
-) -> None:
+def test_a_token_for_one_domain_learns_nothing_of_others(full: Pages, domain: str) -> None:
     """Tools, pages, resources, prompts and completions."""
-    running, tokens = full
+    running, tokens = full.server, full.tokens
     owner = {"Authorization": f"Bearer {tokens[f'only-{domain}']}"}
     visitor = Visitor(running, tokens[f"only-{domain}"])
     answers = {str(reading): call(running, *reading, **owner).body for reading in READINGS["tools"]} | {
         str(reading): mcp(running, *reading, **owner).body for reading in READINGS["methods"]
     }
-    for page in DECLARED:
-        if isinstance(page, WebPage):
-            for address in (with_query(page.path), twin(with_query(page.path))):
-                answers[address] = visitor.send("GET", address).body
+    for page in SHOWN:
+        for address in (with_query(page.path), twin(with_query(page.path))):
+            answers[address] = visitor.send("GET", address).body
     answers["usage"] = visitor.send("GET", "/usage.json?show=all").body
     files = ("canarynpl",) if domain in ("npl", "utility") else ()
     for asked, body in answers.items():

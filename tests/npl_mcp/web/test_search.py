@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from npl_mcp.config.domains import LISTED
 from npl_mcp.stores.access import Permissions
 from npl_mcp.web.pages.search import TITLES
 from tests import engines
-from tests.npl_mcp.http.http_server import serving
-from tests.npl_mcp.web.pages import Pages
+from tests.npl_mcp.web.browsing import Pages, visited, without
 
 DOMAINS = {"document": "npl", "message": "chat", "worklog": "worklog", "artifact": "artifact", "cr": "cr"}
 CR = (
@@ -25,15 +23,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
         config = f'[project]\ncode = "{code}"\nname = "{name}"\nticketsPath = "crs"\n'
         files[f"{name}/{name}.md"] = f"# {name}\n\nThe capstan of {name}.\n"
         files |= {f"{name}/.mdt-config.toml": config, f"{name}/crs/{code}-001-one.md": CR.format(code)}
-    sights = {
-        "all": Permissions(),
-        "docs": Permissions(roots=(str(folder / "docs"),)),
-        **{f"no-{kind}": Permissions(frozenset(LISTED) - {domain}) for kind, domain in DOMAINS.items()},
-        "no-search": Permissions(frozenset(LISTED) - {"search"}),
-    }
-    tokens = engines.tokens(folder / "data", sights)
-    with serving(folder, files=files, **engines.environment(folder / "data")) as server:
-        made = Pages(server, tokens)
+    docs = Permissions(roots=(str(folder / "docs"),))
+    sights = {"all": Permissions(), "docs": docs, **without(*DOMAINS.values(), "search")}
+    with visited(folder, sights, files=files) as made:
         text = {"filename": "a.md", "content": "# A\n\nA capstan.\n"}
         made.call("all", "chat_create_room", name="r", members=["all"])
         made.call("all", "chat_send_message", room_id=1, message="The <b>capstan</b> \u202e sticks.")
@@ -52,15 +44,15 @@ def test_every_kind_has_a_title() -> None:
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_a_hidden_kind_is_not_counted(site: Pages, kind: str) -> None:
     every = site.data("all", "/search?q=capstan")
-    seen = site.data(f"no-{kind}", "/search?q=capstan")
+    seen = site.data(f"no-{DOMAINS[kind]}", "/search?q=capstan")
     expected = {name: number for name, number in every["counts"].items() if name != kind}
     if kind == "cr":  # whose files lie in folders that the caller sees
         expected["document"] += every["counts"]["cr"]
     assert seen["counts"] == expected
     assert seen["total"] == sum(expected.values())
     assert {hit["kind"] for hit in seen["items"]} == DOMAINS.keys() - {kind}
-    assert site.data(f"no-{kind}", f"/search?q=capstan&kind={kind}")["total"] == 0
-    assert kind not in {act["kind"] for act in site.data(f"no-{kind}", "/index")["at_work"]}
+    assert site.data(f"no-{DOMAINS[kind]}", f"/search?q=capstan&kind={kind}")["total"] == 0
+    assert kind not in {act["kind"] for act in site.data(f"no-{DOMAINS[kind]}", "/index")["at_work"]}
 
 
 def test_hidden_folders_are_not_counted(site: Pages) -> None:

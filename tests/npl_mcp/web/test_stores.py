@@ -1,21 +1,22 @@
 """Pages of what agents do together: visibility, and the effects of forms."""
 
 import base64
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from npl_mcp.web.routing import Action
+from npl_mcp.config.domains import LISTED
+from npl_mcp.stores.access import Permissions
 from tests import engines
-from tests.npl_mcp.web.examples import DECLARED, filled
-from tests.npl_mcp.web.pages import Pages, visited
+from tests.npl_mcp.web.browsing import Pages, visited, without
+from tests.npl_mcp.web.examples import FORMS, filled
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    with visited(tmp_path_factory.mktemp("pages")) as site:
+    who = {"ann": Permissions(), "ben": Permissions(), **without(*LISTED)}
+    with visited(tmp_path_factory.mktemp("pages"), who) as site:
         site.call("ann", "session_create", session_id="s", title="Quay")
         site.call("ann", "chat_create_room", name="r", members=["ann", "ben"], session_id="s")
         for number in range(130):
@@ -39,12 +40,6 @@ def test_a_session_links_to_what_the_visitor_sees(pages: Pages, domain: str) -> 
     hidden = {domain, "review"} if domain == "artifact" else {domain}
     shown = {name for name, path in LINKS.items() if f'href="{path}"' in body}
     assert shown == LINKS.keys() - hidden
-
-
-@pytest.mark.parametrize("path", ["/sessions/s/export", "/sessions/s/news?since=events:0"])
-def test_parts_of_a_session_that_are_gone_are_not_found(pages: Pages, path: str) -> None:
-    answer = pages.get("ann", path)
-    assert (answer.status, b"there is no page" in answer.body) == (404, True)
 
 
 def test_a_room_is_read_by_pages(pages: Pages) -> None:
@@ -71,35 +66,39 @@ def test_a_comment_on_no_revision_is_not_found(pages: Pages) -> None:
     assert (answer.status, b"has no revision 99" in answer.body) == (404, True)
 
 
+def stored(pages: Pages, **given: str) -> int:
+    """Store a text as an artifact; return its id."""
+    made = pages.call("ann", "artifact_create", artifact_type="x", filename="a.txt", **given)
+    return int(made["artifact_id"])
+
+
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 FILES = [
-    ("a.png", PNG, "image/png", "inline"),
-    ("a.html", PNG, "image/png", "inline"),
-    ("a.jpg", b"\xff\xd8\xff\xe0", "image/jpeg", "inline"),
-    ("a.gif", b"GIF89a", "image/gif", "inline"),
-    ("a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image/webp", "inline"),
-    ("a.txt", b"calm", "application/octet-stream", "attachment"),
-    ("a.html", b"<script>alert(1)</script>", "application/octet-stream", "attachment"),
-    ("a.png", b"<html><script>alert(1)</script>", "application/octet-stream", "attachment"),
-    ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "application/octet-stream", "attachment"),
-    ("a.xml", b"<?xml version='1.0'?><a/>", "application/octet-stream", "attachment"),
-    ("a.pdf", b"%PDF-1.7", "application/octet-stream", "attachment"),
-    ("a.js", b"alert(1)", "application/octet-stream", "attachment"),
-    ("a.wav", b"RIFF\0\0\0\0WAVEfmt ", "application/octet-stream", "attachment"),
+    ("a.png", PNG, "image/png"),
+    ("a.html", PNG, "image/png"),
+    ("a.jpg", b"\xff\xd8\xff\xe0", "image/jpeg"),
+    ("a.gif", b"GIF89a", "image/gif"),
+    ("a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+    ("a.txt", b"calm", ""),
+    ("a.html", b"<script>alert(1)</script>", ""),
+    ("a.png", b"<html><script>alert(1)</script>", ""),
+    ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", ""),
+    ("a.pdf", b"%PDF-1.7", ""),
+    ("a.wav", b"RIFF\0\0\0\0WAVEfmt ", ""),
 ]
+"""Names and contents of files, with the media types of pictures."""
 
 
 def test_files_are_sent_so_that_no_browser_runs_them(pages: Pages) -> None:
     """Pictures are shown, other files saved; the content decides, not the name."""
-    made = pages.call(
-        "ann", "artifact_create", name="files", artifact_type="x", filename="a.txt", content="first"
-    )["artifact_id"]
-    for number, (name, content, kind, served) in enumerate(FILES, 1):
+    made = stored(pages, name="files", content="first")
+    for number, (name, content, kind) in enumerate(FILES, 1):
         given = base64.b64encode(content).decode()
         pages.call("ann", "artifact_add_revision", artifact_id=made, filename=name, file_content_base64=given)
         answer = pages.get("ann", f"/artifacts/{made}/revisions/{number}/file")
         assert answer.body == content
-        assert answer.headers["content-type"] == kind
+        assert answer.headers["content-type"] == (kind or "application/octet-stream")
+        served = "inline" if kind else "attachment"
         assert answer.headers["content-disposition"] == f"{served}; filename*=UTF-8''{name}"
         assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -117,15 +116,13 @@ def test_a_worklog_is_read_by_pages(pages: Pages) -> None:
         assert [row["seq"] for row in page["items"]] == list(range(first, last + 1))
         assert (page["session"]["entry_count"], page["earlier"], page["later"]) == (130, earlier, later)
     assert pages.call("ann", "worklog_read", session_id="long", peek=True)["cursor"] == 0
-
-
-def test_an_archived_worklog_has_a_page(pages: Pages) -> None:
-    pages.call("ann", "worklog_init", session_id="old")
-    pages.call("ann", "worklog_log", action="done", summary="moored", session_id="old")
-    pages.call("ann", "worklog_close", archive=True, session_id="old")
-    assert pages.data("ann", "/worklogs/archive/old")["items"][0]["summary"] == "moored"
+    pages.call("ann", "worklog_close", archive=True, session_id="long")
+    assert pages.data("ann", "/worklogs/archive/long")["items"][-1]["summary"] == "buoy 130"
     entry = pages.data("ann", "/activity")["items"][0]
-    assert (entry["text"], entry["href"]) == ("done: moored", "/worklogs/archive/old?entry=1#entry-1")
+    assert (entry["text"], entry["href"]) == (
+        "found: buoy 130",
+        "/worklogs/archive/long?entry=130#entry-130",
+    )
 
 
 def test_activity_is_one_list_by_day_and_agent(pages: Pages) -> None:
@@ -148,9 +145,7 @@ def test_activity_is_one_list_by_day_and_agent(pages: Pages) -> None:
 def test_a_long_text_is_read_by_pages(pages: Pages) -> None:
     """A page has a thousand lines, with any line ends; long lines are cut."""
     text = "".join(f"line {number}\r\n" for number in range(1, 1500)) + "x" * 5000
-    made = pages.call(
-        "ann", "artifact_create", name="long", artifact_type="x", filename="a.txt", content=text
-    )["artifact_id"]
+    made = stored(pages, name="long", content=text)
     first = pages.data("ann", f"/artifacts/{made}")
     assert (len(first["items"]), first["total"], first["items"][0]["text"]) == (1000, 1500, "line 1")
     last = pages.data("ann", f"/artifacts/{made}?offset=1000")["items"]
@@ -181,35 +176,27 @@ def test_comments_are_hidden_with_reviews(pages: Pages) -> None:
     assert "Why one?" not in pages.get("no-review", "/artifacts/1/revisions/0").body.decode()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "rows", "added", "removed"),
-    [
-        ("a\nb\nc\n", "a\nB\nc\n", [(1, 1), (2, None), (None, 2), (3, 3)], 1, 1),
-        ("a\n", "a\nb\n", [(1, 1), (None, 2)], 1, 0),
-        ("a\nb\n", "b\n", [(1, None), (2, 1)], 0, 1),
-        ("a\n", "a\n", [], 0, 0),
-        ("x\n" * 9 + "y\n", "x\n" * 9 + "z\n", [(7, 7), (8, 8), (9, 9), (10, None), (None, 10)], 1, 1),
-        ("a\n" * 4000, "b\n" * 3000, None, 3000, 4000),
-    ],
-    ids=["replaced", "added", "removed", "same", "context", "long"],
-)
-def test_revisions_are_compared(
-    pages: Pages,
-    old: str,
-    new: str,
-    rows: list[tuple[int | None, int | None]] | None,
-    added: int,
-    removed: int,
-) -> None:
+COMPARED: dict[str, tuple[str, str, list[tuple[int | None, int | None]] | None, int, int]] = {
+    "replaced": ("a\nb\nc\n", "a\nB\nc\n", [(1, 1), (2, None), (None, 2), (3, 3)], 1, 1),
+    "added": ("a\n", "a\nb\n", [(1, 1), (None, 2)], 1, 0),
+    "removed": ("a\nb\n", "b\n", [(1, None), (2, 1)], 0, 1),
+    "same": ("a\n", "a\n", [], 0, 0),
+    "context": (
+        "x\n" * 9 + "y\n",
+        "x\n" * 9 + "z\n",
+        [(7, 7), (8, 8), (9, 9), (10, None), (None, 10)],
+        1,
+        1,
+    ),
+    "long": ("a\n" * 4000, "b\n" * 3000, None, 3000, 4000),
+}
+
+
+@pytest.mark.parametrize("case", COMPARED)
+def test_revisions_are_compared(pages: Pages, case: str) -> None:
     """Each change has three lines around it; a comparison is bounded."""
-    first = pages.call(
-        "ann",
-        "artifact_create",
-        name=f"compared {secrets.token_hex(4)}",
-        artifact_type="x",
-        filename="a.txt",
-        content=old,
-    )["artifact_id"]
+    old, new, rows, added, removed = COMPARED[case]
+    first = stored(pages, name=f"compared {case}", content=old)
     pages.call("ann", "artifact_add_revision", artifact_id=first, filename="a.txt", content=new)
     changes = pages.data("ann", f"/artifacts/{first}/compare?from=0&to=1")["changes"]
     pairs = [(pair.get("old"), pair.get("new")) for hunk in changes["hunks"] for pair in hunk]
@@ -237,7 +224,7 @@ def test_a_refused_form_leaves_nothing(pages: Pages) -> None:
         return {table: engines.query(folder, f"SELECT * FROM {table}") for table in engines.tables(folder)}
 
     refused = set()
-    for form in (form for form in DECLARED if isinstance(form, Action) and form.writes):
+    for form in (form for form in FORMS if form.writes):
         for fields in REFUSED:
             before = rows()
             answer = pages.send(who, filled(form.path, event=str(todo)), **fields)
@@ -245,17 +232,11 @@ def test_a_refused_form_leaves_nothing(pages: Pages) -> None:
                 refused.add(form.path)
                 assert rows() == before, (form.path, fields)
     assert len(refused) > 10
+    good = {"location": "line:1", "comment": "x", "message": "x", "reaction": f"{todo} x", "description": "x"}
     for form in (
         "artifacts/1/revisions/0/comments",
         "rooms/1/messages",
         "rooms/1/reactions",
         "rooms/1/todos",
     ):
-        good = {
-            "location": "line:1",
-            "comment": "x",
-            "message": "x",
-            "reaction": f"{todo} x",
-            "description": "x",
-        }
         assert pages.send(who, f"/{form}", **good).status == 303

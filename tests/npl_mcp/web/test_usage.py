@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.access import Permissions
-from tests import engines
 from tests.conftest import cases
 from tests.folders import fill
-from tests.npl_mcp.http.http_server import Running, call, serving
-from tests.npl_mcp.web.browsing import Visitor
+from tests.npl_mcp.http.http_server import call, serving
+from tests.npl_mcp.web.browsing import Pages, Visitor, visited
 from tests.until import until
 
 PARTS = "".join(f"## Part {at}\n\nThe siphon lifts water over edge {at}.\n\n" for at in range(8))
@@ -29,35 +28,26 @@ DOCS = {"docs/siphons.md": f"# Siphons\n\n{PARTS}"}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, dict[str, str]]]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     folder = tmp_path_factory.mktemp("calls")
     sights = {**WHO, "docs": Permissions(roots=(str(folder / "docs"),))}
-    tokens = engines.tokens(folder / "data", sights)
-    variables = engines.environment(folder / "data")
-    with serving(folder, "--log-calls", "contexts", files=DOCS, **variables) as running:
-        yield running, tokens
+    with visited(folder, sights, "--log-calls", "contexts", files=DOCS) as site:
+        yield site
 
 
-def test_calls_are_logged_and_shown_to_those_that_may_see_them(
-    server: tuple[Running, dict[str, str]],
-) -> None:
-    running, tokens = server
-    visitors = {name: Visitor(running, token) for name, token in tokens.items()}
-
-    def ask(who: str, tool: str, **given: Any) -> Any:
-        return call(running, tool, given, Authorization=f"Bearer {tokens[who]}").data
-
+def test_calls_are_logged_and_shown_to_those_that_may_see_them(pages: Pages) -> None:
     def seen(name: str, query: str = "show=all") -> list[dict[str, Any]]:
-        return visitors[name].json(f"/usage?{query}")["items"]
+        items: list[dict[str, Any]] = pages.data(name, f"/usage?{query}")["items"]
+        return items
 
     assert seen("all") == []
     task = {"file": "siphons.md", "context": "siphon edge 3 \0 <b>", "token_budget": 300}
-    first = ask("prompts", "npl_load_tailored", **task)["data"]
+    first = pages.call("prompts", "npl_load_tailored", **task)
     offered = first["suggestions"][0]["selector"]
-    ask("prompts", "npl_load_tailored", file="siphons.md", selectors=[offered])
-    ask("docs", "npl_load_tailored", file="siphons.md", context="edge 5")
-    ask("rooms", "chat_list_rooms")
-    ask("rooms", "no_such_tool")
+    pages.call("prompts", "npl_load_tailored", file="siphons.md", selectors=[offered])
+    pages.call("docs", "npl_load_tailored", file="siphons.md", context="edge 5")
+    pages.call("rooms", "chat_list_rooms")
+    call(pages.server, "no_such_tool", {}, Authorization=f"Bearer {pages.tokens['rooms']}")
     until(lambda: len(seen("all")) >= 5)
     assert [(row["who"], row["tool"]) for row in seen("all")] == [
         ("rooms", "unknown"),
@@ -70,63 +60,56 @@ def test_calls_are_logged_and_shown_to_those_that_may_see_them(
     assert loaded["used"] == first["total_tokens"]
     assert loaded["context"] == "siphon edge 3 \ufffd <b>"
     # The link shows what the agent got, with its file and its budget.
-    got = visitors["all"].json(loaded["href"])
+    got = pages.data("all", loaded["href"])
     assert (got["asked"]["file"], got["asked"]["token_budget"]) == ("siphons.md", 300)
     assert got["audit"]["content_tokens"] == first["total_tokens"]
-    assert {name: {row["who"] for row in seen(name)} for name in visitors} == {
+    assert {name: {row["who"] for row in seen(name)} for name in pages.tokens} == {
         "all": {"prompts", "docs", "rooms"},
         "prompts": {"prompts", "docs"},
         "rooms": {"rooms"},
         "docs": {"docs"},
     }
     assert [row["context"] for row in seen("all", "show=all&filter=siphon+edge")] == [loaded["context"]]
-    failed = visitors["all"].open("/usage?show=failed").text
+    failed = pages.visitor("all").open("/usage?show=failed").text
     assert "NOT_FOUND" in failed
     assert "there is no tool 'no_such_tool'" in failed
 
 
-QUESTIONS = cases("npl_mcp/web/usage")["questions"]
-"""Questions that nothing answers, in two wordings, and good ones."""
+CASES: dict[str, Any] = cases("npl_mcp/web/usage")
+"""Questions, most of which nothing answers; arguments, with the address where a person asks the same."""
 
 
-def test_questions_without_an_answer_are_grouped(tmp_path: Path) -> None:
+def test_questions_without_an_answer_come_first(tmp_path: Path) -> None:
+    """Each has the words that no section has, and its place in the question files."""
     with serving(tmp_path, "--log-calls", "contexts", files=DOCS) as running:
         visitor = Visitor(running)
-        assert visitor.json("/usage")["items"] == []
-        for who, context in QUESTIONS:
+        for who, context in CASES["questions"]:
             call(running, "npl_load_tailored", {"context": context}, **{"User-Agent": who})
-        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(QUESTIONS))
-        groups = {group["question"]: group for group in visitor.json("/usage")["items"]}
-        assert not {"lifts water over edge 2", "edge 4"} & groups.keys()
-        missing = groups["the valve of the bilge pumps"]
-        assert (missing["answer"], missing["times"], missing["wordings"]) == ("none", 2, ["bilge pump valve"])
-        assert {"bilge", "valve"} <= set(missing["lacking"])
-        page = visitor.open("/usage")
-        assert "/ask?context=the+valve+of+the+bilge+pumps" in [link.get("href") for link in page.all("a")]
+        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(CASES["questions"]))
+        rows = {row["call"]: row for row in visitor.json("/usage")["items"]}
+        assert not {"lifts water over edge 2", "edge 4"} & rows.keys()
+        missing = rows["the valve of the bilge pumps"]
+        assert (missing["answer"], missing["who"]) == ("nothing", "ben")
+        assert {"bilge", "valve"} <= set(missing["reason"].split(", "))
+        links = [link.get("href") for link in visitor.open("/usage").all("a")]
+        assert "/ask?context=the+valve+of+the+bilge+pumps" in links
         fill(tmp_path, {"docs/questions.md": "## valve of the bilge pumps\n\n- nowhere\n"})
         assert "In the questions" in visitor.open("/usage").text
-
-
-ASKED: list[tuple[dict[str, Any], str]] = cases("npl_mcp/web/usage")["asked"]
-"""Arguments, with the address where a person asks the same."""
-
-
-def test_a_call_with_any_arguments_has_a_link(tmp_path: Path) -> None:
-    with serving(tmp_path, "--log-calls", "contexts", files=DOCS) as running:
-        visitor = Visitor(running)
-        for given, _ in ASKED:
+        for given, _ in CASES["asked"]:
             call(running, "npl_load_tailored", given)
-        until(lambda: len(visitor.json("/usage?show=all")["items"]) == len(ASKED))
-        rows = visitor.json("/usage?show=all")["items"]
-        assert [row["href"] for row in reversed(rows)] == [href for _, href in ASKED]
+        asked = len(CASES["asked"])
+        total = asked + len(CASES["questions"])
+        until(lambda: len(visitor.json("/usage?show=all")["items"]) == total)
+        hrefs = [row["href"] for row in visitor.json("/usage?show=all")["items"][:asked]]
+        assert hrefs[::-1] == [href for _, href in CASES["asked"]]
 
 
-@pytest.mark.parametrize(("log", "flag"), [("off", "--log-calls contexts"), ("on", "--log-calls contexts")])
-def test_a_log_without_questions_says_how_to_keep_them(tmp_path: Path, log: str, flag: str) -> None:
+@pytest.mark.parametrize("log", ["off", "on"])
+def test_a_log_without_questions_says_how_to_keep_them(tmp_path: Path, log: str) -> None:
     with serving(tmp_path, "--log-calls", log, files=DOCS) as running:
         visitor = Visitor(running)
         assert call(running, "npl_load_tailored", SIPHON).status == 200
         until(lambda: len(visitor.json("/usage?show=all")["items"]) == int(log == "on"))
         assert visitor.json("/usage")["items"] == []
-        assert flag in visitor.open("/usage").text
+        assert "--log-calls contexts" in visitor.open("/usage").text
         assert (tmp_path / "data" / "npl.db").exists() == (log == "on")
