@@ -138,16 +138,9 @@ CLIENTS = (
         address=_typed_address,
         key="servers",
     ),
-    Client(
-        "Cursor",
-        ("~/.cursor/mcp.json", ".cursor/mcp.json"),
-    ),
+    Client("Cursor", ("~/.cursor/mcp.json", ".cursor/mcp.json")),
     Client("Claude Desktop", ("+/Claude/claude_desktop_config.json",), address=None),
-    Client(
-        "Windsurf",
-        ("~/.codeium/windsurf/mcp_config.json",),
-        address=partial(_address, at="serverUrl"),
-    ),
+    Client("Windsurf", ("~/.codeium/windsurf/mcp_config.json",), address=partial(_address, at="serverUrl")),
     Client("LM Studio", ("~/.lmstudio/mcp.json",)),
     Client("Zed", ("~/.config/zed/settings.json", ".zed/settings.json"), key="context_servers"),
     Client(

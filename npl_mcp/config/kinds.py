@@ -118,9 +118,18 @@ class Setting:
 
     def line(self, texts: Sequence[str]) -> str:
         """Return the setting with its texts in a form to compare: a path is absolute, a secret a digest."""
+        if self.secret:
+            return f"--{self.name}={sha256(texts[0].encode()).hexdigest()}"
+        return " ".join(self.words(texts))
+
+    def words(self, texts: Sequence[str]) -> list[str]:
+        """Return the flag with its texts as words of a command line that mean the same in any folder."""
+        option = self.kind.option
         if self.kind.is_path:
             texts = [os.path.abspath(os.path.expanduser(text)) for text in texts]  # noqa: PTH100, PTH111
-        return f"--{self.name}={sha256(texts[0].encode()).hexdigest() if self.secret else list(texts)}"
+        if option.get("action") != "append":
+            texts = [",".join(texts)]
+        return [f"--{self.name}" + f"={text}" * (text != option.get("const")) for text in texts]
 
     def read(self, texts: Sequence[str], label: str) -> Any:
         """Return the value of texts.
@@ -186,7 +195,7 @@ SWITCH = ValueKind(
     _any((*_ON, *_OFF)),
     "is neither on nor off",
     "use 1 or 0",
-    option={"action": "store_true", "default": None},
+    option={"action": "store_const", "const": "1"},
 )
 PLACES = ValueKind(
     _places,

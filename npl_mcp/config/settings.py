@@ -243,6 +243,12 @@ class Settings:
         return "\n".join(SETTINGS[name].line(given.texts) for name, given in self.sources.items())
 
     @property
+    def flags(self) -> list[str]:
+        """The given flags without secrets, as words of a command line that mean the same in any folder."""
+        own = [(SETTINGS[name], given) for name, given in self.sources.items() if given.source == f"--{name}"]
+        return [word for flag, given in own if not flag.secret for word in flag.words(given.texts)]
+
+    @property
     def ignoring(self) -> Ignoring:
         """The entries that folders leave out below the roots."""
         return Ignoring(not self.no_gitignore, self.exclude)

@@ -6,7 +6,7 @@ Hidden components are filtered where the server looks up names, so for lists and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -45,20 +45,15 @@ class KnowCaller(Middleware):
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Set the caller while the message is handled."""
-        client = context.fastmcp_context
+        client: Any = context.fastmcp_context
         request = client and client.request_context
         token = CALLER.set(caller_of(request, self._app.state.process))
         tells = request and "progressToken" in (request.meta or {})
-        teller = Teller(client) if client is not None and tells else None
         try:
-            answer = await call_next(context)
-            if teller is not None and teller.parts is not None:
-                await teller.tell_parts()
-            return answer
+            async with Teller(client) if tells else nullcontext():
+                return await call_next(context)
         finally:
             CALLER.reset(token)
-            if teller is not None and (task := teller.end()) is not None:
-                await task
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer a handshake with the instructions for the domains and documents that the caller sees."""

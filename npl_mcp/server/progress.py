@@ -25,55 +25,47 @@ and proxies time out after half a minute, and thousands of waiting calls must no
 
 
 class Teller:
-    """The notifications for one request; the protocol requires increasing numbers.
+    """The notifications for one request while it runs; the protocol requires increasing numbers.
 
     :param client: the request's context.
-
-    ``parts`` has the number of finished parts and their total, of work that reports them.
     """
 
     def __init__(self, client: Context) -> None:
-        self.parts: tuple[int, int] | None = None
+        self._client, self._began, self._last = client, time.monotonic(), -1.0
+        self._parts: tuple[int, int] | None = None
         # A task's own ``cancel`` can be lost if the awaited event arrives at the same time.
         self._ends = anyio.CancelScope()
-        self._task: asyncio.Task[None] | None = None
-        self._client = client
-        self._began = time.monotonic()
-        self._last = -1.0
-        self._token = PROGRESS.set(self.reach)
-        # Most requests end before the timer, and need no task.
-        self._timer = asyncio.get_running_loop().call_later(FIRST, self._start)
 
-    def end(self) -> asyncio.Task[None] | None:
-        """Send no more notifications; return the task to wait for, if any."""
-        PROGRESS.reset(self._token)
-        self._timer.cancel()
-        self._ends.cancel()
-        return self._task
-
-    def reach(self, done: int, total: int) -> None:
-        """Record the number of finished parts and their total; from any thread."""
-        self.parts = (done, total)
-
-    def _start(self) -> None:
+    async def __aenter__(self) -> None:
+        self._token = PROGRESS.set(self._reach)
         self._task = asyncio.create_task(self._run())
 
+    async def __aexit__(self, failure: object, *_: object) -> None:
+        PROGRESS.reset(self._token)
+        self._ends.cancel()
+        await self._task
+        if failure is None:
+            await self._tell_parts()
+
+    def _reach(self, done: int, total: int) -> None:
+        """Record the number of finished parts and their total; from any thread."""
+        self._parts = (done, total)
+
     async def _run(self) -> None:
+        seconds = 0.0
         with self._ends:
             while True:
+                await anyio.sleep(FIRST if self._parts else min(max(seconds, FIRST), MAX_SECONDS))
                 seconds = time.monotonic() - self._began
-                if self.parts:
-                    await self.tell_parts()
+                if self._parts:
+                    await self._tell_parts()
                 else:
-                    value = max(self._last + 1, float(int(seconds)))
-                    await self._tell(value, None, f"working, {seconds:.0f} s")
-                await anyio.sleep(FIRST if self.parts else min(max(seconds, FIRST), MAX_SECONDS))
+                    await self._tell(max(self._last + 1, seconds // 1), None, f"working, {seconds:.0f} s")
 
-    async def tell_parts(self) -> None:
+    async def _tell_parts(self) -> None:
         """Send the number of finished parts, if it has grown."""
-        if self.parts is not None and self.parts[0] > self._last:
-            done, total = self.parts
-            await self._tell(done, total, "files indexed")
+        if self._parts is not None and self._parts[0] > self._last:
+            await self._tell(*self._parts, "files indexed")
 
     async def _tell(self, value: float, total: float | None, message: str) -> None:
         self._last = value

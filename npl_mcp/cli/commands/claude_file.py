@@ -6,13 +6,15 @@ import errno
 import json
 import os
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 
-from npl_index.answer.values import as_dict
+from npl_index.errors import NPLError
+from npl_index.items import versioned
+from npl_index.items.loading import Group, load_groups, load_raw, text_of
 from npl_mcp.app.file_view import Files
 from npl_mcp.cli.commands.hook import EVENT
-from npl_mcp.cli.commands.prompt_versions import appended, compared, renewed
 from npl_mcp.cli.commands.targets import opened_target, with_files
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display
@@ -20,13 +22,21 @@ from npl_mcp.cli.terminal.display import NOT_THERE, Display
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 """Exit codes: nothing to do, file changed, newer prompts available, source not found."""
 
-STATUSES = ("outdated", "missing", "current", "extra", "newer")
+STATUSES = ("current", "outdated", "missing", "extra", "newer")
+
+DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
+"""Default prompts for a file without versioned sections; missing ones are skipped."""
 
 MAX_BYTES = 4 << 20
 """Bytes of the file."""
 
 _SETTINGS = ".claude/settings.json"
 _COMMAND = "npl-load hook"
+_TO_UPDATE = ("outdated", "missing")
+_HELP = """
+Use --update <section1,section2> to update specific sections
+Use --update-all to update all outdated/missing sections
+"""
 
 COMMANDS = Commands(with_files)
 
@@ -37,13 +47,7 @@ COMMANDS = Commands(with_files)
     option("--prompts", "NAME", "prompts to append", nargs="*", action="extend"),
     option("--update", "A,B", "update or add these sections"),
     switch("--update-all", help="update all outdated sections and add the missing ones"),
-    option(
-        "--hook",
-        "FILE",
-        f"add the hook npl-load hook to FILE (default {_SETTINGS})",
-        nargs="?",
-        const=_SETTINGS,
-    ),
+    option("--hook", "FILE", f"add {_COMMAND} to FILE (default {_SETTINGS})", nargs="?", const=_SETTINGS),
     switch("--dry-run", help="print the changes without writing them"),
     switch("--json", help="print the versions as JSON"),
 )
@@ -54,98 +58,105 @@ def _init_claude(given: Namespace, files: Files, display: Display) -> int:
     target: str = given.target
     if not target or "\0" in target:
         given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
-    before = _text_of(target)
-    rows: list[dict[str, Any]] = as_dict(compared(files, before))
-    behind = [row["name"] for row in rows if row["status"] in ("outdated", "missing")]
+    text, sources = _text_of(target), _sources(files)
+    rows = versioned.compare(sources, versioned.versioned_sections(text))
+    behind = [row.name for row in rows if row.status in _TO_UPDATE]
     if given.update is not None or given.update_all:
-        names = [name for part in (given.update or "").split(",") if (name := part.strip())]
-        return _update(given, files, display, before, names if given.update else behind)
-    if any("installed_version" in row for row in rows):
+        names = [name.strip() for name in given.update.split(",")] if given.update else behind
+        return _update(given, versioned.renew(text, sources, filter(None, names)), display)
+    if any(row.installed_version is not None for row in rows):
         _show_versions(rows, display, as_json=given.json)
         return BEHIND if behind else CURRENT
-    return _append(given, files, display, before)
+    return _append(given, files, display, text)
 
 
-def _update(given: Namespace, files: Files, display: Display, before: str, names: Sequence[str]) -> int:
-    if not names:
+def _sources(files: Files) -> dict[str, versioned.VersionedSection]:
+    """Return the versioned sections of all prompts by name; for equal names the first place counts."""
+    kind = files.library.catalog.kind("prompt")
+    items = files.own.find_items(kind, "*")
+    order = {place.root.label: number for number, place in reversed(list(enumerate(kind.places)))}
+    sources: dict[str, versioned.VersionedSection] = {}
+    for name in sorted(items, key=lambda name: (order[items[name].label], name)):
+        place = files.place(items[name].absolute)
+        with suppress(NPLError):  # an unreadable prompt updates nothing
+            text = text_of(files.library.read(items[name]))
+            for section in versioned.versioned_sections(text).values():
+                sources.setdefault(section.name, replace(section, location=place))
+    return sources
+
+
+def _update(given: Namespace, done: versioned.VersionsReport, display: Display) -> int:
+    if not (done.changes or done.lost or done.unknown):
         display.text("No sections to update\n")
         return CURRENT
-    data = as_dict(renewed(files, before, names))
-    for name in data.get("lost", ()):
+    for name in done.lost or ():
         display.say(f"Warning: Source not found for {name}")
-    if data.get("unknown"):
-        near = f"; near: {', '.join(data['near'])}" if data.get("near") else ""
-        display.note(f"no prompt has the section {', '.join(map(repr, data['unknown']))}{near}")
-    if not data["changes"] and not given.dry_run:
+    if done.unknown:
+        near = f"; near: {', '.join(done.near)}" if done.near else ""
+        display.note(f"no prompt has the section {', '.join(map(repr, done.unknown))}{near}")
+    if not done.changes and not given.dry_run:
         display.text("No sections updated\n")
-        return LOST if data.get("lost") else NOT_THERE if data.get("unknown") and given.strict else CURRENT
-    report = [_change_line(change, "Updated", "Added") for change in data["changes"]]
-    return _apply(given, display, data, report, f"Updated {len(report)} section(s) in {given.target}")
+        return LOST if done.lost else NOT_THERE if done.unknown and given.strict else CURRENT
+    report = [_change_line(change, "Updated", "Added") for change in done.changes or ()]
+    return _write(given, display, done, report, f"Updated {len(report)} section(s) in {given.target}")
 
 
-def _append(given: Namespace, files: Files, display: Display, before: str) -> int:
-    """Append the prompts to the file."""
-    data = as_dict(appended(files, before, given.prompts or []))
-    for name in data.get("unknown", ()):
-        display.say(f"Prompt not found: {name}")
-    if data.get("near"):
-        display.say(f"near: {', '.join(data['near'])}")
-    if not data["changes"]:
+def _append(given: Namespace, files: Files, display: Display, text: str) -> int:
+    """Append whole prompts to a file without versioned sections."""
+    bodies, changes, near = [], list[versioned.Change](), list[str]()
+    for name in given.prompts or DEFAULT_PROMPTS:
+        loaded = load_groups(files.own, [Group("prompt", name)])
+        if loaded.items:
+            bodies.append(load_raw(files.own, "prompt", name).content)
+            changes.append(versioned.Change(name, None, loaded.items[0].version or "0.0.0"))
+        elif given.prompts:
+            display.say(f"Prompt not found: {name}")
+            near += [similar for missing in loaded.missing or () for similar in missing.near]
+    if near:
+        display.say(f"near: {', '.join(near)}")
+    if not changes:
         display.text(f"No prompts added to {given.target}\n")
         return NOT_THERE if given.strict else CURRENT
-    report = [f"Added {change['name']} to {given.target}" for change in data["changes"]]
-    return _apply(given, display, data, report, f"Added {len(report)} prompt(s) to {given.target}")
+    report = [f"Added {change.name} to {given.target}" for change in changes]
+    done = versioned.VersionsReport((), versioned.append(text, bodies), tuple(changes))
+    return _write(given, display, done, report, f"Added {len(report)} prompt(s) to {given.target}")
 
 
-def _apply(
-    given: Namespace, display: Display, data: Mapping[str, Any], report: Sequence[str], total: str
+def _write(
+    given: Namespace, display: Display, done: versioned.VersionsReport, report: Sequence[str], total: str
 ) -> int:
     """Write the changed text and report it, or show the changes of ``--dry-run``."""
     if given.dry_run:
-        lines = (_change_line(change, "Would update", "Would add") for change in data["changes"])
+        lines = (_change_line(change, "Would update", "Would add") for change in done.changes or ())
         display.text("".join(f"{line}\n" for line in lines))
         return CURRENT
-    _replace_file(given.target, data["text"])
+    _replace_file(given.target, done.text or "")
     for line in report:
         display.say(line)
     display.text(f"{total}\n")
     return CHANGED
 
 
-def _change_line(change: Mapping[str, Any], updated: str, added: str) -> str:
-    if "before" in change:
-        return f"{updated}: {change['name']} ({change['before']} -> {change['after']})"
-    return f"{added}: {change['name']} (v{change['after']})"
+def _change_line(change: versioned.Change, updated: str, added: str) -> str:
+    if change.before is None:
+        return f"{added}: {change.name} (v{change.after})"
+    return f"{updated}: {change.name} ({change.before} -> {change.after})"
 
 
-def _show_versions(rows: Sequence[Mapping[str, Any]], display: Display, *, as_json: bool) -> None:
-    counts = {status: sum(row["status"] == status for row in rows) for status in STATUSES}
+def _show_versions(rows: Sequence[versioned.VersionComparison], display: Display, *, as_json: bool) -> None:
+    counts = {status: sum(row.status == status for row in rows) for status in STATUSES}
     if as_json:
-        fields = ("name", "source_version", "installed_version", "source_path", "status")
-        order = ("current", "outdated", "missing", "extra", "newer")
-        sections = [{field: row.get(field) for field in fields} for row in rows]
-        display.data({"sections": sections, "summary": {status: counts[status] for status in order}}, "json")
+        display.data({"sections": list(map(asdict, rows)), "summary": counts}, "json")
         return
-    lines = ["NPL Prompt Version Status", "=" * 60, "", _columns("Section", "Source", "Installed", "Status")]
-    lines.append("-" * 60)
+    cells = [("Section", "Source", "Installed", "Status")]
     for row in rows:
-        status = row["status"].upper() if row["status"] in ("outdated", "missing") else row["status"]
-        source, installed = row.get("source_version") or "-", row.get("installed_version") or "-"
-        lines.append(_columns(row["name"], source, installed, status))
-    summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
-    lines += [
-        "",
-        f"Summary: {summary}",
-        "",
-        "Use --update <section1,section2> to update specific sections",
-        "Use --update-all to update all outdated/missing sections",
-        "",
-    ]
-    display.text("\n".join(lines))
-
-
-def _columns(name: str, source: str, installed: str, status: str) -> str:
-    return f"{name:<25} {source:<10} {installed:<10} {status:<10}"
+        status = row.status.upper() if row.status in _TO_UPDATE else row.status
+        cells.append((row.name, row.source_version or "-", row.installed_version or "-", status))
+    head, *lines = (f"{name:<25} {source:<10} {own:<10} {status:<10}" for name, source, own, status in cells)
+    order = (*_TO_UPDATE, "current", "extra", "newer")
+    summary = ", ".join(f"{counts[status]} {status}" for status in order if counts[status])
+    title = ("NPL Prompt Version Status", "=" * 60, "", head, "-" * 60)
+    display.text("\n".join([*title, *lines, "", f"Summary: {summary}", _HELP]))
 
 
 def _add_hook(given: Namespace, display: Display) -> int:

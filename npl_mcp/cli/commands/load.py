@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from npl_index.answer.values import as_dict
 from npl_index.items.loading import Group, load_groups
-from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, section_commands, targets
+from npl_mcp.cli.commands import claude_file, local, raw_files, section_commands, targets
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, Commands, Program, ProgramParser, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
@@ -169,7 +169,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, map_block, checks, raw_files, claude_file):
+for _module in (section_commands, local, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     COMMANDS.add(

@@ -8,21 +8,13 @@ import subprocess
 import sys
 import time
 import webbrowser
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from npl_mcp.cli.terminal.arguments import (
-    JSON,
-    SERVER_FLAGS,
-    Commands,
-    Program,
-    flag_words,
-    settings_of,
-    switch,
-)
+from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, server_flags, settings_of, switch
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_command
 from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config import sessions
@@ -30,7 +22,7 @@ from npl_mcp.config.child_processes import inherited_environment, keep_absolute_
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_locked, running_server
-from npl_mcp.config.settings import HTTP, Settings, flags
+from npl_mcp.config.settings import HTTP, Settings
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.logs import set_up_log
@@ -89,7 +81,7 @@ def _place(state: ServerState) -> str:
 
 
 @COMMANDS.add("start")
-def _start(given: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _start(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     """Serve in the background; return once the server answers."""
     service.check(settings)
     folder = settings.data_folder
@@ -99,7 +91,7 @@ def _start(given: argparse.Namespace, settings: Settings, display: Display) -> i
     with service.writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         before = log.stat().st_size if log.exists() else 0
-        child = _spawn(settings, flag_words(given))
+        child = _spawn(settings)
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end and (child.poll() is None or is_locked(folder)):
         state = _answering(folder)
@@ -165,12 +157,12 @@ def _open(_: argparse.Namespace, settings: Settings, display: Display) -> int:
     return 0
 
 
-def _spawn(settings: Settings, words: Iterable[str]) -> subprocess.Popen[bytes]:
+def _spawn(settings: Settings) -> subprocess.Popen[bytes]:
     """Start a server that outlives this process; its token is hidden from other users."""
     token = {"NPL_MCP_TOKEN": settings.token} if settings.token else {}
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
-            [*python(_MAIN), "run", *(word for word in words if not word.startswith("--token="))],
+            [*python(_MAIN), "run", *settings.flags],
             env=inherited_environment(token),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -247,7 +239,7 @@ PROGRAM = Program(
     f"{NAME} [OPTION ...] [COMMAND]",
     "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
     COMMANDS,
-    (*flags(HTTP), *SERVER_FLAGS),
+    server_flags(HTTP),
     default=COMMANDS["run"].run,
     exits=_NOTES,
 )

@@ -1,12 +1,11 @@
 """Every command that prints rows also prints them as JSON."""
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from npl_mcp.cli.commands import load, mcp, serving, worklog
-from npl_mcp.cli.terminal.arguments import parsers_of
+from npl_mcp.cli.terminal.arguments import ProgramParser, parsers_of
 from tests.conftest import cases
 from tests.folders import fill
 from tests.programs import Run
@@ -16,7 +15,7 @@ SESSION = "session_id status created task entry_count agents last_entry"
 ROWS: dict[str, tuple[int, str]] = cases("npl_mcp/cli/json")
 
 
-def commands(program: str, inner: dict[str, argparse.ArgumentParser]) -> Iterator[str]:
+def commands(program: str, inner: dict[str, ProgramParser]) -> Iterator[str]:
     """Return the names of a program's commands that take ``--json``."""
     for name, parser in inner.items():
         if any("--json" in action.option_strings for action in parser._actions):
