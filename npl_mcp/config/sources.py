@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_index.library.references import near_names
-from npl_mcp.config.kinds import Setting, ValueKind
-from npl_mcp.config.removed import REMOVED_SETTINGS, warn
+from npl_mcp.config.kinds import REMOVED_SETTINGS, Setting, ValueKind, warn
 from npl_mcp.config.toml import read_toml
 from npl_mcp.config.user_folders import user_folder
 

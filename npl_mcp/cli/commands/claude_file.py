@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from argparse import Namespace
@@ -15,7 +14,7 @@ from npl_index.items import versioned
 from npl_index.items.loading import Group, load_groups, load_raw, text_of
 from npl_mcp.app.file_view import Files
 from npl_mcp.cli.commands.hook import EVENT
-from npl_mcp.cli.commands.targets import opened_target, with_files
+from npl_mcp.cli.commands.targets import Target, with_files
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display
 
@@ -26,9 +25,6 @@ STATUSES = ("current", "outdated", "missing", "extra", "newer")
 
 DEFAULT_PROMPTS = ("npl-conventions", "npl-delegation", "npl-load-directive", "npl-scripts", "sqlite-guide")
 """Default prompts for a file without versioned sections; missing ones are skipped."""
-
-MAX_BYTES = 4 << 20
-"""Bytes of the file."""
 
 _SETTINGS = ".claude/settings.json"
 _COMMAND = "npl-load hook"
@@ -55,10 +51,10 @@ def _init_claude(given: Namespace, files: Files, display: Display) -> int:
     """Put versioned prompts into CLAUDE.md and keep them up to date."""
     if given.hook is not None:
         return _add_hook(given, display)
-    target: str = given.target
-    if not target or "\0" in target:
+    if not given.target or "\0" in given.target:
         given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
-    text, sources = _text_of(target), _sources(files)
+    given.target, sources = Target(given.target), _sources(files)
+    text = given.target.text
     rows = versioned.compare(sources, versioned.versioned_sections(text))
     behind = [row.name for row in rows if row.status in _TO_UPDATE]
     if given.update is not None or given.update_all:
@@ -67,7 +63,7 @@ def _init_claude(given: Namespace, files: Files, display: Display) -> int:
     if any(row.installed_version is not None for row in rows):
         _show_versions(rows, display, as_json=given.json)
         return BEHIND if behind else CURRENT
-    return _append(given, files, display, text)
+    return _append(given, files, display)
 
 
 def _sources(files: Files) -> dict[str, versioned.VersionedSection]:
@@ -101,7 +97,7 @@ def _update(given: Namespace, done: versioned.VersionsReport, display: Display) 
     return _write(given, display, done, report, f"Updated {len(report)} section(s) in {given.target}")
 
 
-def _append(given: Namespace, files: Files, display: Display, text: str) -> int:
+def _append(given: Namespace, files: Files, display: Display) -> int:
     """Append whole prompts to a file without versioned sections."""
     bodies, changes, near = [], list[versioned.Change](), list[str]()
     for name in given.prompts or DEFAULT_PROMPTS:
@@ -118,7 +114,7 @@ def _append(given: Namespace, files: Files, display: Display, text: str) -> int:
         display.text(f"No prompts added to {given.target}\n")
         return NOT_THERE if given.strict else CURRENT
     report = [f"Added {change.name} to {given.target}" for change in changes]
-    done = versioned.VersionsReport((), versioned.append(text, bodies), tuple(changes))
+    done = versioned.VersionsReport((), versioned.append(given.target.text, bodies), tuple(changes))
     return _write(given, display, done, report, f"Added {len(report)} prompt(s) to {given.target}")
 
 
@@ -130,7 +126,9 @@ def _write(
         lines = (_change_line(change, "Would update", "Would add") for change in done.changes or ())
         display.text("".join(f"{line}\n" for line in lines))
         return CURRENT
-    _replace_file(given.target, done.text or "")
+    data = (done.text or "").encode("utf-8")
+    ends = b"\r\n" if b"\r\n" in (given.target.data or b"") else b"\n"
+    given.target.write(data.replace(b"\n", ends))
     for line in report:
         display.say(line)
     display.text(f"{total}\n")
@@ -161,9 +159,9 @@ def _show_versions(rows: Sequence[versioned.VersionComparison], display: Display
 
 def _add_hook(given: Namespace, display: Display) -> int:
     """Add the hook to the settings of Claude Code, or to ``.codex/hooks.json``, which has the same form."""
-    target: str = given.hook
+    target = Target(given.hook)
     try:
-        settings = json.loads(_text_of(target) or "{}")
+        settings = json.loads(target.data or "{}")
         present = settings.setdefault("hooks", {}).setdefault(EVENT, [])
         if any(_COMMAND in json.dumps(entry) for entry in present):
             display.text(f"{target} has the hook\n")
@@ -174,30 +172,7 @@ def _add_hook(given: Namespace, display: Display) -> int:
     if given.dry_run:
         display.text(f"Would add the hook to {target}\n")
         return CURRENT
-    os.makedirs(os.path.dirname(target) or os.curdir, exist_ok=True)  # noqa: PTH103, PTH120
-    _replace_file(target, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    os.makedirs(os.path.dirname(given.hook) or os.curdir, exist_ok=True)  # noqa: PTH103, PTH120
+    target.write(f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode())
     display.text(f"Added the hook to {target}; it asks the server that npl-mcp-server start runs\n")
     return CHANGED
-
-
-def _text_of(target: str) -> str:
-    """Return the text of a file with line feeds as line ends; ``""`` if the file does not exist."""
-    try:
-        data = b""
-        if os.path.exists(target):  # noqa: PTH110
-            with opened_target(target) as (folder, name):
-                data = folder.read(name, MAX_BYTES)[0]
-        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError:
-        raise OSError(errno.EILSEQ, "it is not UTF-8", target) from None
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, target) from None
-
-
-def _replace_file(path: str, text: str) -> None:
-    """Replace a file in one step, with its line ends and mode."""
-    data = text.encode("utf-8")
-    with opened_target(path) as (folder, name):
-        if folder.stat(name) and b"\r\n" in folder.read(name, MAX_BYTES)[0]:
-            data = data.replace(b"\n", b"\r\n")
-        folder.replace(name, data)

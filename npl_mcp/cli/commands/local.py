@@ -14,7 +14,7 @@ from npl_index.library.references import QUESTION_SUFFIXES, has_suffix
 from npl_index.markdown.marked import with_map
 from npl_mcp.app.waiting import result_of
 from npl_mcp.cli.commands import hook
-from npl_mcp.cli.commands.targets import ROOT, failures, named_places, opened_target
+from npl_mcp.cli.commands.targets import ROOT, Target, failures, named_places
 from npl_mcp.cli.terminal.arguments import JSON, Commands, option, switch
 from npl_mcp.cli.terminal.display import EXIT_CODES, CommandResult, Display, progress
 from npl_mcp.cli.transports.connecting import user_settings
@@ -22,8 +22,6 @@ from npl_mcp.config.settings import Settings
 
 OLD = 1
 """Exit code of ``map --check`` if the block is old."""
-
-_MAX_BYTES = 16 << 20
 
 COMMANDS = Commands()
 
@@ -51,30 +49,19 @@ def _map(given: Namespace, display: Display) -> int:
     if not given.write:
         display.text(text)
         return 0
+    target = Target(given.write)
     try:
-        current = _update_block(given.write, text, write=not given.check)
-    except (OSError, UnicodeError, NPLError) as error:
-        display.note(f"{given.write}: {getattr(error, 'strerror', None) or error}")
-        return EXIT_CODES["FILE_SYSTEM_ERROR" if isinstance(error, OSError) else "OPERATION_FAILED"]
-    if not current:
-        advice = "run it without --check" if given.check else "another program wrote to it, try again"
-        display.note(f"the map in {given.write} is old: {advice}")
-    return 0 if current else OLD
-
-
-def _update_block(path: str, text: str, *, write: bool) -> bool:
-    """Write a map into the block of a file; return whether the block has it.
-
-    :param write: whether an old block may be changed.
-    """
-    with opened_target(path) as (opened, name):
-        old = opened.read(name, _MAX_BYTES)[0] if opened.stat(name) else None
-        new = with_map(old or b"", text)
-        if new == old or not write:
-            return new == old
-        if old is None:
-            return opened.create(name, new)
-        return opened.replace_if(name, old, new, _MAX_BYTES) is None
+        new = with_map(target.data or b"", text)
+    except (UnicodeError, NPLError) as error:
+        display.note(f"{given.write}: {error}")
+        return EXIT_CODES["OPERATION_FAILED"]
+    if new == target.data:
+        return 0
+    if given.check:
+        display.note(f"the map in {given.write} is old: run it without --check")
+        return OLD
+    target.write(new)
+    return 0
 
 
 @COMMANDS.add("test", option("words", "PATH", "folder with documents, or question file", nargs="*"), JSON)

@@ -21,8 +21,7 @@ from npl_mcp.config.sessions import LOG, SOCKET
 from npl_mcp.config.settings import STDIO
 from npl_mcp.http.service import bind_path
 from npl_mcp.projects.directive import scaffold
-from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.startup import allow_files, lasting, prepare_process
+from npl_mcp.server.startup import allow_files, lasting, prepare_process, set_up_log
 
 NAME = "npl-mcp"
 

@@ -25,7 +25,7 @@ from npl_mcp.cli.terminal.display import CommandResult, Display, progress, table
 from npl_mcp.config.domains import NEEDS, domains_named
 from npl_mcp.config.kinds import DATABASE, path, words
 from npl_mcp.config.settings import Settings
-from npl_mcp.server.logs import set_up_log
+from npl_mcp.server.startup import set_up_log
 from npl_mcp.stores import libraries
 from npl_mcp.stores.access import Identity, Permissions, add_token, revoke_token, tokens
 from npl_mcp.stores.copying import copy_stores

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_mcp import __version__
-from npl_mcp.config.removed import REMOVED_SETTINGS, RemovedFlag
+from npl_mcp.config.kinds import REMOVED_SETTINGS, RemovedFlag
 from npl_mcp.config.settings import COMMANDS, SERVERS, Settings, flags
 from npl_mcp.config.sources import Origin
 from npl_mcp.tools.domains import tool_named

@@ -61,13 +61,13 @@ class FailedCallError(Exception):
 class CommandResult:
     """The result of a command.
 
-    :param text: text for people, without the last line end.
+    :param text: text for people, without the last line end; empty for none.
     :param data: JSON value of the same result, for programs.
     :param problems: problems that the command reports, one line each.
-    :param code: exit code; :data:`PROBLEMS` if there are any.
+    :param code: exit code; :data:`PROBLEMS` if there are any and it is 0.
     """
 
-    text: str
+    text: str = ""
     data: object = None
     problems: Sequence[str] = ()
     code: int = 0
@@ -116,9 +116,9 @@ class Display:
             self.note(problem)
         if as_json:
             self.data(done.data, "json")
-        else:
+        elif done.text:
             self.text(f"{done.text}\n")
-        return PROBLEMS if done.problems else done.code
+        return done.code or (PROBLEMS if done.problems else 0)
 
     def note(self, line: str) -> None:
         """Write a message to standard error, with the program's name before it."""

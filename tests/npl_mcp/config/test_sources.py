@@ -11,7 +11,7 @@ import pytest
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.cli.commands import serving
 from npl_mcp.cli.terminal.arguments import add, server_flags, settings_of
-from npl_mcp.config.removed import REMOVED_SETTINGS
+from npl_mcp.config.kinds import REMOVED_SETTINGS
 from npl_mcp.config.settings import HTTP, SETTINGS, Settings, search_places
 from tests.conftest import case_text, cases
 
