@@ -16,7 +16,7 @@ from npl_mcp.app.file_view import Files
 from npl_mcp.cli.commands.hook import EVENT
 from npl_mcp.cli.commands.targets import Target, with_files
 from npl_mcp.cli.terminal.arguments import Commands, option, switch
-from npl_mcp.cli.terminal.display import NOT_THERE, Display
+from npl_mcp.cli.terminal.display import NOT_THERE, CommandResult, Display
 
 CURRENT, CHANGED, BEHIND, LOST = 0, 1, 2, 3
 """Exit codes: nothing to do, file changed, newer prompts available, source not found."""
@@ -31,8 +31,7 @@ _COMMAND = "npl-load hook"
 _TO_UPDATE = ("outdated", "missing")
 _HELP = """
 Use --update <section1,section2> to update specific sections
-Use --update-all to update all outdated/missing sections
-"""
+Use --update-all to update all outdated/missing sections"""
 
 COMMANDS = Commands(with_files)
 
@@ -47,10 +46,10 @@ COMMANDS = Commands(with_files)
     switch("--dry-run", help="print the changes without writing them"),
     switch("--json", help="print the versions as JSON"),
 )
-def _init_claude(given: Namespace, files: Files, display: Display) -> int:
+def _init_claude(given: Namespace, files: Files, display: Display) -> CommandResult:
     """Put versioned prompts into CLAUDE.md and keep them up to date."""
     if given.hook is not None:
-        return _add_hook(given, display)
+        return _add_hook(given)
     if not given.target or "\0" in given.target:
         given.parser.error("argument --target: no file can have this path; write e.g. ./CLAUDE.md")
     given.target, sources = Target(given.target), _sources(files)
@@ -61,8 +60,7 @@ def _init_claude(given: Namespace, files: Files, display: Display) -> int:
         names = [name.strip() for name in given.update.split(",")] if given.update else behind
         return _update(given, versioned.renew(text, sources, filter(None, names)), display)
     if any(row.installed_version is not None for row in rows):
-        _show_versions(rows, display, as_json=given.json)
-        return BEHIND if behind else CURRENT
+        return _versions(rows, BEHIND if behind else CURRENT)
     return _append(given, files, display)
 
 
@@ -81,23 +79,22 @@ def _sources(files: Files) -> dict[str, versioned.VersionedSection]:
     return sources
 
 
-def _update(given: Namespace, done: versioned.VersionsReport, display: Display) -> int:
+def _update(given: Namespace, done: versioned.VersionsReport, display: Display) -> CommandResult:
     if not (done.changes or done.lost or done.unknown):
-        display.text("No sections to update\n")
-        return CURRENT
+        return CommandResult("No sections to update")
     for name in done.lost or ():
         display.say(f"Warning: Source not found for {name}")
     if done.unknown:
         near = f"; near: {', '.join(done.near)}" if done.near else ""
         display.note(f"no prompt has the section {', '.join(map(repr, done.unknown))}{near}")
     if not done.changes and not given.dry_run:
-        display.text("No sections updated\n")
-        return LOST if done.lost else NOT_THERE if done.unknown and given.strict else CURRENT
+        code = LOST if done.lost else NOT_THERE if done.unknown and given.strict else CURRENT
+        return CommandResult("No sections updated", code=code)
     report = [_change_line(change, "Updated", "Added") for change in done.changes or ()]
     return _write(given, display, done, report, f"Updated {len(report)} section(s) in {given.target}")
 
 
-def _append(given: Namespace, files: Files, display: Display) -> int:
+def _append(given: Namespace, files: Files, display: Display) -> CommandResult:
     """Append whole prompts to a file without versioned sections."""
     bodies, changes, near = [], list[versioned.Change](), list[str]()
     for name in given.prompts or DEFAULT_PROMPTS:
@@ -111,8 +108,9 @@ def _append(given: Namespace, files: Files, display: Display) -> int:
     if near:
         display.say(f"near: {', '.join(near)}")
     if not changes:
-        display.text(f"No prompts added to {given.target}\n")
-        return NOT_THERE if given.strict else CURRENT
+        return CommandResult(
+            f"No prompts added to {given.target}", code=NOT_THERE if given.strict else CURRENT
+        )
     report = [f"Added {change.name} to {given.target}" for change in changes]
     done = versioned.VersionsReport((), versioned.append(given.target.text, bodies), tuple(changes))
     return _write(given, display, done, report, f"Added {len(report)} prompt(s) to {given.target}")
@@ -120,19 +118,17 @@ def _append(given: Namespace, files: Files, display: Display) -> int:
 
 def _write(
     given: Namespace, display: Display, done: versioned.VersionsReport, report: Sequence[str], total: str
-) -> int:
+) -> CommandResult:
     """Write the changed text and report it, or show the changes of ``--dry-run``."""
     if given.dry_run:
         lines = (_change_line(change, "Would update", "Would add") for change in done.changes or ())
-        display.text("".join(f"{line}\n" for line in lines))
-        return CURRENT
+        return CommandResult("\n".join(lines))
     data = (done.text or "").encode("utf-8")
     ends = b"\r\n" if b"\r\n" in (given.target.data or b"") else b"\n"
     given.target.write(data.replace(b"\n", ends))
     for line in report:
         display.say(line)
-    display.text(f"{total}\n")
-    return CHANGED
+    return CommandResult(total, code=CHANGED)
 
 
 def _change_line(change: versioned.Change, updated: str, added: str) -> str:
@@ -141,11 +137,8 @@ def _change_line(change: versioned.Change, updated: str, added: str) -> str:
     return f"{updated}: {change.name} ({change.before} -> {change.after})"
 
 
-def _show_versions(rows: Sequence[versioned.VersionComparison], display: Display, *, as_json: bool) -> None:
+def _versions(rows: Sequence[versioned.VersionComparison], code: int) -> CommandResult:
     counts = {status: sum(row.status == status for row in rows) for status in STATUSES}
-    if as_json:
-        display.data({"sections": list(map(asdict, rows)), "summary": counts}, "json")
-        return
     cells = [("Section", "Source", "Installed", "Status")]
     for row in rows:
         status = row.status.upper() if row.status in _TO_UPDATE else row.status
@@ -154,25 +147,24 @@ def _show_versions(rows: Sequence[versioned.VersionComparison], display: Display
     order = (*_TO_UPDATE, "current", "extra", "newer")
     summary = ", ".join(f"{counts[status]} {status}" for status in order if counts[status])
     title = ("NPL Prompt Version Status", "=" * 60, "", head, "-" * 60)
-    display.text("\n".join([*title, *lines, "", f"Summary: {summary}", _HELP]))
+    text = "\n".join([*title, *lines, "", f"Summary: {summary}", _HELP])
+    return CommandResult(text, {"sections": list(map(asdict, rows)), "summary": counts}, code=code)
 
 
-def _add_hook(given: Namespace, display: Display) -> int:
+def _add_hook(given: Namespace) -> CommandResult:
     """Add the hook to the settings of Claude Code, or to ``.codex/hooks.json``, which has the same form."""
     target = Target(given.hook)
     try:
         settings = json.loads(target.data or "{}")
         present = settings.setdefault("hooks", {}).setdefault(EVENT, [])
         if any(_COMMAND in json.dumps(entry) for entry in present):
-            display.text(f"{target} has the hook\n")
-            return CURRENT
+            return CommandResult(f"{target} has the hook")
         present.append({"hooks": [{"type": "command", "command": _COMMAND, "timeout": 2}]})
     except (ValueError, AttributeError, TypeError, RecursionError):
         given.parser.error(f"argument --hook: {target} is not a JSON object with hooks")
     if given.dry_run:
-        display.text(f"Would add the hook to {target}\n")
-        return CURRENT
+        return CommandResult(f"Would add the hook to {target}")
     os.makedirs(os.path.dirname(given.hook) or os.curdir, exist_ok=True)  # noqa: PTH103, PTH120
     target.write(f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode())
-    display.text(f"Added the hook to {target}; it asks the server that npl-mcp-server start runs\n")
-    return CHANGED
+    text = f"Added the hook to {target}; it asks the server that npl-mcp-server start runs"
+    return CommandResult(text, code=CHANGED)

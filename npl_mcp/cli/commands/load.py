@@ -184,22 +184,12 @@ for _name, _what in TYPES.items():
 
 PROGRAM = Program(
     "npl-load",
-    "npl-load [--quiet] [OPTION ...] COMMAND ...",
-    "Load the sections of Markdown that a task needs, search Markdown, or print NPL items whole, with flags\n"
-    "that name the loaded items. Texts go to standard output, messages to standard error.",
     COMMANDS,
     (
         switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"),
         *CLIENT_FLAGS,
     ),
     (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
-    exits="""\
---strict and --via may also stand after a command.
-Exit codes: 0 success, also if an item is missing (standard error names it), so that scripts for the
-predecessor still work; 1 missing item with --strict, or agent without a name; 2 invalid command line, name or
-selector; 65 to 77 as in sysexits.h; 130 interrupted; 141 the output was closed.
-init-claude: 0 nothing to do, 1 file changed, 2 newer prompts available, 3 source not found.
-""",
 )
 
 main = partial(run_command, PROGRAM)

@@ -20,9 +20,6 @@ from npl_mcp.cli.terminal.display import EXIT_CODES, CommandResult, Display, pro
 from npl_mcp.cli.transports.connecting import user_settings
 from npl_mcp.config.settings import Settings
 
-OLD = 1
-"""Exit code of ``map --check`` if the block is old."""
-
 COMMANDS = Commands()
 
 
@@ -33,7 +30,7 @@ COMMANDS = Commands()
     option("--write", "FILE", "keep the map in a marked block of this file, e.g. AGENTS.md"),
     switch("--check", help="with --write: change nothing, exit with 1 if the block is old"),
 )
-def _map(given: Namespace, display: Display) -> int:
+def _map(given: Namespace, _: Display) -> CommandResult:
     """Show folders, names of documents and rare words of their headings."""
     if given.check and not given.write:
         given.parser.error("argument --check: needs --write FILE")
@@ -47,21 +44,18 @@ def _map(given: Namespace, display: Display) -> int:
     with failures(), closing(App(settings)) as app, progress():
         text = result_of(document_map(app, file, without))
     if not given.write:
-        display.text(text)
-        return 0
+        return CommandResult(text.rstrip("\n"))
     target = Target(given.write)
     try:
         new = with_map(target.data or b"", text)
     except (UnicodeError, NPLError) as error:
-        display.note(f"{given.write}: {error}")
-        return EXIT_CODES["OPERATION_FAILED"]
-    if new == target.data:
-        return 0
-    if given.check:
-        display.note(f"the map in {given.write} is old: run it without --check")
-        return OLD
-    target.write(new)
-    return 0
+        code = EXIT_CODES["OPERATION_FAILED"]
+        return CommandResult(problems=[f"{given.write}: {error}"], code=code)
+    if given.check and new != target.data:
+        return CommandResult(problems=[f"the map in {given.write} is old: run it without --check"])
+    if new != target.data:
+        target.write(new)
+    return CommandResult()
 
 
 @COMMANDS.add("test", option("words", "PATH", "folder with documents, or question file", nargs="*"), JSON)

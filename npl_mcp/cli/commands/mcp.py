@@ -89,8 +89,6 @@ def _directive(given: argparse.Namespace, _: Display) -> CommandResult:
 
 PROGRAM = Program(
     NAME,
-    f"{NAME} [OPTION ...] [COMMAND ...]",
-    "Serves Markdown documents by section to MCP clients over standard streams, or runs a command.",
     COMMANDS,
     server_flags(STDIO),
     default=_serve,
@@ -101,8 +99,6 @@ PROGRAM = Program(
         "config": "show the settings and their sources",
         "directive": "set up directive/ with templates",
     },
-    exits="Each option of npl-mcp --help, such as --root DIR, may also stand after a command, and has a\n"
-    "variable of the environment and a key in npl.toml; see SETTINGS.md.\n",
 )
 parser = PROGRAM.parser
 main = partial(run_command, PROGRAM)

@@ -26,7 +26,6 @@ from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
 from npl_mcp.server.startup import lasting, prepare_process, set_up_log
 
-NAME = "npl-mcp-server"
 NOT_RUNNING = 3
 
 START_SECONDS = 60.0
@@ -35,11 +34,6 @@ _MAIN = "from npl_mcp.cli.commands.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _YES_OR_NO = {"True": "yes", "False": "no"}
-
-_NOTES = """\
-Each option of npl-mcp-server --help, such as --root DIR, may also stand after a command, and has a variable
-of the environment; see SETTINGS.md. A token that is set there does not show in the list of processes.
-"""
 
 
 @contextmanager
@@ -207,15 +201,7 @@ def _config(given: argparse.Namespace, settings: Settings, display: Display) -> 
     return CommandResult(http_snippets(f"{base}/mcp", token if guarded else None).rstrip("\n"))
 
 
-PROGRAM = Program(
-    NAME,
-    f"{NAME} [OPTION ...] [COMMAND]",
-    "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
-    COMMANDS,
-    server_flags(HTTP),
-    default=COMMANDS["run"].run,
-    exits=_NOTES,
-)
+PROGRAM = Program("npl-mcp-server", COMMANDS, server_flags(HTTP), default=COMMANDS["run"].run)
 parser = PROGRAM.parser
 main = partial(run_command, PROGRAM)
 

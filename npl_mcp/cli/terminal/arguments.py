@@ -26,6 +26,9 @@ MAX_PROBLEM = 300
 EXAMPLES = Path(__file__).parents[2] / "data" / "command_lines.txt"
 """Command lines of all programs, for their help, each with its meaning after ``#``."""
 
+HELP = EXAMPLES.with_name("programs.txt")
+"""The help of all programs: usage, description and the last lines, which the help of each command has."""
+
 Argument = tuple[tuple[str, ...], dict[str, Any]]
 """An option or a word of a command, and its settings; see :func:`argument`."""
 
@@ -237,32 +240,28 @@ class Program:
     """A program with commands.
 
     :param name: name of the program.
-    :param usage: usage of the whole program.
-    :param description: description in its help.
     :param commands: commands of the program.
     :param common: options that may stand before and after the command.
     :param first: options that stand before the command.
     :param default: function that runs without a command; by default a command is required.
     :param groups: descriptions of the groups of commands.
-    :param exits: last lines of each help.
     """
 
     name: str
-    usage: str
-    description: str
     commands: Commands
     common: tuple[Argument, ...] = ()
     first: tuple[Argument, ...] = ()
     default: Run | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
-    exits: str = ""
 
     def parser(self) -> ProgramParser:
         """Return the parser of the program and all of its commands."""
         form, lines = argparse.RawDescriptionHelpFormatter, EXAMPLES.read_text("utf-8").splitlines()
         examples = [line for line in lines if self.name in line.partition("#")[0].split()]
-        epilog, version = self._epilog(examples), f"{self.name} {__version__}"
-        result = ProgramParser(self.name, self.usage, self.description, epilog, formatter_class=form)
+        texts = {text.split()[0]: text.split("\n\n") for text in HELP.read_text("utf-8").split("\n\n\n")}
+        usage, description, end = texts[self.name]
+        epilog, version = self._epilog(examples, end), f"{self.name} {__version__}"
+        result = ProgramParser(self.name, usage, description, epilog, formatter_class=form)
         result.set_defaults(parser=result, run=self.default)
         add(result, *self.common)
         shared = result._actions[1:]  # without --help
@@ -280,13 +279,13 @@ class Program:
         shell = Command("Print a completion script for a shell", self._complete, (SHELL,))
         for name, command in {**self.commands, "completion": shell}.items():
             group, _, last = name.rpartition(" ")
-            epilog = command.notes + self._epilog([line for line in examples if line.split()[1] == name])
+            own = [line for line in examples if line.split()[1] == name]
             inner = of_group[group].add_parser(
                 last,
                 help=command.help[:1].lower() + command.help[1:],
                 usage=command.usage,
                 description=f"{command.help}.",
-                epilog=epilog,
+                epilog=command.notes + self._epilog(own, end),
                 formatter_class=form,
             )
             inner.tool, inner.reader = command.tool, command.reader
@@ -295,9 +294,8 @@ class Program:
             inner.accept_also(shared)
         return result
 
-    def _epilog(self, examples: Sequence[str]) -> str:
-        lines = examples or [f"{self.name} --help"]
-        return "\n  ".join(["Examples:", *lines]) + f"\n\n{self.exits}"
+    def _epilog(self, examples: Sequence[str], end: str) -> str:
+        return "\n  ".join(["Examples:", *(examples or [f"{self.name} --help"])]) + f"\n\n{end}"
 
     def settings(self, words: Sequence[str], origin: Origin | None = None) -> Settings:
         """Return the settings of a server that has this command line.

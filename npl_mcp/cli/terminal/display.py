@@ -114,7 +114,7 @@ class Display:
         """Write the result of a command and return the exit code; problems go to standard error."""
         for problem in done.problems:
             self.note(problem)
-        if as_json:
+        if as_json and done.data is not None:
             self.data(done.data, "json")
         elif done.text:
             self.text(f"{done.text}\n")
