@@ -169,16 +169,6 @@ def test_a_defect_is_masked_and_logged(
     assert "secret detail" in caplog.text
 
 
-def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "npl_index"):
-        calls(settings, [("npl_load_tailored", {"context": "pruning fruit trees", "file": "guide.md"})])
-    assert "prun" in caplog.text
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "npl_index"):
-        calls(settings, [("npl_load_tailored", {"context": "pruning fruit trees", "file": "guide.md"})])
-    assert caplog.text == ""
-
-
 async def test_warm_up_runs_next_to_the_server_and_ends_with_it(settings: Settings) -> None:
     """The core reference is indexed without a call, and the task ends with the server."""
     async with client_of(settings, warm_up=True):

@@ -42,6 +42,11 @@ def test_every_value_and_its_source_are_shown(work: Path, program: Run) -> None:
         "port": (8765, "default"),
     }
     assert {name: shown[name] for name in wanted} == wanted
+    # People get a line for each, in columns.
+    lines = program("npl-mcp", "config", "show").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(SETTINGS)
+    assert re.split("  +", lines[list(SETTINGS).index("domains")]) == ["domains", "NPL_DOMAINS", "npl, chat"]
+    assert "sixteen" not in "".join(lines)
 
 
 def test_options_of_the_program_may_stand_behind_a_command(work: Path, program: Run) -> None:
@@ -62,16 +67,6 @@ def test_options_of_the_program_may_stand_behind_a_command(work: Path, program: 
     assert (first["format"], first["cache"], first["write"]) == ("markdown", "memory", True)
     assert all(output == first for output in same)
     assert last == {**first, "format": "json", "root": [str(work)]}
-
-
-def test_people_get_a_line_for_each(work: Path, program: Run) -> None:
-    """A line has name, source and value in columns."""
-    done = program("npl-mcp", "config", "show")
-    lines = done.out.splitlines()
-    assert done.code == 0
-    assert [line.split()[0] for line in lines] == list(SETTINGS)
-    assert re.split("  +", lines[list(SETTINGS).index("domains")]) == ["domains", "NPL_DOMAINS", "npl, chat"]
-    assert "sixteen" not in done.out
 
 
 def test_a_file_that_cannot_be_used_stops_every_command(work: Path, program: Run) -> None:

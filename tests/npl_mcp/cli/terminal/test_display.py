@@ -17,11 +17,6 @@ BELL = "# Bell\n\x1b[31mred\x07\tand\u202eback\n"
 SHOWN = "# Bell\n\\x1b[31mred\\x07\tand\\u202eback\n"
 
 
-def test_control_characters_are_escaped() -> None:
-    """Characters that could control a terminal are shown; line feeds and tabs stay."""
-    assert escaped(BELL, lines=True) == SHOWN
-
-
 UNSEEN = (
     "\u200b\u200e\u200f\u061c\u202a\u2066\u2028\u00ad\u3164\u2800\ufeff\U000e0041\U000e0100\x85\x9b\r\x0c"
 )
