@@ -10,13 +10,8 @@ from tests.programs import Run
 
 LONG = "x" * 70_000
 
-PROGRAMS = {
-    "worklog": "npl-worklog",
-    "stores": "npl-mcp",
-    "shared": "npl-mcp",
-    "server": "npl-mcp-server",
-    "load": "npl-load",
-}
+MISTAKES = cases("npl_mcp/cli/mistakes")
+PROGRAMS = {"stores": "npl-mcp", "shared": "npl-mcp", "server": "npl-mcp-server"}
 
 
 @pytest.fixture
@@ -33,11 +28,11 @@ def everything(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("case", PROGRAMS)
+@pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_told_in_the_words_of_the_command_line(case: str, project: Path, program: Run) -> None:
     """Exit code 2 and one short message on standard error; nothing is made in the project."""
-    name, before = PROGRAMS[case], everything(Path())
-    for asked, said in cases("npl_mcp/cli/mistakes")[case]:
+    name, before = PROGRAMS.get(case, f"npl-{case}"), everything(Path())
+    for asked, said in MISTAKES[case]:
         done = program(name, *(word.replace("LONG", LONG) for word in asked))
         assert (done.code, done.out) == (2, ""), asked
         line = done.err.splitlines()[-1]
