@@ -76,7 +76,7 @@ LATE = {
         "npl_mcp.cli.commands.start",
         "npl_mcp.cli.commands.load",
     ): "the hook runs at each prompt, in milliseconds",
-    ("npl_mcp.cli.commands.checks", "npl_mcp.questions.testing"): "the application: a quarter of a second",
+    ("npl_mcp.cli.commands.local", "npl_mcp.questions.testing"): "the application: a quarter of a second",
     (
         "npl_mcp.cli.transports.connecting",
         "npl_mcp.app.worklog_context",
@@ -85,8 +85,8 @@ LATE = {
         "npl_mcp.cli.transports.connecting",
         "npl_mcp.app.app",
     ): "it takes a quarter of a second; whole items and worklogs need none of it",
-    ("npl_mcp.cli.commands.map_block", "npl_mcp.app.app"): "a quarter of a second",
-    ("npl_mcp.cli.commands.map_block", "npl_mcp.app.document_map"): "the index, as above",
+    ("npl_mcp.cli.commands.local", "npl_mcp.app.app"): "a quarter of a second",
+    ("npl_mcp.cli.commands.local", "npl_mcp.app.document_map"): "the index, as above",
     (
         "npl_mcp.cli.commands.serving",
         "npl_mcp.http.listening",

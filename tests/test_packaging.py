@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import ValidationError
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -21,7 +22,7 @@ from npl_mcp.config.settings import SETTINGS, Settings
 from npl_mcp.tools.domains import listed_tools
 from tests.conftest import calls
 from tests.packaging import bundling, contents, pythons
-from tests.packaging.forms import FORMS, IssueForm, Skill
+from tests.packaging.forms import FORMS, check
 from tests.packaging.project import PROJECT, ROOT, SDIST
 
 
@@ -80,20 +81,14 @@ def read(name: str) -> Any:
     return json.loads((ROOT / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", [name for name in FORMS if name.endswith(".json")])
 def test_each_manifest_has_the_form_its_reader_asks_for(name: str) -> None:
-    """Names that the form does not know are refused."""
-    assert FORMS[name].model_validate_json((ROOT / name).read_text(encoding="utf-8")).model_fields_set
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_each_manifest_says_the_version_of_the_package(name: str) -> None:
+    """Names that the form does not know are refused; the version is that of the package."""
+    check(name, read(name))
+    with pytest.raises(ValidationError, match="additional"):
+        check(name, {**read(name), "odd": 1})
     text = (ROOT / name).read_text(encoding="utf-8")
     assert set(re.findall(r'"version": "([^"]*)"', text)) <= {PROJECT["version"]}
-
-
-def test_four_programs_are_installed() -> None:
-    assert set(PROJECT["scripts"]) == {"npl-load", "npl-mcp", "npl-mcp-server", "npl-worklog"}
 
 
 def test_the_registry_entry_is_about_this_package() -> None:
@@ -146,8 +141,7 @@ def test_the_plugin_is_offered_and_starts_the_server_in_the_project() -> None:
 
 def test_the_skill_has_its_form_and_is_short() -> None:
     _, head, body = SKILL.read_text(encoding="utf-8").split("---\n", 2)
-    skill = Skill.model_validate(yaml.safe_load(head))
-    assert skill.name == SKILL.parent.name
+    assert check("SKILL.md", yaml.safe_load(head))["name"] == SKILL.parent.name
     assert len(body.split()) < SKILL_WORDS
 
 
@@ -177,9 +171,9 @@ def test_the_calls_the_skill_teaches_are_answered(tmp_path: Path, settings: Sett
 def test_an_issue_form_can_be_shown(name: str) -> None:
     """It asks each question once, and requires at least one answer."""
     text = (ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8")
-    body = IssueForm.model_validate(yaml.safe_load(text)).body
-    assert len({asked.id for asked in body}) == len({asked.attributes.label for asked in body}) == len(body)
-    assert any(asked.validations.required for asked in body)
+    body = check("ISSUE_TEMPLATE", yaml.safe_load(text))["body"]
+    assert len({asked["id"] for asked in body}) == len({asked["attributes"]["label"] for asked in body})
+    assert any(asked.get("validations", {}).get("required") for asked in body)
 
 
 def test_the_source_archive_is_told_of_every_file_that_is_published() -> None:

@@ -1,6 +1,6 @@
 """MCP clients: their entries for this server, written and read.
 
-:data:`CLIENTS` alone has the forms of their files. ``tests/cases/clients`` has the forms that their
+``data/clients.json`` alone has the forms of their files. ``tests/cases/clients`` has the forms that their
 publishers document, each with its source.
 """
 
@@ -10,8 +10,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,32 +28,19 @@ _READING_WORDS = {READING[1], "=".join(READING)}
 Entry = dict[str, Any]
 
 
-def _program(command: Sequence[str]) -> Entry:
-    return {"command": command[0], "args": list(command[1:])}
-
-
-def _loaded_program(command: Sequence[str]) -> Entry:
-    """Return an entry that makes a client show the tools at once, instead of after a search by the model."""
-    return {**_program(command), **({"alwaysLoad": True} if _READING_WORDS.intersection(command) else {})}
-
-
-def _address(url: str, headers: Mapping[str, str], at: str = "url", named: str = "headers") -> Entry:
-    return {at: url, **({named: dict(headers)} if headers else {})}
-
-
-def _typed_address(url: str, headers: Mapping[str, str]) -> Entry:
-    return {"type": "http", **_address(url, headers)}
-
-
 class Client(NamedTuple):
     """A program that starts MCP servers or connects to them.
+
+    An entry has the values of a server in place of ``PROGRAM``, its ``ARGUMENTS`` or all ``WORDS``, and of
+    ``URL`` and ``HEADERS``.
 
     :param name: name in its publisher's spelling.
     :param paths: paths of its files with entries; new entries go to the last one. ``~/`` is the home
         directory, ``+/`` the system's folder for settings; other paths are relative to the project.
-    :param program: function from a command to the entry of a server that the client starts.
-    :param address: function from an address and headers to the entry of a listening server; ``None`` if its
-        file has no such entries.
+    :param started: entry of a server that the client starts.
+    :param of_few_tools: addition to it if the server lists few tools; it makes a client show them at once,
+        instead of after a search by the model.
+    :param listening: entry of a listening server; ``None`` if its file has no such entries.
     :param add: command that adds a server to start, with ``{program}`` and its ``{arguments}``.
     :param connect: command that adds a listening server without a token.
     :param header: option of that command for a header.
@@ -64,14 +50,27 @@ class Client(NamedTuple):
     """
 
     name: str
-    paths: tuple[str, ...]
-    program: Callable[[Sequence[str]], Entry] = _program
-    address: Callable[[str, Mapping[str, str]], Entry] | None = _address
+    paths: Sequence[str]
+    started: Entry = {"command": "PROGRAM", "args": "ARGUMENTS"}  # noqa: RUF012 - nothing changes it
+    of_few_tools: Entry = {}  # noqa: RUF012
+    listening: Entry | None = {"url": "URL", "headers": "HEADERS"}  # noqa: RUF012
     add: str | None = None
     connect: str | None = None
     header: str | None = None
     key: str = "mcpServers"
     by_project: bool = False
+
+    def program(self, command: Sequence[str]) -> Entry:
+        """Return the entry of a server that the client starts."""
+        values = {"PROGRAM": command[0], "ARGUMENTS": [*command[1:]], "WORDS": [*command]}
+        entry = {key: values.get(value, value) for key, value in self.started.items()}
+        return entry | (self.of_few_tools if _READING_WORDS.intersection(command) else {})
+
+    def address(self, url: str, headers: Mapping[str, str]) -> Entry | None:
+        """Return the entry of a listening server; ``None`` if its file has no such entries."""
+        values = {"URL": url, "HEADERS": dict(headers)}
+        entry = {key: values.get(value, value) for key, value in (self.listening or {}).items()}
+        return {key: value for key, value in entry.items() if value} or None
 
     def file(self, entry: Entry) -> str:
         """Return the text of its file with one server, in one line if it is JSON."""
@@ -79,11 +78,6 @@ class Client(NamedTuple):
             lines = [f"[{self.key}.{NAME}]", *(f"{key} = {_toml_value(entry[key])}" for key in entry)]
             return "\n".join(lines)
         return json.dumps({self.key: {NAME: entry}}, ensure_ascii=False)
-
-    def instruction(self, command: str | None, entry: Entry) -> tuple[str, str]:
-        """Return the client with its file, and the text to write there, or the command to run instead."""
-        path = self.paths[-1].removeprefix("+/")
-        return (self.name, command) if command else (f"{self.name} ({path})", self.file(entry))
 
     def adding(self, command: Sequence[str]) -> str | None:
         """Return the command that adds a server to start; ``None`` without one."""
@@ -104,60 +98,8 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-CLIENTS = (
-    Client(
-        "Claude Code",
-        ("~/.claude.json", ".mcp.json"),
-        program=_loaded_program,
-        address=_typed_address,
-        add="claude mcp add npl -- {program} {arguments}",
-        connect="claude mcp add --transport http npl {}",
-        header='--header "{}"',
-        by_project=True,
-    ),
-    Client(
-        "Codex",
-        ("~/.codex/config.toml",),
-        address=partial(_address, named="http_headers"),
-        add="codex mcp add npl -- {program} {arguments}",
-        connect="codex mcp add npl --url {}",
-        key="mcp_servers",
-    ),
-    Client(
-        "Gemini CLI",
-        ("~/.gemini/settings.json", ".gemini/settings.json"),
-        address=_typed_address,
-        add="gemini mcp add npl {program} -- {arguments}",
-        connect="gemini mcp add --transport http npl {}",
-        header='--header "{}"',
-    ),
-    Client(
-        "VS Code",
-        ("+/Code/User/mcp.json", ".vscode/mcp.json"),
-        program=lambda command: {"type": "stdio", **_program(command)},
-        address=_typed_address,
-        key="servers",
-    ),
-    Client(
-        "Cursor",
-        ("~/.cursor/mcp.json", ".cursor/mcp.json"),
-    ),
-    Client("Claude Desktop", ("+/Claude/claude_desktop_config.json",), address=None),
-    Client(
-        "Windsurf",
-        ("~/.codeium/windsurf/mcp_config.json",),
-        address=partial(_address, at="serverUrl"),
-    ),
-    Client("LM Studio", ("~/.lmstudio/mcp.json",)),
-    Client("Zed", ("~/.config/zed/settings.json", ".zed/settings.json"), key="context_servers"),
-    Client(
-        "opencode",
-        ("~/.config/opencode/opencode.json", "opencode.json"),
-        program=lambda command: {"type": "local", "command": list(command)},
-        address=lambda url, headers: {"type": "remote", **_address(url, headers)},
-        key="mcp",
-    ),
-)
+_TABLE = Path(__file__).parents[1] / "data" / "clients.json"
+CLIENTS = tuple(Client(**row) for row in json.loads(_TABLE.read_text("utf-8")))
 """Clients with known forms; the others accept the form of most of these."""
 
 
@@ -168,10 +110,9 @@ def http_snippets(address: str, token: str | None) -> str:
     :param token: bearer token; ``None`` if the server needs none.
     """
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    entries = ((client, client.address(address, headers)) for client in CLIENTS)
     return _by_text(
-        client.instruction(client.connecting(address, headers), client.address(address, headers))
-        for client in CLIENTS
-        if client.address is not None
+        (client, client.connecting(address, headers), entry) for client, entry in entries if entry
     )
 
 
@@ -180,14 +121,15 @@ def stdio_snippets(command: Sequence[str]) -> str:
 
     :param command: command that starts the server.
     """
-    return _by_text(client.instruction(client.adding(command), client.program(command)) for client in CLIENTS)
+    return _by_text((client, client.adding(command), client.program(command)) for client in CLIENTS)
 
 
-def _by_text(instructions: Iterable[tuple[str, str]]) -> str:
-    """Return the instructions for all clients; equal ones are joined."""
+def _by_text(instructions: Iterable[tuple[Client, str | None, Entry]]) -> str:
+    """Return the instructions for all clients: a command, or the text of its file. Equal ones are joined."""
     clients: dict[str, list[str]] = {}
-    for client, text in instructions:
-        clients.setdefault(text, []).append(client)
+    for client, command, entry in instructions:
+        name = client.name if command else f"{client.name} ({client.paths[-1].removeprefix('+/')})"
+        clients.setdefault(command or client.file(entry), []).append(name)
     return "".join(
         f"{', '.join(names)}{' and others' if len(names) > 1 else ''}:\n"
         + "".join(f"  {line}\n" for line in text.splitlines())

@@ -6,8 +6,10 @@ import argparse
 import errno
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -118,9 +120,16 @@ class Setting:
 
     def line(self, texts: Sequence[str]) -> str:
         """Return the setting with its texts in a form to compare: a path is absolute, a secret a digest."""
+        return f"--{self.name}={sha256(texts[0].encode()).hexdigest() if self.secret else self.words(texts)}"
+
+    def words(self, texts: Sequence[str]) -> list[str]:
+        """Return the flag with its texts as words of a command line that mean the same in any folder."""
+        option = self.kind.option
         if self.kind.is_path:
             texts = [os.path.abspath(os.path.expanduser(text)) for text in texts]  # noqa: PTH100, PTH111
-        return f"--{self.name}={sha256(texts[0].encode()).hexdigest() if self.secret else list(texts)}"
+        if option.get("action") != "append":
+            texts = [",".join(texts)]
+        return [f"--{self.name}" + f"={text}" * (text != option.get("const")) for text in texts]
 
     def read(self, texts: Sequence[str], label: str) -> Any:
         """Return the value of texts.
@@ -186,7 +195,7 @@ SWITCH = ValueKind(
     _any((*_ON, *_OFF)),
     "is neither on nor off",
     "use 1 or 0",
-    option={"action": "store_true", "default": None},
+    option={"action": "store_const", "const": "1"},
 )
 PLACES = ValueKind(
     _places,
@@ -235,3 +244,39 @@ DATABASE = ValueKind(
     f"is not an address of {' or '.join(dict.fromkeys(DATABASE_SERVERS.values()))}",
     "e.g. postgresql://user@host/database",
 )
+
+# Settings and flags of earlier versions: a warning for one minor version, never a refusal to start.
+REMOVED_SETTINGS: Mapping[str, str] = {
+    "worklog-files": "worklogs are in the database; npl-worklog read --json prints their entries",
+}
+"""The replacement of each removed setting, a sentence without a full stop, by its key in ``npl.toml``.
+
+The key is also its flag of the servers and, after ``NPL_``, its variable.
+"""
+
+
+@cache
+def warn(label: str, advice: str) -> None:
+    """Write a warning to standard error, once in a process.
+
+    :param label: the setting at its source, e.g. ``--worklog-files``.
+    """
+    sys.stderr.write(f"npl: {label} has no effect: {advice}\n")
+
+
+class RemovedFlag(argparse.Action):
+    """A flag without effect, which writes its advice as a warning.
+
+    :param nargs: 0 for a flag without a value.
+    """
+
+    def __init__(
+        self, option_strings: Sequence[str], dest: str, advice: str, nargs: int | str | None = None
+    ) -> None:
+        suppress = argparse.SUPPRESS
+        super().__init__(option_strings, dest, nargs, default=suppress, help=suppress)
+        self._advice = advice
+
+    def __call__(self, _parser: object, _given: object, _value: object, flag: str | None = None) -> None:
+        """Write the warning."""
+        warn(str(flag), self._advice)

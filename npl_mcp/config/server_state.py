@@ -53,6 +53,11 @@ class ServerState(NamedTuple):
     serves: str = ""
     given: str = ""
 
+    @property
+    def place(self) -> str:
+        """The address for calls. The mode of a socket's file limits who can connect, so it comes first."""
+        return f"unix:{self.socket}" if self.socket else str(self.url)
+
     def __repr__(self) -> str:
         """Return a text without the token, which must not get into a log."""
         return f"ServerState(url={self.url!r}, socket={self.socket!r}, pid={self.pid})"

@@ -41,6 +41,12 @@ SEARCH_PLACES = (
 )
 """Variables that name search places of single kinds of items."""
 
+SYSTEM_FOLDERS = {
+    "darwin": Path("/Library/Application Support/npl"),
+    "win32": Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "npl",
+}
+"""The machine's folder of NPL files, on systems where it is not /etc/npl."""
+
 _REQUEST_OVERHEAD = 1024 * 1024
 """Bytes of a request besides the artifact in it."""
 
@@ -243,6 +249,12 @@ class Settings:
         return "\n".join(SETTINGS[name].line(given.texts) for name, given in self.sources.items())
 
     @property
+    def flags(self) -> list[str]:
+        """The given flags without secrets, as words of a command line that mean the same in any folder."""
+        own = [(SETTINGS[name], given) for name, given in self.sources.items() if given.source == f"--{name}"]
+        return [word for flag, given in own if not flag.secret for word in flag.words(given.texts)]
+
+    @property
     def ignoring(self) -> Ignoring:
         """The entries that folders leave out below the roots."""
         return Ignoring(not self.no_gitignore, self.exclude)
@@ -273,7 +285,7 @@ class Settings:
         attributes: dict[str, object] = {
             "cwd": cwd,
             "home": home,
-            "system": _system_folder(),
+            "system": SYSTEM_FOLDERS.get(sys.platform, Path("/etc/npl")),
             "environment": {name: Path(origin.absolute(text)) for name, text in places.items()},
             "vocabulary_folders": vocabulary_folders(),
             "sources": sources,
@@ -292,15 +304,12 @@ class Settings:
         return cls(**attributes)  # type: ignore[arg-type]
 
 
-def _declared() -> Iterator[kinds.Setting]:
-    meanings = parameters(Settings)
-    for attribute in fields(Settings):
-        if "setting" in attribute.metadata:
-            meaning = meanings.get(attribute.name, "")  # "python -OO" has no docstrings
-            yield replace(attribute.metadata["setting"], attribute=attribute.name, meaning=meaning)
-
-
-SETTINGS: Mapping[str, kinds.Setting] = {declared.name: declared for declared in _declared()}
+_MEANINGS = parameters(Settings)  # "python -OO" has no docstrings
+SETTINGS: Mapping[str, kinds.Setting] = {
+    declared.name: replace(declared, attribute=row.name, meaning=_MEANINGS.get(row.name, ""))
+    for row in fields(Settings)
+    if (declared := row.metadata.get("setting")) is not None
+}
 """All settings, by name."""
 
 
@@ -338,11 +347,3 @@ def _working_directory() -> Path:
     except OSError:
         problem = "the working directory does not exist"
         raise InvalidRequestError(problem, hint="change to another folder") from None
-
-
-def _system_folder() -> Path:
-    if sys.platform == "darwin":
-        return Path("/Library/Application Support/npl")
-    if sys.platform == "win32":
-        return Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "npl"
-    return Path("/etc/npl")

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from npl_index.errors import InvalidRequestError
 from npl_index.library.files import Folder
 from npl_index.library.references import near_names
-from npl_mcp.config.kinds import Setting
-from npl_mcp.config.removed import REMOVED_SETTINGS, warn
+from npl_mcp.config.kinds import REMOVED_SETTINGS, Setting, ValueKind, warn
 from npl_mcp.config.toml import read_toml
 from npl_mcp.config.user_folders import user_folder
 
@@ -83,16 +82,16 @@ def given_values(
             given[name] = Given(setting.kind.split(text), setting.variable)
         value = flags.get(name.replace("-", "_"))
         if value is not None:
-            parts = value if isinstance(value, (list, tuple)) else [int(value) if value is True else value]
+            parts = value if isinstance(value, (list, tuple)) else [value]
             given[name] = Given([str(part) for part in parts], f"--{name}")
     return given
 
 
 def _of_files(settings: Mapping[str, Setting], origin: Origin) -> dict[str, Given]:
     user, project = Path(user_folder("config"), FILE), _project_file(origin)
-    given = _File(user, settings).read() if os.path.lexists(user) else {}
+    given = _read_file(user, settings) if os.path.lexists(user) else {}
     if project is not None and os.path.realpath(project) != os.path.realpath(user):
-        given |= _File(project, settings, user).read()
+        given |= _read_file(project, settings, user)
     return given
 
 
@@ -115,81 +114,74 @@ def _project_file(origin: Origin) -> Path | None:
     return next((file for file in files if os.path.lexists(file)), None)
 
 
-class _File:
-    """A configuration file.
+def _read_file(path: Path, settings: Mapping[str, Setting], user: Path | None = None) -> dict[str, Given]:
+    """Return the values in a configuration file.
 
-    :param path: path of the file.
-    :param settings: all settings, by name.
     :param user: path of the user's file, if this file is a project's.
     """
+    given = {}
+    try:
+        with Folder.opened(path.parent) as folder:
+            values = read_toml(folder.read(FILE, MAX_FILE_BYTES)[0].decode("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        hint = "write a plain file in UTF-8, not a link"
+        raise InvalidRequestError(f"{path} cannot be read: {reason}", hint=hint) from None
+    except ValueError as error:
+        raise InvalidRequestError(
+            f"{path} is not TOML: {error}", hint='write e.g. format = "markdown"'
+        ) from None
+    for name, value in values.items():
+        label = f"{path}: {name}"
+        if name in REMOVED_SETTINGS:
+            warn(label, REMOVED_SETTINGS[name])
+            continue
+        _check_key(path, name, settings, user)
+        texts = _texts(label, settings[name].kind, value)
+        if settings[name].kind.is_path:
+            texts = [_folder(label, text, None if user is None else path.parent) for text in texts]
+        given[name] = Given(texts, str(path), name, cloned=user is not None)
+    return given
 
-    def __init__(self, path: Path, settings: Mapping[str, Setting], user: Path | None = None) -> None:
-        self._path, self._settings, self._user = path, settings, user
 
-    def read(self) -> dict[str, Given]:
-        """Return the values in the file."""
-        given = {}
-        try:
-            values = read_toml(self._file_text())
-        except ValueError as error:
-            hint = 'write e.g. format = "markdown"'
-            raise InvalidRequestError(f"{self._path} is not TOML: {error}", hint=hint) from None
-        for name, value in values.items():
-            label = f"{self._path}: {name}"
-            if name in REMOVED_SETTINGS:
-                warn(label, REMOVED_SETTINGS[name])
-            else:
-                texts = self._value(label, self._setting(name), value)
-                given[name] = Given(texts, str(self._path), name, cloned=self._user is not None)
-        return given
+def _check_key(path: Path, name: str, settings: Mapping[str, Setting], user: Path | None) -> None:
+    """Check that a file may have a key; the error names the next one, or the place for it."""
+    allowed = [key for key, setting in settings.items() if setting.project or user is None]
+    if name not in settings:
+        near = near_names(name.replace("_", "-"), settings, 1, parts=True)
+        hint = f"did you mean {near[0]}?" if near else f"use {', '.join(allowed)}"
+        raise InvalidRequestError(f"{path}: there is no setting {name!r}", hint=hint)
+    if name not in allowed:
+        hint = f"remove the line, or put it into {user}; {PROJECT_SWITCH}=off ignores it"
+        raise InvalidRequestError(f"{path}: a project may not set {name}", hint=hint)
 
-    def _file_text(self) -> str:
-        try:
-            with Folder.opened(self._path.parent) as folder:
-                return folder.read(FILE, MAX_FILE_BYTES)[0].decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            problem = f"{self._path} cannot be read: {reason}"
-            raise InvalidRequestError(problem, hint="write a plain file in UTF-8, not a link") from None
 
-    def _setting(self, name: str) -> Setting:
-        """Return the setting of a key."""
-        allowed = [key for key, setting in self._settings.items() if setting.project or self._user is None]
-        if name not in self._settings:
-            near = near_names(name.replace("_", "-"), self._settings, 1, parts=True)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(allowed)}"
-            raise InvalidRequestError(f"{self._path}: there is no setting {name!r}", hint=hint)
-        if name not in allowed:
-            hint = f"remove the line, or put it into {self._user}; {PROJECT_SWITCH}=off ignores it"
-            raise InvalidRequestError(f"{self._path}: a project may not set {name}", hint=hint)
-        return self._settings[name]
-
-    def _value(self, label: str, setting: Setting, value: object) -> list[str]:
-        """Return the texts of a value."""
-        kind = setting.kind
-        parts: list[Any] = value if isinstance(value, list) and kind.separator else [value]
-        # A number is a valid text of some kinds, but never a free one.
-        if not all(isinstance(part, (str, int, float) if kind.problem else str) for part in parts):
-            problem = f"{label} {kind.problem or 'is not a text'}"
-            raise InvalidRequestError(problem, hint=kind.hint or "write it in quotes")
-        texts = [str(part) for part in parts]
-        if any(not text.isprintable() or not text.strip() for text in texts):
-            problem = f"{label} has an empty text or one with control characters"
-            raise InvalidRequestError(problem, hint=kind.hint or "write a text")
-        if kind.is_path:
-            return [self._folder(label, text) for text in texts]
+def _texts(label: str, kind: ValueKind, value: object) -> list[str]:
+    """Return the texts of a value."""
+    parts: list[Any] = value if isinstance(value, list) and kind.separator else [value]
+    texts = [str(part) for part in parts]
+    # A number is a valid text of some kinds, but never a free one.
+    if not all(isinstance(part, (str, int, float) if kind.problem else str) for part in parts):
+        problem, hint = kind.problem or "is not a text", "write it in quotes"
+    elif not all(text.isprintable() and text.strip() for text in texts):
+        problem, hint = "has an empty text or one with control characters", "write a text"
+    elif kind.is_path:  # a folder's name may have the separator
+        return texts
+    else:
         return [part for text in texts for part in kind.split(text)]
+    raise InvalidRequestError(f"{label} {problem}", hint=kind.hint or hint)
 
-    def _folder(self, label: str, text: str) -> str:
-        """Return the path of a folder; in a project's file it is relative to the project and lies in it."""
-        if self._user is None:
-            if not os.path.isabs(os.path.expanduser(text)):
-                hint = "write an absolute path, or one from ~"
-                raise InvalidRequestError(f"{label} has the relative path {text!r}", hint=hint)
-            return text
-        own = os.path.realpath(self._path.parent)
-        real = os.path.realpath(os.path.join(own, text))
-        if text.startswith("~") or not Path(real).is_relative_to(own):
-            hint = "name a folder of the project, e.g. docs; set others by --root or in the user's file"
-            raise InvalidRequestError(f"{label} {text!r} leads out of the project", hint=hint)
-        return real
+
+def _folder(label: str, text: str, project: Path | None) -> str:
+    """Return the path of a folder; in a project's file it is relative to the project and lies in it."""
+    if project is None:
+        if not os.path.isabs(os.path.expanduser(text)):
+            hint = "write an absolute path, or one from ~"
+            raise InvalidRequestError(f"{label} has the relative path {text!r}", hint=hint)
+        return text
+    own = os.path.realpath(project)
+    real = os.path.realpath(os.path.join(own, text))
+    if text.startswith("~") or not Path(real).is_relative_to(own):
+        hint = "name a folder of the project, e.g. docs; set others by --root or in the user's file"
+        raise InvalidRequestError(f"{label} {text!r} leads out of the project", hint=hint)
+    return real

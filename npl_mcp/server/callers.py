@@ -1,17 +1,22 @@
-"""The caller of a request, and the part of the server that the caller may see.
+"""The caller of a request, the part of the server that the caller may see, and notifications of progress.
 
 Hidden components are filtered where the server looks up names, so for lists and calls they do not exist.
+A client that sent a token for progress gets notifications for every request longer than a second; tools need
+no code for that. Work with known parts, such as indexing, reports them through ``PROGRESS``.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
 import anyio
 import anyio.to_thread
+from fastmcp import Context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.server.transforms import Transform
 from fastmcp.tools.base import Tool
@@ -23,13 +28,22 @@ from npl_index.deadline import limited
 from npl_index.errors import NPLError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER, CALLER_KEY, FOLDER_KEY, Caller
+from npl_mcp.app.progress import PROGRESS
 from npl_mcp.server.introduction import describe_documents, introduction
-from npl_mcp.server.progress import Teller
 from npl_mcp.server.registry import ListedTool
 from npl_mcp.tools.access import is_listed
 
 INTRODUCED_SECONDS = 1.0
 """Seconds after which a connecting client gets no description of the documents."""
+
+
+FIRST = 1.0
+"""Seconds until the first notification of a request, and minimum seconds between two notifications."""
+
+MAX_SECONDS = 10.0
+"""Maximum seconds between two notifications of a request with unknown parts, after 1, 2, 4, 8 and 16: clients
+and proxies time out after half a minute, and thousands of waiting calls must not keep a server busy.
+"""
 
 
 class KnowCaller(Middleware):
@@ -45,20 +59,15 @@ class KnowCaller(Middleware):
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Set the caller while the message is handled."""
-        client = context.fastmcp_context
+        client: Any = context.fastmcp_context
         request = client and client.request_context
         token = CALLER.set(caller_of(request, self._app.state.process))
         tells = request and "progressToken" in (request.meta or {})
-        teller = Teller(client) if client is not None and tells else None
         try:
-            answer = await call_next(context)
-            if teller is not None and teller.parts is not None:
-                await teller.tell_parts()
-            return answer
+            async with Teller(client) if tells else nullcontext():
+                return await call_next(context)
         finally:
             CALLER.reset(token)
-            if teller is not None and (task := teller.end()) is not None:
-                await task
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Answer a handshake with the instructions for the domains and documents that the caller sees."""
@@ -134,3 +143,53 @@ def _is_shown(component: FastMCPComponent) -> bool:
     if isinstance(component, ListedTool):
         return CALLER.get().permissions.has_domain(component.spec.domain)
     return all(map(CALLER.get().permissions.has_domain, component.tags))
+
+
+class Teller:
+    """The notifications for one request while it runs; the protocol requires increasing numbers.
+
+    :param client: the request's context.
+    """
+
+    def __init__(self, client: Context) -> None:
+        self._client, self._began, self._last = client, time.monotonic(), -1.0
+        self._parts: tuple[int, int] | None = None
+        # A task's own ``cancel`` can be lost if the awaited event arrives at the same time.
+        self._ends = anyio.CancelScope()
+
+    async def __aenter__(self) -> None:
+        self._token = PROGRESS.set(self._reach)
+        self._task = asyncio.create_task(self._run())
+
+    async def __aexit__(self, failure: object, *_: object) -> None:
+        PROGRESS.reset(self._token)
+        self._ends.cancel()
+        await self._task
+        if failure is None:
+            await self._tell_parts()
+
+    def _reach(self, done: int, total: int) -> None:
+        """Record the number of finished parts and their total; from any thread."""
+        self._parts = (done, total)
+
+    async def _run(self) -> None:
+        seconds = 0.0
+        with self._ends:
+            while True:
+                await anyio.sleep(FIRST if self._parts else min(max(seconds, FIRST), MAX_SECONDS))
+                seconds = time.monotonic() - self._began
+                if self._parts:
+                    await self._tell_parts()
+                else:
+                    await self._tell(max(self._last + 1, seconds // 1), None, f"working, {seconds:.0f} s")
+
+    async def _tell_parts(self) -> None:
+        """Send the number of finished parts, if it has grown."""
+        if self._parts is not None and self._parts[0] > self._last:
+            await self._tell(*self._parts, "files indexed")
+
+    async def _tell(self, value: float, total: float | None, message: str) -> None:
+        self._last = value
+        # A disconnected client needs no answer either, but its request still runs to its end.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._client.report_progress(value, total, message)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastmcp.tools.base import Tool
 from mcp_types import ToolAnnotations
-from pydantic import PrivateAttr, TypeAdapter
+from pydantic import Field, InstanceOf, TypeAdapter
 
 from npl_mcp.calls.arguments import validator
 from npl_mcp.config.settings import Settings
@@ -23,7 +23,7 @@ ALWAYS_LOAD = "anthropic/alwaysLoad"
 class ListedTool(Tool):
     """The entry of a declared tool; :class:`~npl_mcp.calls.invoking.ToolCalls` calls the tool."""
 
-    _spec: ToolSpec = PrivateAttr()
+    spec: InstanceOf[ToolSpec] = Field(exclude=True)
 
     @classmethod
     def of(cls, spec: ToolSpec, settings: Settings) -> ListedTool:
@@ -37,8 +37,8 @@ class ListedTool(Tool):
         if "description" in (budget := shown.get("token_budget", {})):
             description = budget["description"].format(token_budget=settings.token_budget)
             shown["token_budget"] = {**budget, "description": description}
-        reply = _reply_schema(spec.function) if settings.structured else None
-        tool = cls(
+        return cls(
+            spec=spec,
             name=spec.name,
             description=spec.description,
             parameters={
@@ -46,31 +46,20 @@ class ListedTool(Tool):
                 "properties": shown,
                 **({"additionalProperties": False} if spec.closed else {}),
             },
-            output_schema=reply,
+            output_schema=_reply_schema(spec.function) if settings.structured else None,
             annotations=_annotations(spec),
         )
-        tool._spec = spec
-        return tool
-
-    @property
-    def spec(self) -> ToolSpec:
-        """The tool's declaration."""
-        return self._spec
 
     def without_actors(self) -> ListedTool:
         """Return the tool for a caller with a token, which names the actor."""
-        implied = self._spec.actors
-        required = [name for name in self.parameters.get("required", ()) if name not in implied]
-        if required == self.parameters.get("required", []):
-            return self
-        kept = {name: part for name, part in self.parameters.items() if name != "required"}
-        schema = {**kept, **({"required": required} if required else {})}
-        return self.model_copy(update={"parameters": schema})
+        required = [name for name in self.parameters.get("required", ()) if name not in self.spec.actors]
+        others = {name: part for name, part in self.parameters.items() if name != "required"}
+        return self.model_copy(update={"parameters": others | ({"required": required} if required else {})})
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Return the entry for lists: the declared title and metadata, without FastMCP's own."""
-        meta = {ALWAYS_LOAD: True} if self._spec.always else None
-        return super().to_mcp_tool(**{**overrides, "title": self._spec.title, "_meta": meta})
+        meta = {ALWAYS_LOAD: True} if self.spec.always else None
+        return super().to_mcp_tool(**{**overrides, "title": self.spec.title, "_meta": meta})
 
 
 def _annotations(spec: ToolSpec) -> ToolAnnotations:

@@ -55,7 +55,7 @@ def _hints(prompt: object, folder: object) -> str:
     """
     question = {"context": prompt, "folder": folder}
     state = running_server(data_folder(), only_own=True)
-    address = parse_address(f"unix:{state.socket}" if state.socket else str(state.url)) if state else None
+    address = parse_address(state.place) if state else None
     if state is None or address is None:
         return str((sessions.ask(data_folder(), hints=question) or {}).get("hints", ""))
     body = json.dumps(question).encode()

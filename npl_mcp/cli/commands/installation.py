@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from operator import attrgetter
@@ -41,6 +41,9 @@ from npl_mcp.stores.base.sqlite import REMEDY, weakness
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
+_FEWER_TOOLS = re.compile("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST")
+_LATER = "created when it is first needed"
+
 MAX_ENTRIES = 20_000
 """Entries of a root that are counted, in a fraction of a second."""
 
@@ -73,11 +76,9 @@ def _doctor(given: argparse.Namespace, _: Display) -> CommandResult:
     states = [finding.state for finding in findings]
     sound = PROBLEM not in states
     data = {"ok": sound, "version": __version__, "findings": [finding._asdict() for finding in findings]}
-    rows = []
-    for finding in findings:
-        rows.append((finding.state, finding.name, finding.text))
-        rows += [("", "", finding.fix)] if finding.fix else []
-    text = f"{table(rows)}\nproblems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}"
+    lines = (((state, name, text), ("", "", fix or "")) for name, state, text, fix in findings)
+    rows = table([row for pair in lines for row in pair if row[2]])
+    text = f"{rows}\nproblems: {states.count(PROBLEM)}, warnings: {states.count(WARNING)}"
     return CommandResult(text, data, code=0 if sound else PROBLEMS)
 
 
@@ -85,10 +86,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     """Check everything that a server depends on, without changing anything."""
     yield Finding("Python", OK, f"{platform.python_version()}, npl-mcp {__version__}")
     yield _sqlite()
-    if not settings.roots:
-        yield _root("working directory", settings.cwd, settings)
-    for root in settings.roots:
-        yield _root("root", root, settings)
+    for root in settings.roots or (settings.cwd,):
+        yield _root("root" if settings.roots else "working directory", root, settings)
     if settings.write:
         yield _writing(settings)
     yield _vocabulary(settings)
@@ -118,16 +117,17 @@ def _writing(settings: Settings) -> Finding:
 
 def _root(name: str, folder: Path, settings: Settings) -> Finding:
     if not folder.is_dir():
-        fix = "create it, or correct --root or NPL_ROOTS"
-        return Finding(name, PROBLEM, f"{folder} is not a folder", fix)
+        return Finding(
+            name, PROBLEM, f"{folder} is not a folder", "create it, or correct --root or NPL_ROOTS"
+        )
     if not os.access(folder, os.R_OK | os.X_OK):
         return Finding(name, PROBLEM, f"{folder} cannot be read", "allow this user to read it")
     count, bound, real = 0, "", os.path.realpath(folder)
     roots = Roots([Root(real, str(folder))], settings.limits, settings.ignoring)
     walk = Walk(roots, most=MAX_ENTRIES, counted=True)
     try:
-        for _ in walk.files(real):
-            count += 1
+        for count, _ in enumerate(walk.files(real), 1):  # noqa: B007
+            pass
     except DocumentTooLargeError:
         bound = " or more"
     others = f"; not served: {skipped_text(walk.skipped)}" if walk.skipped else ""
@@ -136,8 +136,8 @@ def _root(name: str, folder: Path, settings: Settings) -> Finding:
         others += "; .git/info/exclude is not obeyed" if any(line[:1] not in b"#" for line in lines) else ""
     if count or bound:
         return Finding(name, OK, f"{folder}: {count:,}{bound} Markdown files{others}")
-    given = "name another with --root" if settings.roots else "name a folder with --root"
-    return Finding(name, WARNING, f"{folder} has no Markdown{others}", given)
+    fix = f"name {'another' if settings.roots else 'a folder'} with --root"
+    return Finding(name, WARNING, f"{folder} has no Markdown{others}", fix)
 
 
 def _vocabulary(settings: Settings) -> Finding:
@@ -156,8 +156,7 @@ def _data_folder(folder: Path) -> Finding:
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         problem = f"{folder}: {existing} is not a writable folder"
         return Finding("data folder", PROBLEM, problem, "choose another with --data-dir or NPL_MCP_DATA_DIR")
-    later = "" if existing == folder.absolute() else " (created when it is first needed)"
-    return Finding("data folder", OK, f"{folder}{later}")
+    return Finding("data folder", OK, str(folder) if folder.exists() else f"{folder} ({_LATER})")
 
 
 def _database(settings: Settings) -> Finding:
@@ -165,12 +164,12 @@ def _database(settings: Settings) -> Finding:
     try:
         database = database_of(settings.data_folder, settings.database_url)
         if not database.is_made():
-            return Finding("database", OK, f"{kind}: created when it is first needed")
+            return Finding("database", OK, f"{kind}: {_LATER}")
         schema = database.schema()
     except NPLError as error:
         return Finding("database", PROBLEM, f"{kind}: {error}", None if error.hint else RESTORE)
     if schema is None or schema >= HEAD:
-        return Finding("database", OK, f"{kind}: schema {schema or 'created when it is first needed'}")
+        return Finding("database", OK, f"{kind}: schema {schema or _LATER}")
     fix = "servers migrate it when they open it; or: npl-mcp migrate"
     return Finding("database", WARNING, f"{kind}: schema {schema}, this version has {HEAD}", fix)
 
@@ -182,11 +181,10 @@ def _server(folder: Path) -> Finding:
             text = "a server has locked the data folder, but its state cannot be read"
             return Finding("server", WARNING, text, "end it and start it again: npl-mcp-server start")
         return Finding("server", OK, "not running", "if you want one: npl-mcp-server start")
-    place = f"unix:{state.socket}" if state.socket else str(state.url)
     if (problem := problem_of(state)) is not None:
-        restart = "npl-mcp-server stop, then npl-mcp-server start"
-        return Finding("server", PROBLEM, f"{place} {problem}", restart)
-    return Finding("server", OK, f"{place} answers, process {state.pid}")
+        fix = "npl-mcp-server stop, then npl-mcp-server start"
+        return Finding("server", PROBLEM, f"{state.place} {problem}", fix)
+    return Finding("server", OK, f"{state.place} answers, process {state.pid}")
 
 
 def _sessions(settings: Settings) -> Iterator[Finding]:
@@ -219,15 +217,11 @@ def _client(client: str, path: Path, servers: Sequence[Entry] | str, settings: S
             text = f"{path} names npl, but {command!r} does not exist"
             return Finding(client, PROBLEM, text, fix)
     shown = ", ".join(str(server.get("command") or server.get("url") or "no command") for server in servers)
-    every = not (settings.domains or settings.small_list) and any(map(_lists_all, servers))
-    hint = f"it lists all tools; to list only those for reading: {' '.join(READING)}" if every else None
+    lists_all = not (settings.domains or settings.small_list) and any(
+        "command" in server and not _FEWER_TOOLS.search(str(server)) for server in servers
+    )
+    hint = f"it lists all tools; to list only those for reading: {' '.join(READING)}" if lists_all else None
     return Finding(client, OK, f"{path} names npl: {shown}", hint)
-
-
-def _lists_all(server: Mapping[str, Any]) -> bool:
-    """Return whether a client starts a server that lists all tools."""
-    chosen = re.search("--domains|--small-list|NPL_DOMAINS|NPL_SMALL_LIST", str(server))
-    return "command" in server and chosen is None
 
 
 @COMMANDS.add("config show", JSON)

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from npl_index.answer.values import as_dict
 from npl_index.items.loading import Group, load_groups
-from npl_mcp.cli.commands import checks, claude_file, map_block, raw_files, section_commands, targets
+from npl_mcp.cli.commands import claude_file, local, raw_files, section_commands, targets
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
 from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, Commands, Program, ProgramParser, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
@@ -169,7 +169,7 @@ _OPTIONS = (
     switch("--verbose", help="accepted for compatibility, no effect"),
 )
 COMMANDS = Commands()
-for _module in (section_commands, map_block, checks, raw_files, claude_file):
+for _module in (section_commands, local, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
 for _name, _what in TYPES.items():
     COMMANDS.add(
@@ -184,22 +184,12 @@ for _name, _what in TYPES.items():
 
 PROGRAM = Program(
     "npl-load",
-    "npl-load [--quiet] [OPTION ...] COMMAND ...",
-    "Load the sections of Markdown that a task needs, search Markdown, or print NPL items whole, with flags\n"
-    "that name the loaded items. Texts go to standard output, messages to standard error.",
     COMMANDS,
     (
         switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"),
         *CLIENT_FLAGS,
     ),
     (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
-    exits="""\
---strict and --via may also stand after a command.
-Exit codes: 0 success, also if an item is missing (standard error names it), so that scripts for the
-predecessor still work; 1 missing item with --strict, or agent without a name; 2 invalid command line, name or
-selector; 65 to 77 as in sysexits.h; 130 interrupted; 141 the output was closed.
-init-claude: 0 nothing to do, 1 file changed, 2 newer prompts available, 3 source not found.
-""",
 )
 
 main = partial(run_command, PROGRAM)

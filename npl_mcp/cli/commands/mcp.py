@@ -9,31 +9,19 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from npl_index.errors import NPLError
 from npl_mcp import __version__
-from npl_mcp.cli.commands import installation, stores, token
-from npl_mcp.cli.terminal.arguments import (
-    JSON,
-    SERVER_FLAGS,
-    Commands,
-    Program,
-    UsageError,
-    argument,
-    flag_words,
-    settings_of,
-)
+from npl_mcp.cli.commands import installation, stores
+from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, argument, server_flags, settings_of
 from npl_mcp.cli.terminal.display import CommandResult, Display, run_command
 from npl_mcp.config.child_processes import find_program, use_one_thread_for_numpy
 from npl_mcp.config.clients import READING, stdio_snippets
 from npl_mcp.config.kinds import path
 from npl_mcp.config.programs import SERVER, python
 from npl_mcp.config.sessions import LOG, SOCKET
-from npl_mcp.config.settings import STDIO, Settings, flags
-from npl_mcp.config.sources import Origin
+from npl_mcp.config.settings import STDIO
 from npl_mcp.http.service import bind_path
 from npl_mcp.projects.directive import scaffold
-from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.startup import allow_files, lasting, prepare_process
+from npl_mcp.server.startup import allow_files, lasting, prepare_process, set_up_log
 
 NAME = "npl-mcp"
 
@@ -41,7 +29,7 @@ MAX_FILES = 4_096
 """Wanted limit on open files of the server of sessions; each session has three."""
 
 COMMANDS = Commands()
-for _module in (stores, installation, token):
+for _module in (stores, installation):
     COMMANDS.update(_module.COMMANDS)
 
 
@@ -55,7 +43,7 @@ def _serve(given: argparse.Namespace, _: Display) -> None:
         # The flags of README.md.
         few = () if settings.domains or settings.small_list else READING
         form = () if given.format else ("--format", "markdown")
-        sys.stderr.write(_introduction((*root, *flag_words(given), *few, *form)))
+        sys.stderr.write(_introduction((*root, *settings.flags, *few, *form)))
         sys.stderr.flush()
     with lasting():
         # Importing FastMCP takes most of a second; --help and the commands need none of it.
@@ -101,10 +89,8 @@ def _directive(given: argparse.Namespace, _: Display) -> CommandResult:
 
 PROGRAM = Program(
     NAME,
-    f"{NAME} [OPTION ...] [COMMAND ...]",
-    "Serves Markdown documents by section to MCP clients over standard streams, or runs a command.",
     COMMANDS,
-    (*flags(STDIO), *SERVER_FLAGS),
+    server_flags(STDIO),
     default=_serve,
     groups={
         "worklog": "import .npl/sessions of this folder",
@@ -113,27 +99,9 @@ PROGRAM = Program(
         "config": "show the settings and their sources",
         "directive": "set up directive/ with templates",
     },
-    exits="Each option of npl-mcp --help, such as --root DIR, may also stand after a command, and has a\n"
-    "variable of the environment and a key in npl.toml; see SETTINGS.md.\n",
 )
 parser = PROGRAM.parser
 main = partial(run_command, PROGRAM)
-
-
-def session_settings(words: Sequence[str], origin: Origin | None = None) -> Settings:
-    """Return the settings of a session.
-
-    :param words: command line of its client's entry, without the program's name.
-    :param origin: the process with its environment and working directory; by default this one.
-    :raises NPLError: the words are not those of a server, or a value is invalid.
-    """
-    try:
-        given = parser().parse_args([*words])
-    except (UsageError, SystemExit) as error:
-        raise NPLError(str(error)) from None
-    if given.command is not None:
-        raise NPLError(f"{given.command} is a command")
-    return settings_of(given, origin)
 
 
 def serve_sessions(**how: float) -> None:
@@ -142,7 +110,7 @@ def serve_sessions(**how: float) -> None:
     :param how: further arguments of :class:`~npl_mcp.server.sessions.Sessions`.
     """
     use_one_thread_for_numpy()
-    settings = session_settings(sys.argv[1:])
+    settings = PROGRAM.settings(sys.argv[1:])
     os.chdir(settings.data_folder)  # no session's folder stays in use
     prepare_process()
     allow_files(MAX_FILES)
@@ -151,4 +119,4 @@ def serve_sessions(**how: float) -> None:
     with lasting():
         from npl_mcp.server.sessions import Sessions
 
-    Sessions(settings, session_settings, **how).run(listener)
+    Sessions(settings, PROGRAM.settings, **how).run(listener)

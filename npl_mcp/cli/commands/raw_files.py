@@ -62,7 +62,7 @@ def _init(_: Namespace, files: Files, display: Display) -> int:
     switch("--json", help="with --list: print JSON"),
     switch("--definition", help="append the NPL that the agent needs"),
 )
-def _agent(given: Namespace, files: Files, display: Display) -> int:
+def _agent(given: Namespace, files: Files, display: Display) -> CommandResult | int:
     """Print an agent, or list agents."""
     if given.list:
         return _list_agents(given, files, display)
@@ -88,38 +88,25 @@ def _print_content(load: Callable[[], Loaded], missing: str, display: Display) -
     return 0
 
 
-def _list_agents(given: Namespace, files: Files, display: Display) -> int:
+def _list_agents(given: Namespace, files: Files, display: Display) -> CommandResult:
     """List agents; an invalid condition is reported and matches no agent."""
     try:
         expression = search_expression(given.search) if given.search else None
         condition = field_condition(given.filter_meta) if given.filter_meta else None
     except InvalidRequestError as error:
         display.say(str(error))
-        return _show_agents([], NO_MATCH, given, display)
-    agents = [replace(agent, location=files.place(agent.location)) for agent in list_agents(files.own)]
+        return CommandResult(NO_MATCH, [])
+    agents = list_agents(files.own)
     chosen = [
-        agent
+        replace(agent, location=files.place(agent.location))
         for agent in agents
         if (condition is None or has_field(agent.fields, condition))
         and (not given.category or in_category(agent.fields, given.category))
         and (expression is None or expression.search(agent.text or ""))
     ]
-    return _show_agents(chosen, NO_MATCH if agents else NO_AGENTS, given, display)
-
-
-def _show_agents(agents: Sequence[AgentInfo], if_empty: str, given: Namespace, display: Display) -> int:
-    """Print agents.
-
-    :param if_empty: text for people if the list is empty.
-    """
-    if given.json:
-        rows = [{**agent.fields, "name": agent.name, "location": agent.location} for agent in agents]
-        display.data(rows, "json")
-    elif given.verbose:
-        display.text("".join(map(_description, agents)) or f"{if_empty}\n")
-    else:
-        display.text("".join(f"{escaped(agent.name)}\n" for agent in agents) or f"{if_empty}\n")
-    return 0
+    lines = [_description(agent) if given.verbose else escaped(agent.name) for agent in chosen]
+    rows = [{**agent.fields, "name": agent.name, "location": agent.location} for agent in chosen]
+    return CommandResult("\n".join(lines) or (NO_MATCH if agents else NO_AGENTS), rows)
 
 
 def _description(agent: AgentInfo) -> str:
@@ -137,7 +124,7 @@ def _description(agent: AgentInfo) -> str:
     ]
     # Further lines of a value are indented: they must not look like the next field or the next agent.
     shown = (escaped(line, lines=True).rstrip("\n").replace("\n", "\n    ") for line in lines)
-    return "\n".join(shown) + "\n\n"
+    return "\n".join(shown) + "\n"
 
 
 @COMMANDS.add(

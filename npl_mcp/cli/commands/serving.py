@@ -8,21 +8,12 @@ import subprocess
 import sys
 import time
 import webbrowser
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-from npl_mcp.cli.terminal.arguments import (
-    JSON,
-    SERVER_FLAGS,
-    Commands,
-    Program,
-    flag_words,
-    settings_of,
-    switch,
-)
+from npl_mcp.cli.terminal.arguments import JSON, Commands, Program, server_flags, settings_of, switch
 from npl_mcp.cli.terminal.display import USAGE, CommandResult, Display, run_command
 from npl_mcp.cli.transports.http import problem_of
 from npl_mcp.config import sessions
@@ -30,13 +21,11 @@ from npl_mcp.config.child_processes import inherited_environment, keep_absolute_
 from npl_mcp.config.clients import http_snippets
 from npl_mcp.config.programs import python
 from npl_mcp.config.server_state import ServerState, is_locked, running_server
-from npl_mcp.config.settings import HTTP, Settings, flags
+from npl_mcp.config.settings import HTTP, Settings
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError
-from npl_mcp.server.logs import set_up_log
-from npl_mcp.server.startup import lasting, prepare_process
+from npl_mcp.server.startup import lasting, prepare_process, set_up_log
 
-NAME = "npl-mcp-server"
 NOT_RUNNING = 3
 
 START_SECONDS = 60.0
@@ -45,11 +34,6 @@ _MAIN = "from npl_mcp.cli.commands.serving import main; sys.exit(main())"
 _TOKENS = "npl-mcp token add NAME prints one that lasts; npl-mcp-server config --show-token, one for this run"
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _YES_OR_NO = {"True": "yes", "False": "no"}
-
-_NOTES = """\
-Each option of npl-mcp-server --help, such as --root DIR, may also stand after a command, and has a variable
-of the environment; see SETTINGS.md. A token that is set there does not show in the list of processes.
-"""
 
 
 @contextmanager
@@ -67,7 +51,7 @@ COMMANDS = Commands(_with_settings)
 
 
 @COMMANDS.add("run")
-def _run(_: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _run(_: argparse.Namespace, settings: Settings, display: Display) -> CommandResult:
     """Serve until a signal comes (the default)."""
     service.check(settings)
     prepare_process()
@@ -77,100 +61,83 @@ def _run(_: argparse.Namespace, settings: Settings, display: Display) -> int:
         from npl_mcp.http.listening import serve
 
     try:
-        serve(settings, partial(_show_running, display, "npl-mcp-server: listening on"))
+        serve(settings, lambda state: display.text(f"{_shown('npl-mcp-server: listening on', state)}\n"))
     except AlreadyRunningError as error:
-        display.note(str(error))
-        return 1
-    return 0
+        return CommandResult(problems=[str(error)])
+    return CommandResult()
 
 
 def _place(state: ServerState) -> str:
     return " and ".join(place for place in (state.url and f"{state.url}/mcp", state.socket) if place)
 
 
+def _shown(word: str, state: ServerState) -> str:
+    head, pages = f"{word} {_place(state)} (process {state.pid})", state.pages and f"pages: {state.pages}/"
+    tokens = f"callers of the port need a token: {_TOKENS}" if state.guarded else None
+    return "\n".join(filter(None, (head, pages, state.serves, tokens)))
+
+
 @COMMANDS.add("start")
-def _start(given: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _start(_: argparse.Namespace, settings: Settings, display: Display) -> CommandResult:
     """Serve in the background; return once the server answers."""
     service.check(settings)
     folder = settings.data_folder
-    if (state := _answering(folder)) is not None:
-        return _show_earlier(display, settings, state)
-    log = folder / service.LOG
-    with service.writing_to(folder):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        before = log.stat().st_size if log.exists() else 0
-        child = _spawn(settings, flag_words(given))
+    log, child, before = folder / service.LOG, None, 0
     end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and (child.poll() is None or is_locked(folder)):
-        state = _answering(folder)
-        if state is not None and state.pid == child.pid:
-            return _show_running(display, "running:", state)
-        if state is not None:
-            # Another server has the lock; the child would take it after that server's end.
-            child.kill()
-            child.wait()
-            return _show_earlier(display, settings, state)
+    while child is None or (time.monotonic() < end and (child.poll() is None or is_locked(folder))):
+        state = running_server(folder)
+        if state is not None and problem_of(state) is None:
+            if child is not None and state.pid == child.pid:
+                return CommandResult(_shown("running:", state))
+            if child is not None:
+                # Another server has the lock; the child would take it after that server's end.
+                child.kill()
+                child.wait()
+            text = _shown("already running (npl-mcp-server stop ends it):", state)
+            return CommandResult(text, problems=_differences(settings, state))
+        if child is None:
+            with service.writing_to(folder):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                before = log.stat().st_size if log.exists() else 0
+                child = _spawn(settings)
         time.sleep(0.05)
     child.terminate()
     for line in log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-3:]:
         display.say(line)
-    display.note(f"not started; the log is {log}")
-    return child.returncode if child.returncode in (1, USAGE) else 1
+    code = child.returncode if child.returncode in (1, USAGE) else 1
+    return CommandResult(problems=[f"not started; the log is {log}"], code=code)
 
 
-def _answering(folder: Path) -> ServerState | None:
-    """Return the server of a data folder if it answers."""
-    state = running_server(folder)
-    return state if state is not None and problem_of(state) is None else None
-
-
-def _show_running(display: Display, word: str, state: ServerState) -> int:
-    display.text(f"{word} {_place(state)} (process {state.pid})\n")
-    if state.pages is not None:
-        display.text(f"pages: {state.pages}/\n")
-    display.text(f"{state.serves}\n")
-    if state.guarded:
-        display.text(f"callers of the port need a token: {_TOKENS}\n")
-    return 0
-
-
-def _show_earlier(display: Display, settings: Settings, state: ServerState) -> int:
-    """Show a server that was started before, and fail if it was started without a flag of this start."""
-    _show_running(display, "already running (npl-mcp-server stop ends it):", state)
+def _differences(settings: Settings, state: ServerState) -> list[str]:
+    """Return the problem that a server was started without a flag of this start."""
     flags = [f"{given.source}=" for name, given in settings.sources.items() if given.source == f"--{name}"]
     lines = set(settings.given.split("\n")) - set(state.given.split("\n")) if state.given else ()
-    others = [flag[:-1] for flag in flags if any(line.startswith(flag) for line in lines)]
-    if others:
-        display.note(f"that server was started with other values of {', '.join(others)}: stop it first")
-    return 1 if others else 0
+    others = ", ".join(flag[:-1] for flag in flags if any(line.startswith(flag) for line in lines))
+    return [f"that server was started with other values of {others}: stop it first"] if others else []
 
 
 @COMMANDS.add("open")
-def _open(_: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _open(_: argparse.Namespace, settings: Settings, display: Display) -> CommandResult:
     """Open the pages of the running server in a browser."""
     state = running_server(settings.data_folder, only_own=True)
     if state is None:
-        display.note("not running; start it with npl-mcp-server start")
-        return NOT_RUNNING
+        return CommandResult(problems=["not running; start it with npl-mcp-server start"], code=NOT_RUNNING)
     if state.pages is None or not state.pages.startswith(("http://", "https://")):
-        display.note("the server has no pages; start it on a port and without --web off")
-        return 1
-    display.text(f"{state.pages}/\n")
+        return CommandResult(problems=["the server has no pages; start it on a port and without --web off"])
     if state.guarded:
         display.note("the page asks for a token; npl-mcp-server config --show-token prints one")
     keep_absolute_path()  # webbrowser searches it for a browser
-    if not webbrowser.open(f"{state.pages}/"):
-        display.note("no browser could be started; open the address yourself")
-        return 1
-    return 0
+    opened = webbrowser.open(f"{state.pages}/")
+    problems = [] if opened else ["no browser could be started; open the address yourself"]
+    return CommandResult(f"{state.pages}/", problems=problems)
 
 
-def _spawn(settings: Settings, words: Iterable[str]) -> subprocess.Popen[bytes]:
+def _spawn(settings: Settings) -> subprocess.Popen[bytes]:
     """Start a server that outlives this process; its token is hidden from other users."""
     token = {"NPL_MCP_TOKEN": settings.token} if settings.token else {}
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
-            [*python(_MAIN), "run", *(word for word in words if not word.startswith("--token="))],
+            [*python(_MAIN), "run", *settings.flags],
             env=inherited_environment(token),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -180,21 +147,15 @@ def _spawn(settings: Settings, words: Iterable[str]) -> subprocess.Popen[bytes]:
 
 
 @COMMANDS.add("stop")
-def _stop(_: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _stop(_: argparse.Namespace, settings: Settings, __: Display) -> CommandResult:
     """End the server and the sessions of the data folder; the next message of a client begins them again."""
     try:
         state, ended = service.stop(settings.data_folder), service.stop_sessions(settings.data_folder)
     except (TimeoutError, OSError) as error:
-        display.note(str(error))
-        return 1
-    if state is not None:
-        display.text(f"stopped: {_place(state)} (process {state.pid})\n")
-    if ended is not None:
-        display.text(f"stopped: {ended['sessions']} sessions (process {ended['process']})\n")
-    if state is None and ended is None:
-        display.text("not running\n")
-        return NOT_RUNNING
-    return 0
+        return CommandResult(problems=[str(error)])
+    lines = [] if state is None else [f"stopped: {_place(state)} (process {state.pid})"]
+    lines += [] if ended is None else [f"stopped: {ended['sessions']} sessions (process {ended['process']})"]
+    return CommandResult("\n".join(lines) or "not running", code=0 if lines else NOT_RUNNING)
 
 
 @COMMANDS.add("status", JSON)
@@ -223,34 +184,24 @@ def _status(_: argparse.Namespace, settings: Settings, __: Display) -> CommandRe
 
 
 @COMMANDS.add("config", switch("--show-token", help="print the token"))
-def _config(given: argparse.Namespace, settings: Settings, display: Display) -> int:
+def _config(given: argparse.Namespace, settings: Settings, display: Display) -> CommandResult:
     """Print the entries for clients."""
     state = running_server(settings.data_folder)
     if state is None:
         display.note("not running; this is for a server started with these options")
     base = state.url if state else settings.port and f"http://{settings.host}:{settings.port}"
     if not base:
-        display.note("MCP clients cannot use a Unix socket; start the server with --port as well")
-        return 1
+        return CommandResult(problems=["MCP clients cannot use a Unix socket; start it with --port as well"])
     guarded = state.guarded if state else settings.token is not None or service.needs_token(settings)
     known = settings.token or (state.token if state else None)
     token = known if given.show_token and known else "YOUR_TOKEN"
     if guarded and token != known:
         later = "" if state else " once the server runs"
         display.note(f"replace YOUR_TOKEN with a token: --show-token shows the token{later}")
-    display.text(http_snippets(f"{base}/mcp", token if guarded else None))
-    return 0
+    return CommandResult(http_snippets(f"{base}/mcp", token if guarded else None).rstrip("\n"))
 
 
-PROGRAM = Program(
-    NAME,
-    f"{NAME} [OPTION ...] [COMMAND]",
-    "Serves Markdown documents by section, over HTTP, to MCP clients and to npl-load.",
-    COMMANDS,
-    (*flags(HTTP), *SERVER_FLAGS),
-    default=COMMANDS["run"].run,
-    exits=_NOTES,
-)
+PROGRAM = Program("npl-mcp-server", COMMANDS, server_flags(HTTP), default=COMMANDS["run"].run)
 parser = PROGRAM.parser
 main = partial(run_command, PROGRAM)
 

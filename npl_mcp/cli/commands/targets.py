@@ -8,6 +8,7 @@ this one call.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from argparse import Namespace
@@ -23,7 +24,7 @@ from npl_mcp.app.file_view import Files
 from npl_mcp.cli.terminal.arguments import argument, option, repeated
 from npl_mcp.cli.terminal.display import Display, FailedCallError
 from npl_mcp.cli.transports.connecting import user_settings
-from npl_mcp.config.removed import RemovedFlag
+from npl_mcp.config.kinds import RemovedFlag
 from npl_mcp.tools.contract.error_codes import translate
 
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
@@ -58,6 +59,9 @@ OUTPUT = (
     AS_JSON,
     argument("-o", "--output", action=RemovedFlag, advice="the shell writes the output to a file: > FILE"),
 )
+
+MAX_BYTES = 16 << 20
+"""Bytes of a file that a command writes."""
 
 _PATTERN = re.compile(r"[*?\[{]")
 
@@ -133,13 +137,52 @@ def _named_place(file: str) -> tuple[str, str | None]:
     return real + rest, real if os.path.isdir(real) else os.path.dirname(real)
 
 
+class Target:
+    """A file that a command writes, as it was when it was read; its text is the path.
+
+    :param path: path of the file, which need not exist.
+    :raises OSError: it cannot be read, or a link leads out of its folder (``ELOOP``).
+
+    ``data`` has its bytes, ``None`` if it does not exist.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.data: bytes | None = None
+        if os.path.exists(path):
+            with _opened(path) as (folder, name):
+                self.data = folder.read(name, MAX_BYTES)[0]
+
+    def __str__(self) -> str:
+        return self._path
+
+    @property
+    def text(self) -> str:
+        """The text with line feeds as line ends."""
+        try:
+            return (self.data or b"").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        except UnicodeDecodeError:
+            raise OSError(errno.EILSEQ, "it is not UTF-8", self._path) from None
+
+    def write(self, data: bytes) -> None:
+        """Replace the file in one step; its mode stays.
+
+        :raises OSError: it cannot be written, or another program has changed it.
+        """
+        with _opened(self._path) as (folder, name):
+            if self.data is None:
+                done = folder.create(name, data)
+            else:
+                done = folder.replace_if(name, self.data, data, MAX_BYTES) is None
+            if not done:
+                raise OSError(errno.EAGAIN, "another program wrote to it, try again")
+
+
 @contextmanager
-def opened_target(path: str) -> Iterator[tuple[Folder, str]]:
-    """Open the folder of a file that a command writes, and yield it with the name of the file.
+def _opened(path: str) -> Iterator[tuple[Folder, str]]:
+    """Open the folder of a file, and yield it with the name of the file; errors name the path.
 
     A file that is named below the working directory stays there, any other in its folder, whatever links say.
-
-    :raises OSError: a link leads out of that folder (``ELOOP``), or the folder cannot be opened.
     """
     whole, here = os.path.abspath(path), os.path.join(os.path.abspath(os.curdir), "")
     root = here if whole.startswith(here) else os.path.dirname(whole)
@@ -149,5 +192,8 @@ def opened_target(path: str) -> Iterator[tuple[Folder, str]]:
         problem = f"{error.strerror} of {root}; name the file that it leads to"
         raise OSError(error.errno, problem, path) from None
     folder, _, name = below.rpartition("/")
-    with Folder.opened(real, folder) as opened:
-        yield opened, name
+    try:
+        with Folder.opened(real, folder) as opened:
+            yield opened, name
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None

@@ -208,20 +208,7 @@ def _close(given: Namespace, connection: ServerConnection, display: Display) -> 
     display.text(f"Session {data['session_id']} {done}\n")
 
 
-PROGRAM = Program(
-    "npl-worklog",
-    "npl-worklog [OPTION ...] COMMAND ...",
-    "Reports of agents on one project to each other: numbered entries in sessions, and the position up to\n"
-    "which each agent has read. The project is the working directory, or the folder in NPL_PROJECT.",
-    COMMANDS,
-    CLIENT_FLAGS,
-    exits="""\
---via may also stand after a command.
-Exit codes: 0 success; 1 no such session, or --data is not JSON; 2 invalid command line or value; 65 the
-session is closed; 69 no server answers; 70 a bug; 74 the database or a file cannot be used; 76 the server's
-reply was lost: check before you retry; 77 not allowed; 130 interrupted; 141 the output was closed.
-""",
-)
+PROGRAM = Program("npl-worklog", COMMANDS, CLIENT_FLAGS)
 
 main = partial(run_command, PROGRAM)
 

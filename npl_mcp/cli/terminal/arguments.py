@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from npl_index.errors import DocumentNotFoundError
+from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_mcp import __version__
-from npl_mcp.config.removed import REMOVED_SETTINGS, RemovedFlag
-from npl_mcp.config.settings import COMMANDS, SERVERS, SETTINGS, Settings, flags
+from npl_mcp.config.kinds import REMOVED_SETTINGS, RemovedFlag
+from npl_mcp.config.settings import COMMANDS, SERVERS, Settings, flags
 from npl_mcp.config.sources import Origin
 from npl_mcp.tools.domains import tool_named
 
@@ -26,6 +25,9 @@ MAX_PROBLEM = 300
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "command_lines.txt"
 """Command lines of all programs, for their help, each with its meaning after ``#``."""
+
+HELP = EXAMPLES.with_name("programs.txt")
+"""The help of all programs: usage, description and the last lines, which the help of each command has."""
 
 Argument = tuple[tuple[str, ...], dict[str, Any]]
 """An option or a word of a command, and its settings; see :func:`argument`."""
@@ -61,12 +63,16 @@ def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
         parser.add_argument(*names, **settings)
 
 
-SERVER_FLAGS: tuple[Argument, ...] = (
-    *flags(SERVERS),
-    # Clients still start servers with these flags.
-    *(argument(f"--{name}", action=RemovedFlag, advice=advice) for name, advice in REMOVED_SETTINGS.items()),
-)
-"""Flags of both servers."""
+def server_flags(program: str) -> tuple[Argument, ...]:
+    """Return the flags of a server.
+
+    :param program: :data:`~npl_mcp.config.settings.HTTP` or :data:`~npl_mcp.config.settings.STDIO`.
+    """
+    # Clients still start servers with flags of earlier versions.
+    removed = ((f"--{name}", text) for name, text in REMOVED_SETTINGS.items())
+    warning = (argument(flag, action=RemovedFlag, advice=text) for flag, text in removed)
+    return (*flags(program), *flags(SERVERS), *warning)
+
 
 CLIENT_FLAGS: tuple[Argument, ...] = tuple(flags(COMMANDS))
 """Flags of the programs that call tools."""
@@ -111,7 +117,8 @@ class ProgramParser(argparse.ArgumentParser):
                 given, left = super().parse_known_args([], namespace)
                 self.reader(self, args, given)
             elif self._subparsers is not None:
-                given, left = super().parse_known_args(self._separated(args), namespace)
+                commands: Any = self._subparsers._group_actions[0].choices
+                given, left = super().parse_known_args(self._separated(args, commands), namespace)
             else:
                 given, left = self.parse_known_intermixed_args(args, namespace)
         finally:
@@ -120,17 +127,11 @@ class ProgramParser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return given, left
 
-    def _separated(self, given: Sequence[str] | None) -> list[str]:
+    def _separated(self, words: Sequence[str], commands: Collection[str]) -> list[str]:
         """Return words in which no command is the value of an option that needs none."""
-        words = sys.argv[1:] if given is None else given
-        needs_none = {
-            name: a.const for a in self._actions if a.nargs == "?" and a.const for name in a.option_strings
-        }
-        commands = {
-            name for action in self._actions if action.dest == "command" for name in action.choices or ()
-        }
+        alone = {name: a.const for a in self._actions if a.nargs == "?" for name in a.option_strings}
         return [
-            f"{word}={needs_none[word]}" if word in needs_none and after in commands else word
+            f"{word}={alone[word]}" if alone.get(word) and after in commands else word
             for word, after in zip(words, [*words[1:], ""], strict=False)
         ]
 
@@ -165,15 +166,12 @@ class ProgramParser(argparse.ArgumentParser):
         :param parameter: name of the parameter, e.g. ``tags[0]``.
         """
         name, _, index = (parameter or "").rstrip("]").partition("[")
-        names = {
-            action.dest: (action.option_strings or [str(action.metavar or action.dest)])[-1]
-            for action in self._actions
-        }
-        flag = names.get(name)
-        if flag is None or parameter is None or not problem.startswith(parameter):
-            return problem
-        word = f" (word {int(index) + 1})" if index else ""
-        return f"{flag}{word}{problem.removeprefix(parameter)}"
+        for action in self._actions:
+            if action.dest == name and parameter and problem.startswith(parameter):
+                flag = [str(action.metavar or name), *action.option_strings][-1]
+                word = f" (word {int(index) + 1})" if index else ""
+                return f"{flag}{word}{problem.removeprefix(parameter)}"
+        return problem
 
 
 Run = Callable[[argparse.Namespace, Any], Any]
@@ -242,37 +240,32 @@ class Program:
     """A program with commands.
 
     :param name: name of the program.
-    :param usage: usage of the whole program.
-    :param description: description in its help.
     :param commands: commands of the program.
     :param common: options that may stand before and after the command.
     :param first: options that stand before the command.
     :param default: function that runs without a command; by default a command is required.
     :param groups: descriptions of the groups of commands.
-    :param exits: last lines of each help.
     """
 
     name: str
-    usage: str
-    description: str
     commands: Commands
     common: tuple[Argument, ...] = ()
     first: tuple[Argument, ...] = ()
     default: Run | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
-    exits: str = ""
 
     def parser(self) -> ProgramParser:
         """Return the parser of the program and all of its commands."""
         form, lines = argparse.RawDescriptionHelpFormatter, EXAMPLES.read_text("utf-8").splitlines()
         examples = [line for line in lines if self.name in line.partition("#")[0].split()]
-        epilog = self._epilog(examples)
-        result = ProgramParser(self.name, self.usage, self.description, epilog, formatter_class=form)
+        texts = {text.split()[0]: text.split("\n\n") for text in HELP.read_text("utf-8").split("\n\n\n")}
+        usage, description, end = texts[self.name]
+        epilog, version = self._epilog(examples, end), f"{self.name} {__version__}"
+        result = ProgramParser(self.name, usage, description, epilog, formatter_class=form)
         result.set_defaults(parser=result, run=self.default)
         add(result, *self.common)
         shared = result._actions[1:]  # without --help
-        version = f"{self.name} {__version__}"
-        result.add_argument("--version", action="version", version=version, help="print the version")
+        add(result, argument("--version", action="version", version=version, help="print the version"))
         add(result, *self.first)
         commands = result.add_subparsers(
             title="commands", dest="command", metavar="COMMAND", prog=self.name, required=not self.default
@@ -280,18 +273,19 @@ class Program:
         of_group: dict[str, Any] = {"": commands}
         for group, meaning in self.groups.items():
             inner = commands.add_parser(group, help=meaning, description=f"{meaning}.")
-            steps = [name.split()[1] for name in self.commands if name.startswith(f"{group} ")]
-            of_group[group] = inner.add_subparsers(dest="step", metavar="|".join(steps), required=True)
+            steps = "|".join(name.split()[1] for name in self.commands if name.startswith(f"{group} "))
+            of_group[group] = inner.add_subparsers(dest="step", metavar=steps, required=True)
             inner.accept_also(shared)
         shell = Command("Print a completion script for a shell", self._complete, (SHELL,))
         for name, command in {**self.commands, "completion": shell}.items():
             group, _, last = name.rpartition(" ")
+            own = [line for line in examples if line.split()[1] == name]
             inner = of_group[group].add_parser(
                 last,
                 help=command.help[:1].lower() + command.help[1:],
                 usage=command.usage,
                 description=f"{command.help}.",
-                epilog=command.notes + self._epilog([line for line in examples if line.split()[1] == name]),
+                epilog=command.notes + self._epilog(own, end),
                 formatter_class=form,
             )
             inner.tool, inner.reader = command.tool, command.reader
@@ -300,19 +294,41 @@ class Program:
             inner.accept_also(shared)
         return result
 
-    def _epilog(self, examples: Sequence[str]) -> str:
-        lines = examples or [f"{self.name} --help"]
-        return "\n  ".join(["Examples:", *lines]) + f"\n\n{self.exits}"
+    def _epilog(self, examples: Sequence[str], end: str) -> str:
+        return "\n  ".join(["Examples:", *(examples or [f"{self.name} --help"])]) + f"\n\n{end}"
+
+    def settings(self, words: Sequence[str], origin: Origin | None = None) -> Settings:
+        """Return the settings of a server that has this command line.
+
+        :param words: command line without the program's name.
+        :param origin: the process with its environment and working directory; by default this one.
+        :raises NPLError: the words are not those of a server, or a value is invalid.
+        """
+        try:
+            given = self.parser().parse_args([*words])
+        except (UsageError, SystemExit) as error:
+            raise NPLError(str(error)) from None
+        if given.command is not None:
+            raise NPLError(f"{given.command} is a command")
+        return settings_of(given, origin)
 
     def _complete(self, given: argparse.Namespace, display: Any) -> None:
+        import shtab  # only this command needs it
+
         parser = self.parser()
+        texts = {action.dest: action.help for action in parser._actions}
         for inner in parsers_of(parser).values():
-            if isinstance(inner, ProgramParser):
-                inner.describe()
-        display.text(script(given.shell, parser))
+            inner.describe()
+            for action in inner._actions:
+                # Options that the help of a command hides are offered as well.
+                if action.help is argparse.SUPPRESS:
+                    action.help = texts.get(action.dest, argparse.SUPPRESS)
+                if action.nargs != 0 and not action.choices:
+                    vars(action)["complete"] = shtab.FILE
+        display.text(shtab.complete(parser, given.shell))
 
 
-def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, argparse.ArgumentParser]:
+def parsers_of(parser: ProgramParser, command: str = "") -> dict[str, ProgramParser]:
     """Return a parser and the parsers of its commands, by the words of the command."""
     parsers = {command: parser}
     for action in parser._actions:
@@ -320,37 +336,6 @@ def parsers_of(parser: argparse.ArgumentParser, command: str = "") -> dict[str, 
             for name, inner in action.choices.items():
                 parsers |= parsers_of(inner, f"{command} {name}".strip())
     return parsers
-
-
-def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """Return the completion script of a program.
-
-    :param shell: one of :data:`SHELLS`.
-    :param parser: parser of the program with its commands; this function changes it.
-    """
-    import shtab  # only this command needs it
-
-    texts = {action.dest: action.help for action in parser._actions}
-    for inner in parsers_of(parser).values():
-        for action in inner._actions:
-            # Options that the help of a command hides are offered as well.
-            if action.help is argparse.SUPPRESS:
-                action.help = texts.get(action.dest, argparse.SUPPRESS)
-            if action.nargs != 0 and not action.choices:
-                vars(action)["complete"] = shtab.FILE
-    return shtab.complete(parser, shell)
-
-
-def flag_words(given: argparse.Namespace) -> Iterator[str]:
-    """Yield the given flags of settings as words that mean the same in any working directory."""
-    for name in SETTINGS:
-        value = getattr(given, name.replace("-", "_"), None)
-        for part in value if isinstance(value, list) else [value]:
-            if part is True:
-                yield f"--{name}"
-            elif part:
-                text = part.absolute() if isinstance(part, Path) else part
-                yield f"--{name}={','.join(text) if isinstance(text, tuple) else text}"
 
 
 def settings_of(

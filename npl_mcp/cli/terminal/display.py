@@ -10,14 +10,12 @@ import json
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from npl_index.errors import NPLError, escaped
-from npl_mcp.app.progress import PROGRESS
 from npl_mcp.cli.terminal.arguments import Program, ProgramParser, UsageError
 from npl_mcp.config.child_processes import use_one_thread_for_numpy
 
@@ -45,9 +43,7 @@ EXIT_CODES: Mapping[str, int] = {
 correct them. The last two error codes come from :mod:`npl_mcp.cli.transports.connecting`."""
 
 DELAY_SECONDS = 0.5
-"""Time of a call until a line shows its progress."""
-
-_STEP_SECONDS = 0.2
+"""Time of a call until a line says that it runs."""
 
 
 class FailedCallError(Exception):
@@ -65,13 +61,13 @@ class FailedCallError(Exception):
 class CommandResult:
     """The result of a command.
 
-    :param text: text for people, without the last line end.
+    :param text: text for people, without the last line end; empty for none.
     :param data: JSON value of the same result, for programs.
     :param problems: problems that the command reports, one line each.
-    :param code: exit code; :data:`PROBLEMS` if there are any.
+    :param code: exit code; :data:`PROBLEMS` if there are any and it is 0.
     """
 
-    text: str
+    text: str = ""
     data: object = None
     problems: Sequence[str] = ()
     code: int = 0
@@ -118,11 +114,11 @@ class Display:
         """Write the result of a command and return the exit code; problems go to standard error."""
         for problem in done.problems:
             self.note(problem)
-        if as_json:
+        if as_json and done.data is not None:
             self.data(done.data, "json")
-        else:
+        elif done.text:
             self.text(f"{done.text}\n")
-        return PROBLEMS if done.problems else done.code
+        return done.code or (PROBLEMS if done.problems else 0)
 
     def note(self, line: str) -> None:
         """Write a message to standard error, with the program's name before it."""
@@ -175,7 +171,7 @@ def run_command(program: Program, words: Sequence[str] | None = None) -> int:
     display = Display(program.name)
     parser = program.parser()
     try:
-        given = parser.parse_args(words)
+        given = parser.parse_args(sys.argv[1:] if words is None else words)
         parser = given.parser
         done = given.run(given, display)
         if isinstance(done, CommandResult):
@@ -202,42 +198,16 @@ def run_command(program: Program, words: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Show a line with the elapsed time of a call on a terminal, and the files if the call reports them.
-
-    The line is shown only if standard error is a terminal, and cleared at the end.
-
-    :param what: first words of the line.
-    """
-    reached = ""
-    ended = threading.Event()
-
-    def reach(done: int, total: int) -> None:
-        nonlocal reached
-        reached = f", {done:,} of {total:,} files"
-
-    def show() -> None:
-        started, line, wait = time.monotonic(), "", DELAY_SECONDS
-        while not ended.wait(wait):
-            before, wait = len(line), _STEP_SECONDS
-            line = f"{what} … {time.monotonic() - started:.0f} s{reached}"
-            sys.stderr.write(f"\r{line.ljust(before)}")
-            sys.stderr.flush()
-        if line:
-            sys.stderr.write("\r" + " " * len(line) + "\r")
-            sys.stderr.flush()
-
-    token = PROGRESS.set(reach)
-    thread = threading.Thread(target=show, daemon=True)
+def progress() -> Iterator[None]:
+    """Tell a terminal of a call that takes longer than :data:`DELAY_SECONDS`."""
+    timer = threading.Timer(DELAY_SECONDS, sys.stderr.write, ("working …\n",))
+    timer.daemon = True
     if sys.stderr.isatty():
-        thread.start()
+        timer.start()
     try:
         yield
     finally:
-        PROGRESS.reset(token)
-        ended.set()
-        if thread.ident is not None:
-            thread.join()
+        timer.cancel()
 
 
 def silence() -> None:

@@ -104,15 +104,15 @@ class TransportError(Exception):
         super().__init__(problem)
 
 
-def check_version(version: str | None) -> None:
+def check_version(version: object) -> None:
     """Check that a server is an npl server with the same tools as this client.
 
     Versions with equal first and second numbers have the same tools.
 
-    :param version: version of the server; ``None`` if it is not an npl server.
+    :param version: version of the server; no text if it is not an npl server.
     :raises TransportError: the version differs, or it is not an npl server.
     """
-    if version is None:
+    if not isinstance(version, str):
         raise TransportError("is not an npl server")
     if version.split(".")[:2] != __version__.split(".")[:2]:
         advice = "update the older one and restart the server"

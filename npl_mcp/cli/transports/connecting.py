@@ -88,7 +88,7 @@ class ServerConnection(ExitStack):
         :returns: ``{"success": True, "data": …}`` or ``{"success": False, "error": …, "error_code": …}``.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        with progress("working"):
+        with progress():
             try:
                 return self._transport.call(tool, given)
             except TransportError as error:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from npl_mcp import __version__
 from npl_mcp.cli.transports import base
@@ -35,19 +35,6 @@ GATEWAY_FAILED = (502, 504)
 """Statuses of a proxy without an answer of its server."""
 
 _BLOCK_BYTES = 64 * 1024
-
-
-class Answer(NamedTuple):
-    """The answer to a request.
-
-    :param status: HTTP status code.
-    :param headers: names of the headers, in lower case.
-    :param body: content of the answer.
-    """
-
-    status: int
-    headers: frozenset[str]
-    body: bytes
 
 
 class HttpTransport(base.Transport):
@@ -76,42 +63,42 @@ class HttpTransport(base.Transport):
         # ASCII with escapes: a lone surrogate arrives unchanged and is refused, as in this process.
         body = json.dumps({**arguments, "request_id": os.urandom(16).hex()}).encode("ascii")
         try:
-            answer = self._sent(tool, headers, body)
+            answer, content = self._sent(tool, headers, body)
         except base.TransportError as error:
             if not error.sent:
                 raise
             # The answer was lost. The server runs calls with the same request_id only once.
             time.sleep(RETRY_SECONDS)
             try:
-                answer = self._sent(tool, headers, body)
+                answer, content = self._sent(tool, headers, body)
             except base.TransportError:
                 raise error from None
         if answer.status == 200 and arguments.get("format") == "markdown":
-            return {"success": True, "data": answer.body.decode("utf-8", "replace")}
-        reply = base.reply_of(answer.body)
+            return {"success": True, "data": content.decode("utf-8", "replace")}
+        reply = base.reply_of(content)
         if answer.status in REFUSED or "npl-cwd" in answer.headers:
-            reason = reply.get("error") if reply else None
-            raise base.TransportError(f"refused the call: {reason or f'status {answer.status}'}")
+            reason = (reply or {}).get("error") or f"status {answer.status}"
+            raise base.TransportError(f"refused the call: {reason}")
         if reply is not None and (answer.status == 200 or not reply["success"]):
             return reply
         if answer.status == 404:
             raise base.TransportError("does not have the tool")
         raise base.TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
 
-    def _sent(self, tool: str, headers: Mapping[str, bytes], body: bytes) -> Answer:
+    def _sent(self, tool: str, headers: Mapping[str, bytes], body: bytes) -> tuple[HTTPResponse, bytes]:
         with closing(connect_verified(self.address)) as connection:
             path = f"{self.address.prefix}/mcp/tools/{tool}"
-            answer = request(connection, "POST", path, headers, body, base.CALL_SECONDS)
+            answer, content = request(connection, "POST", path, headers, body, base.CALL_SECONDS)
         if "npl-unfinished" in answer.headers:
             raise base.TransportError("ended before it answered", sent=True)
         if answer.status in GATEWAY_FAILED:
             raise base.TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
-        return answer
+        return answer, content
 
 
 def problem_of(state: ServerState) -> str | None:
     """Return why a server cannot be called, as a predicate; ``None`` if it can."""
-    address = base.parse_address(f"unix:{state.socket}" if state.socket else str(state.url))
+    address = base.parse_address(state.place)
     if address is None:
         return "has no usable address"
     try:
@@ -128,12 +115,11 @@ def connect_verified(address: base.Address) -> HTTPConnection:
     """
     connection = connect(address)
     try:
-        greeting = request(connection, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
-        body = base.json_object(greeting.body)
-        version = body.get("version") if body.get("name") == "npl" else None
-        base.check_version(version if isinstance(version, str) else None)
-        if greeting.status != 200:
-            raise base.TransportError(f"is not ready (status {greeting.status})")
+        answer, content = request(connection, "GET", f"{address.prefix}/healthz", {}, None, GREETING_SECONDS)
+        body = base.json_object(content)
+        base.check_version(body.get("version") if body.get("name") == "npl" else None)
+        if answer.status != 200:
+            raise base.TransportError(f"is not ready (status {answer.status})")
     except base.TransportError:
         connection.close()
         raise
@@ -155,11 +141,12 @@ def connect(address: base.Address) -> HTTPConnection:
             connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             connection.sock.settimeout(seconds)
             connection.sock.connect(address.path)
+    except TimeoutError:
+        connection.close()
+        raise base.TransportError(f"does not answer within {seconds:g} s") from None
     except (OSError, ValueError) as error:  # ValueError: an impossible host name, a path with a NUL
         connection.close()
-        if isinstance(error, TimeoutError):
-            raise base.TransportError(f"does not answer within {seconds:g} s") from None
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or error
         raise base.TransportError(f"cannot be reached: {reason}", absent=True) from None
     # Otherwise, if a server closes after the greeting, the call would go over a new connection, and another
     # process may listen by then.
@@ -174,8 +161,8 @@ def request(
     headers: Mapping[str, bytes],
     body: bytes | None,
     seconds: float,
-) -> Answer:
-    """Send a request and return its answer.
+) -> tuple[HTTPResponse, bytes]:
+    """Send a request and return its answer with its content.
 
     :param headers: values without control characters; http.client adds ``Host`` and ``Content-Length``.
     :param seconds: time limit for each part of the answer.
@@ -187,27 +174,22 @@ def request(
             connection.sock.settimeout(seconds)
         connection.request(method, path, body, {"User-Agent": f"npl-cli/{__version__}", **headers})
         sent = method != "GET"  # a GET changes nothing
-        with connection.getresponse() as response:
-            return Answer(response.status, frozenset(map(str.lower, response.headers)), _body(response, sent))
+        with connection.getresponse() as answer:
+            content = bytearray()
+            # In parts, so that the limit holds even if the announced length is false or missing.
+            while max(len(content), answer.length or 0) <= MAX_BODY_BYTES:
+                if part := answer.read1(_BLOCK_BYTES):
+                    content += part
+                elif answer.length:  # read1 reports no missing bytes
+                    raise HTTPException("the answer is not complete")
+                else:
+                    return answer, bytes(content)
     except TimeoutError:
         raise base.TransportError(f"does not answer within {seconds:g} s", sent=sent) from None
     except (OSError, HTTPException) as error:
         problem = f"closed the connection: {error or type(error).__name__}"
         raise base.TransportError(problem, sent=sent) from None
-
-
-def _body(response: HTTPResponse, sent: bool) -> bytes:
-    """Read a body in parts, so that the limit holds even if the announced length is false or missing."""
-    data = bytearray()
-    too_long = (response.length or 0) > MAX_BODY_BYTES
-    while not too_long and (part := response.read1(_BLOCK_BYTES)):
-        data += part
-        too_long = len(data) > MAX_BODY_BYTES
-    if too_long:
-        raise base.TransportError(f"answers with more than {MAX_BODY_BYTES >> 20} MiB", sent=sent)
-    if response.length:  # read1 reports no missing bytes
-        raise HTTPException("the answer is not complete")
-    return bytes(data)
+    raise base.TransportError(f"answers with more than {MAX_BODY_BYTES >> 20} MiB", sent=sent)
 
 
 def _folder_header(folder: Path) -> bytes:

@@ -6,12 +6,11 @@ Hidden documents are reported as not found, as in tools.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from fastmcp import FastMCP
+from fastmcp.exceptions import ResourceError
 from fastmcp.resources.security import ResourceSecurity
-from pydantic import AnyUrl
 
 from npl_index.answer.units import merged_spans
 from npl_index.deadline import limited
@@ -23,11 +22,12 @@ from npl_index.selectors.selection import select_in
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.document_map import document_map
+from npl_mcp.app.lanes import lane
 from npl_mcp.app.waiting import result_of
-from npl_mcp.server.primitives.components import MARKDOWN, CallingResource, CallingTemplate, Content, Given
+from npl_mcp.server.primitives.prompts import protocol_errors
 from npl_mcp.tools.contract.responses import within
 
-DOMAIN = "npl"
+DOMAIN, MARKDOWN = "npl", "text/markdown"
 
 FILE = "npl://file/{path*}"
 MAP = "npl://map"
@@ -39,39 +39,43 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
 
     :param app: the server's view, which finds and reads them on request.
     """
-    timed = limited(app.settings.time_limit)(partial(_text, app))
-    shared: dict[str, Any] = {"function": timed, "mime_type": MARKDOWN, "tags": {DOMAIN}}
+    timed = limited(app.settings.time_limit)(_text)
+
+    async def read(path: str, selector: str | None = None) -> str:
+        with protocol_errors(ResourceError):
+            return await lane("heavy").run(timed, app, path, selector)
+
+    async def read_map() -> str:
+        with protocol_errors(ResourceError):
+            return await lane("heavy").run(timed, app)
+
+    shared: dict[str, Any] = {"mime_type": MARKDOWN, "tags": {DOMAIN}}
     about = "What is served: folders, names of documents, rare words of their headings"
-    server.add_resource(CallingResource(uri=AnyUrl(MAP), name="map", description=about, **shared))
+    server.resource(MAP, name="map", description=about, **shared)(read_map)
     # A selector is not a path: "Setup/.." selects nothing and reads nothing.
-    security = ResourceSecurity(exempt_params=frozenset({"selector"}))
+    shared["security"] = ResourceSecurity(exempt_params=frozenset({"selector"}))
     # The first matching template is used. The template of whole files also matches addresses with a fragment.
-    for template, name, description in (
-        (SECTION, "section", "A section of a document, by its selector, percent-encoded"),
-        (FILE, "document", "A Markdown file, an item, artifact:12 or cr:KEY-1"),
-    ):
-        resource = CallingTemplate(
-            uri_template=template, name=name, description=description, security=security, **shared
-        )
-        server.add_template(resource)
+    about = "A section of a document, by its selector, percent-encoded"
+    server.resource(SECTION, name="section", description=about, **shared)(read)
+    about = "A Markdown file, an item, artifact:12 or cr:KEY-1"
+    server.resource(FILE, name="document", description=about, **shared)(read)
 
 
-def _text(app: App, given: Given) -> Content:
+def _text(app: App, path: str | None = None, selector: str | None = None) -> str:
     """Return the text of a document or of a selected section that the caller may see.
 
-    :param given: the document's path, and a selector; without a path, the text is the map of all documents.
+    :param path: the document's path; without it, the text is the map of all documents.
     :raises NPLError: the document or section does not exist, or cannot be used.
     """
-    path, selector = given.get("path"), given.get("selector")
     call, ref = CALLER.get().context(app), DocumentRef(path)
     if path is None:
-        return result_of(document_map(call)), MARKDOWN
+        return result_of(document_map(call))
     if len(call.documents.find(ref)) > 1 or call.documents.is_set(ref):
         raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
     gathered = call.gather(ref)
     tree, name = gathered.collection.documents[0].tree, gathered.files[0]
     if selector is None:
-        return within(call.settings.body_limit, tree.source), MARKDOWN
+        return within(call.settings.body_limit, tree.source)
     scope = Scope((tree,), [(name, *gathered.aliases[0])], clock=call.clock(name))
     selections = select_in(scope, compile_selector(selector))
     parts = (
@@ -79,4 +83,4 @@ def _text(app: App, given: Given) -> Content:
         for selected in selections
         for span in merged_spans(selected.lines or tree.sections[number].own for number in selected.sections)
     )
-    return within(call.settings.body_limit, "\n".join(filter(None, parts))), MARKDOWN
+    return within(call.settings.body_limit, "\n".join(filter(None, parts)))

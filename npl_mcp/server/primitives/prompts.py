@@ -24,19 +24,21 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from fastmcp.exceptions import ValidationError
+from fastmcp.exceptions import FastMCPError, PromptError, ValidationError
 from fastmcp.prompts import Prompt, PromptArgument
 from fastmcp.server.providers.base import Provider
 from fastmcp.utilities.versions import VersionSpec
+from pydantic import Field
 from pydantic import ValidationError as InvalidValueError
+from pydantic.json_schema import SkipJsonSchema
 
 from npl_index.deadline import limited
-from npl_index.errors import NPLError
+from npl_index.errors import InvalidRequestError, NotFoundError, NPLError, OutsideRootError
 from npl_index.items.loading import text_of
 from npl_index.library.references import document_name
 from npl_index.library.roots import DocumentFile, resolve
@@ -48,7 +50,6 @@ from npl_mcp.app.context import Context
 from npl_mcp.app.file_view import lies_in, real_paths
 from npl_mcp.app.lanes import lane
 from npl_mcp.config.settings import corpus_folder
-from npl_mcp.server.primitives.components import CallingPrompt, Given
 from npl_mcp.tools.contract.responses import size, too_long, within
 
 logger = logging.getLogger(__name__)
@@ -67,6 +68,35 @@ _MAX_DESCRIBED = 200
 
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S[^\n]*)", re.MULTILINE)
 _NAMED = re.compile(r"\{([^{}\n]+)\}")
+
+
+Given = Mapping[str, Any]
+"""Arguments of a prompt by name."""
+
+
+@contextmanager
+def protocol_errors(kind: type[FastMCPError]) -> Iterator[None]:
+    """Turn expected failures into errors of the protocol with the same text; the log gets no traceback.
+
+    :param kind: the error for failures other than wrong arguments; the protocol has a code for each kind.
+    """
+    try:
+        yield
+    except (InvalidRequestError, NotFoundError, OutsideRootError) as error:
+        raise ValidationError(str(CALLER.get().visible_error(error)), log_level=logging.DEBUG) from error
+    except NPLError as error:
+        raise kind(str(error), log_level=logging.DEBUG) from error
+
+
+class CallingPrompt(Prompt):
+    """A prompt with a function's result as its text; the function runs in a worker thread."""
+
+    function: SkipJsonSchema[Callable[[Given], str]] = Field(exclude=True)
+
+    async def render(self, arguments: dict[str, Any] | None = None) -> str:
+        """Return the prompt's text."""
+        with protocol_errors(PromptError):
+            return await lane("light").run(self.function, arguments or {})
 
 
 def _prompt(name: str, text: str, limit: int) -> CallingPrompt:

@@ -54,10 +54,11 @@ class Stage:
                     self._play(line)
 
     def close(self) -> None:
-        self.ended.set()
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        self._thread.join()
+        if not self.ended.is_set():
+            self.ended.set()
+            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+            self._thread.join()
 
 
 def heard(line: socket.socket) -> bytes:

@@ -1,8 +1,6 @@
 """Every command that prints rows also prints them as JSON."""
 
-import argparse
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 from npl_mcp.cli.commands import load, mcp, serving, worklog
@@ -16,20 +14,13 @@ SESSION = "session_id status created task entry_count agents last_entry"
 ROWS: dict[str, tuple[int, str]] = cases("npl_mcp/cli/json")
 
 
-def commands(program: str, inner: dict[str, argparse.ArgumentParser]) -> Iterator[str]:
-    """Return the names of a program's commands that take ``--json``."""
-    for name, parser in inner.items():
-        if any("--json" in action.option_strings for action in parser._actions):
-            yield f"{program} {name}".strip()
-
-
 def test_every_option_is_tried() -> None:
     """The table above has each command with ``--json``."""
     taking = {
-        *commands("npl-load", parsers_of(load.PROGRAM.parser())),
-        *commands("npl-worklog", parsers_of(worklog.PROGRAM.parser())),
-        *commands("npl-mcp", parsers_of(mcp.parser())),
-        *commands("npl-mcp-server", parsers_of(serving.parser())),
+        f"{module.PROGRAM.name} {name}"
+        for module in (load, worklog, mcp, serving)
+        for name, parser in parsers_of(module.PROGRAM.parser()).items()
+        if any("--json" in action.option_strings for action in parser._actions)
     }
     kinds = {f"npl-load {name}" for name in load.TYPES} - {"npl-load c"}  # they are one command
     assert taking - kinds == {

@@ -37,8 +37,8 @@ def fits(said: Any, client: str) -> bool:
 
 def entries_of(client: Client) -> list[dict[str, Any]]:
     """Return a client's entries: of a server it starts, and of one that listens, with and without a token."""
-    listening = client.address and [client.address(URL, HEADERS), client.address(URL, {})]
-    return [client.program(COMMAND), *(listening or ())]
+    entries = (client.program(COMMAND), client.address(URL, HEADERS), client.address(URL, {}))
+    return [entry for entry in entries if entry]
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: str(client.name))

@@ -1,8 +1,8 @@
 """Settings of the environment and the command line."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -30,47 +30,18 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
 
 def test_without_variables_the_defaults_hold(read: Callable[..., Settings]) -> None:
     """Unset and empty variables mean the same."""
-    for env in ({}, {"NPL_ROOTS": "", "NPL_CACHE_MODE": "", "NPL_STRUCTURED": ""}):
-        settings = read(env)
-        assert settings.roots == ()
-        assert (settings.cache_mode, settings.structured, settings.vocabulary) == (
-            "disk",
-            False,
-            "o200k_base",
-        )
-        assert settings.weights == Weights(0.4, 0.3, 0.3)
-        assert settings.token_budget == DEFAULT_BUDGET
-        assert settings.cwd == Path.cwd()
+    settings = read({})
+    assert read({"NPL_ROOTS": "", "NPL_CACHE_MODE": "", "NPL_STRUCTURED": ""}) == settings
+    assert (settings.roots, settings.cache_mode, settings.structured) == ((), "disk", False)
+    assert (settings.weights, settings.vocabulary) == (Weights(0.4, 0.3, 0.3), "o200k_base")
+    assert (settings.token_budget, settings.cwd) == (DEFAULT_BUDGET, Path.cwd())
 
 
-def test_every_variable_arrives(read: Callable[..., Settings], tmp_path: Path) -> None:
-    env = {
-        "NPL_ROOTS": os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")]),
-        "NPL_CACHE_MODE": "sqlite",
-        "NPL_CACHE_BYTES": "1000",
-        "NPL_MCP_DATA_DIR": str(tmp_path),
-        "NPL_STRUCTURED": "yes",
-        "NPL_VOCABULARY": "cl100k_base",
-        "NPL_FORMAT": "markdown",
-        "NPL_TOKEN_BUDGET": "0",
-        "NPL_SEARCH_CWD": "1",
-        "NPL_WEIGHTS": "1, 2, 0",
-        "NPL_MAX_FILE_BYTES": "77",
-        "NPL_TIME_LIMIT": "3",
-        "NPL_LOG_LEVEL": "debug",
-        "NPL_HOME": "/npl",
-        "NPL_THEME": "terse",
-        "TIKTOKEN_CACHE_DIR": "/vocabularies",
-    }
-    settings = read(env)
-    assert settings.roots == (tmp_path / "a", tmp_path / "b")
-    assert (settings.cache_mode, settings.cache_bytes, settings.data_dir) == ("sqlite", 1000, tmp_path)
-    assert (settings.structured, settings.vocabulary) == (True, "cl100k_base")
-    assert (settings.format, settings.token_budget, settings.search_cwd) == ("markdown", 0, True)
-    assert settings.weights == Weights(name=1, content=2, topic=0)
-    assert (settings.limits.max_bytes, settings.time_limit, settings.log_level) == (77, 3.0, "DEBUG")
-    assert (settings.environment, settings.theme) == ({"NPL_HOME": Path("/npl")}, "terse")
-    assert settings.vocabulary_folders[0] == Path("/vocabularies")
+def test_every_variable_arrives(read: Callable[..., Settings]) -> None:
+    table = cases("npl_mcp/config/settings_tables")["variables"]
+    settings = read({name: text for name, text, _, _ in table})
+    for name, _, attribute, value in table:
+        assert repr(attrgetter(attribute)(settings)).startswith(value), name
 
 
 @pytest.mark.parametrize(

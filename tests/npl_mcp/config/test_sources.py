@@ -10,9 +10,9 @@ import pytest
 
 from npl_index.errors import InvalidRequestError, NPLError
 from npl_mcp.cli.commands import serving
-from npl_mcp.cli.terminal.arguments import SERVER_FLAGS, add, settings_of
-from npl_mcp.config.removed import REMOVED_SETTINGS
-from npl_mcp.config.settings import SETTINGS, Settings, search_places
+from npl_mcp.cli.terminal.arguments import add, server_flags, settings_of
+from npl_mcp.config.kinds import REMOVED_SETTINGS
+from npl_mcp.config.settings import HTTP, SETTINGS, Settings, search_places
 from tests.conftest import case_text, cases
 
 
@@ -41,7 +41,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 def started(*words: str) -> Settings:
     parser = argparse.ArgumentParser()
-    add(parser, *SERVER_FLAGS)
+    add(parser, *server_flags(HTTP))
     return settings_of(parser.parse_args(words))
 
 
@@ -66,19 +66,7 @@ def test_the_nearer_one_is_believed(
 
 
 @pytest.mark.parametrize(
-    ("words", "variable", "user", "expected"),
-    [
-        (["--write"], None, None, True),
-        (["--write", "notes/"], "1", None, ("notes/",)),
-        (["--write", "notes/", "--write=a b", "--data-dir", "x"], None, None, ("notes/", "a b")),
-        (["--write", "notes/", "--write"], None, None, True),
-        ([], "on", "write = false", True),
-        ([], "0", "write = true", False),
-        ([], f"notes{os.pathsep}drafts", "write = true", ("notes", "drafts")),
-        ([], None, 'write = ["notes/", "~/x"]', ("notes/", str(Path.home() / "x"))),
-        ([], None, "write = true", True),
-        ([], None, None, False),
-    ],
+    ("words", "variable", "user", "expected"), cases("npl_mcp/config/sources_tables")["edits"]
 )
 def test_edits_are_allowed_everywhere_or_in_folders(
     words: list[str],
@@ -92,7 +80,7 @@ def test_edits_are_allowed_everywhere_or_in_folders(
     place.write(user=user)
     if variable is not None:
         monkeypatch.setenv("NPL_WRITE", variable)
-    assert started(*words).write == expected
+    assert started(*words).write == (tuple(expected) if isinstance(expected, list) else expected)
 
 
 USERS = case_text("texts/npl.toml")
@@ -103,22 +91,9 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     place.write(user=USERS)
     assert re.findall(r"^[\w-]+", USERS, re.MULTILINE) == list(SETTINGS)
     settings = Settings.from_env()
-    same = {
-        name
-        for name in Settings.__slots__
-        if name != "data_folder" and getattr(settings, name) == getattr(plain, name)
-    }
-    assert same == {
-        "cwd",
-        "home",
-        "cloned_roots",
-        "own_cwd",
-        "own_url",
-        "system",
-        "environment",
-        "vocabulary_folders",
-        "warm_up",
-    }
+    same = {name for name in Settings.__slots__ if getattr(settings, name) == getattr(plain, name)}
+    own = "cwd home cloned_roots own_cwd own_url system environment vocabulary_folders warm_up"
+    assert same == set(own.split())
     assert (settings.roots, settings.patience, settings.log_level) == ((Path.home(), Path("/")), 0.25, "INFO")
     assert (settings.port, settings.origins) == (0, ("https://a", "https://b"))
     assert settings.cr_projects == (Path("/work"), Path.home() / "requests")
@@ -127,12 +102,7 @@ def test_the_users_file_can_say_everything(place: Place) -> None:
     assert search_places() == f"NPL_ROOTS=~{os.pathsep}/\nNPL_THEME=terse"
 
 
-PROJECTS = {
-    "root", "exclude", "search-cwd", "cache", "structured", "exact-names", "domains", "small-list",
-    "vocabulary", "format", "token-budget", "weights", "theme", "patience", "project", "log-level",
-}  # fmt: skip
-
-
+PROJECTS = cases("npl_mcp/config/sources_tables")["projects"]
 # A project names folders differently.
 LINES = [line for line in USERS.splitlines() if not line.startswith(("root", "project"))]
 
@@ -158,7 +128,7 @@ def test_a_project_says_only_what_stays_in_it(line: str, place: Place) -> None:
 def test_every_flag_is_a_setting() -> None:
     """Only flags that name an action are not settings."""
     options = argparse.ArgumentParser()
-    add(options, *SERVER_FLAGS)
+    add(options, *server_flags(HTTP))
     actions = [*options._actions, *serving.parser()._actions]
     flags = {flag[2:] for action in actions for flag in action.option_strings if flag.startswith("--")}
     of_one_start = {"help", "version"}
@@ -174,7 +144,7 @@ def test_a_setting_of_an_earlier_version_is_one_warning_at_each_source(
     for _ in range(2):
         assert Settings.from_env().format == "markdown"
         options = argparse.ArgumentParser()
-        add(options, *SERVER_FLAGS)
+        add(options, *server_flags(HTTP))
         assert options.parse_args(["--worklog-files", "off"]).format is None
     said = capfd.readouterr().err.splitlines()
     advice = REMOVED_SETTINGS["worklog-files"]

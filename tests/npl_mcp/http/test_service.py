@@ -28,7 +28,7 @@ from npl_mcp.config.server_state import (
 )
 from npl_mcp.http import service
 from npl_mcp.http.service import AlreadyRunningError, hold, write_state
-from npl_mcp.server.logs import MAX_BYTES
+from npl_mcp.server.startup import MAX_BYTES
 from tests.conftest import cases
 from tests.folders import fill
 from tests.messages import asking, calling

@@ -45,23 +45,6 @@ def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, program: Program) -
 
 
 @pytest.fixture
-def start(settings: Settings) -> Run:
-    """Run ``npl-mcp`` in the test's working folder, as a person does."""
-
-    def work(*arguments: str, data: Path = settings.data_folder) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "npl_mcp", "--data-dir", str(data), *arguments],
-            cwd=settings.cwd,
-            env={**os.environ, "HOME": str(settings.home), **engines.environment(data)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    return work
-
-
-@pytest.fixture
 def plan(call: Call) -> int:
     """An artifact with two revisions, in a room."""
     content = base64.b64encode(b"# Plan\n\n## Steps\n\nOne.\n").decode()
@@ -102,16 +85,16 @@ def test_a_backup_overwrites_nothing(run: Run, plan: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.engine("sqlite")
-def test_a_check_finds_what_was_changed_behind_its_back(start: Run, settings: Settings, plan: int) -> None:
+def test_a_check_finds_what_was_changed_behind_its_back(run: Run, settings: Settings, plan: int) -> None:
     """A changed content is named; the rest can still be backed up."""
-    assert start("check").stdout == "database and 2 revisions checked; problems: 0\n"
+    assert run("check").stdout == "database and 2 revisions checked; problems: 0\n"
     engines.execute(settings.data_folder, "UPDATE content SET data = CAST('# Other' AS BLOB)")
-    done = start("check")
+    done = run("check")
     assert done.returncode == 1
     for number in (0, 1):  # which have one content
         assert f"the content of revision {number} of artifact {plan} is not the one" in done.stderr
     assert done.stdout == "database and 2 revisions checked; problems: 2\n"
-    copied = start("backup", str(settings.cwd / "copy"))
+    copied = run("backup", str(settings.cwd / "copy"))
     assert copied.returncode == 1
     assert engines.query(settings.cwd / "copy", "SELECT name FROM room") == [("room",)]
 

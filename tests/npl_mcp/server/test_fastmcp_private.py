@@ -15,6 +15,7 @@ import npl_mcp
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.fastmcp_private import sdk_server
 from npl_mcp.server.server import create_server
+from tests.conftest import cases
 from tests.npl_mcp.http.http_server import JSON, META, MODERN, request, serving
 from tests.npl_mcp.server.speaking import spoken_to
 
@@ -86,27 +87,14 @@ async def answered(built: Any, body: dict[str, Any]) -> bytes:
     return b"".join(parts)
 
 
-LONG = '\\"x' * 20_000
-REPEATING: dict[str, dict[str, Any]] = {
-    "method": {"method": LONG},
-    "prompt": {"method": "prompts/get", "params": {"name": LONG}},
-    "arguments of a prompt": {"method": "prompts/get", "params": {"name": "find", "arguments": {LONG: LONG}}},
-    "resource": {"method": "resources/read", "params": {"uri": f"file:///{LONG}"}},
-    "no address": {"method": "resources/read", "params": {"uri": LONG}},
-    "completion": {"method": "completion/complete", "params": {"ref": {"type": LONG}, "argument": LONG}},
-    "tool": {"method": "tools/call", "params": {"name": LONG}},
-    "argument": {
-        "method": "tools/call",
-        "params": {"name": "npl_load_components", "arguments": {LONG: LONG}},
-    },
-    "object": {"method": {LONG: LONG}, "params": LONG, "result": LONG, "error": {"code": LONG, "data": LONG}},
-    "list": [LONG],  # type: ignore[dict-item]
-}
+LONG = json.dumps('\\"x' * 20_000)[1:-1]
+REPEATING: dict[str, Any] = cases("npl_mcp/server/fastmcp_private")["repeating"]
 
 
 def message_of(case: str) -> bytes:
     given = REPEATING[case]
-    return json.dumps({"jsonrpc": "2.0", "id": 7, **given} if isinstance(given, dict) else given).encode()
+    message = {"jsonrpc": "2.0", "id": 7, **given} if isinstance(given, dict) else given
+    return json.dumps(message).replace("LONG", LONG).encode()
 
 
 def repeated(answer: bytes) -> int:

@@ -13,7 +13,7 @@ from mcp.client.stdio import stdio_client
 
 from npl_mcp.tools.domains import listed_tools
 from tests.npl_mcp.http.http_server import META, MODERN
-from tests.npl_mcp.server.speaking import spoken_to, started
+from tests.npl_mcp.server.speaking import started
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
 SHORT = [*ALWAYS, "search_tools", "call_tool"]
@@ -68,13 +68,6 @@ async def test_the_sdk_of_the_protocol_lists_and_calls(docs: Path, tmp_path: Pat
         names, text = [tool.name for tool in tools.tools], result.content[0].text
     assert "npl_load_tailored" in names
     assert json.loads(text)["data"]["sections"][0]["title"] == "Compost"
-
-
-def test_the_server_ends_when_its_input_ends(tmp_path: Path) -> None:
-    """A client that disconnects leaves no process, and no more output."""
-    with spoken_to(tmp_path) as server:
-        assert server.end() == 0
-        assert server.stdout.read() == b""
 
 
 WITHOUT_SEARCH = """

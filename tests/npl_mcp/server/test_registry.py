@@ -46,9 +46,16 @@ def test_the_list_is_cheap(settings: Settings, domain: str) -> None:
     assert closed == (["directive_file_get"] if domain == "directive" else [])
 
 
+# Tools that remove something, or overwrite it without a copy.
+DESTRUCTIVE = {"session_update", "update_cr_status", "update_cr_attrs", "manage_cr_sections", "delete_cr"}
+
+
 def test_tools_claim_what_they_are(settings: Settings) -> None:
-    """No tool claims an open world; readers and non-destructive writers say so."""
-    for tool, spec in zip(listed(settings), listed_tools(), strict=True):
+    """No tool claims an open world; readers and non-destructive writers say so. Hosts ask before they call
+    destructive ones; all others only add, or can be undone. Titles are short, unique and written for people.
+    """
+    tools = listed(settings)
+    for tool, spec in zip(tools, listed_tools(), strict=True):
         claimed = {"openWorldHint": False}
         if spec.read_only:
             claimed["readOnlyHint"] = True
@@ -58,22 +65,12 @@ def test_tools_claim_what_they_are(settings: Settings) -> None:
             claimed["idempotentHint"] = True
         assert tool["annotations"] == claimed
         assert tool["description"].endswith((".", ")"))
-
-
-# Tools that remove something, or overwrite it without a copy.
-DESTRUCTIVE = {"session_update", "update_cr_status", "update_cr_attrs", "manage_cr_sections", "delete_cr"}
-
-
-def test_tools_that_destroy_are_known() -> None:
-    """Hosts ask before they call these; all others only add, or can be undone."""
     assert {spec.name for spec in listed_tools() if spec.destructive} == DESTRUCTIVE
-
-
-def test_every_tool_has_a_title(settings: Settings) -> None:
-    """The title is short, unique and written for people."""
-    titles = [tool["title"] for tool in listed(settings)]
+    titles = [tool["title"] for tool in tools]
     assert len(set(titles)) == len(titles)
     assert all(re.fullmatch(r"[A-Z]\w+( \w+){0,3}", title) for title in titles)
+    # Two servers list the same bytes, so that prompt caches hit.
+    assert listed(settings) == tools
 
 
 def test_no_tool_takes_what_the_list_does_not_show(settings: Settings) -> None:
@@ -82,11 +79,6 @@ def test_no_tool_takes_what_the_list_does_not_show(settings: Settings) -> None:
     for answer in calls(settings, requests):
         assert answer["error_code"] == "INVALID_PARAMETER"
         assert "'nonsense' is not a parameter" in answer["error"]
-
-
-def test_the_order_of_the_list_never_changes(settings: Settings) -> None:
-    """Two servers list the same bytes, so that prompt caches hit."""
-    assert listed(settings) == listed(settings)
 
 
 ALWAYS = ["search", "npl_load_tailored", "npl_section_index"]
@@ -175,16 +167,6 @@ def test_a_defect_is_masked_and_logged(
     assert answer["error_code"] == "INTERNAL_ERROR"
     assert "secret" not in answer["error"]
     assert "secret detail" in caplog.text
-
-
-def test_debug_shows_keywords_and_scores(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "npl_index"):
-        calls(settings, [("npl_load_tailored", {"context": "pruning fruit trees", "file": "guide.md"})])
-    assert "prun" in caplog.text
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "npl_index"):
-        calls(settings, [("npl_load_tailored", {"context": "pruning fruit trees", "file": "guide.md"})])
-    assert caplog.text == ""
 
 
 async def test_warm_up_runs_next_to_the_server_and_ends_with_it(settings: Settings) -> None:

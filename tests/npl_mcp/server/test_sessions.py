@@ -18,7 +18,7 @@ import pytest
 
 from npl_mcp.config import sessions
 from npl_mcp.config.programs import SERVER
-from npl_mcp.server.logs import MAX_BYTES
+from npl_mcp.server.startup import MAX_BYTES
 from tests.messages import READY, asking, calling, hello
 from tests.npl_mcp.http.http_server import environment
 from tests.npl_mcp.server.speaking import Speaker, started

@@ -14,7 +14,7 @@ from npl_index.errors import InvalidRequestError
 from npl_mcp.app.app import App
 from npl_mcp.app.call_reports import Call as Report
 from npl_mcp.app.call_reports import Reports
-from npl_mcp.config.domains import LISTED, PRESETS, domains_named
+from npl_mcp.config.domains import LISTED, domains_named
 from npl_mcp.config.settings import Settings, corpus_folder
 from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.tools.contract.aliases import ALIASES
@@ -51,6 +51,7 @@ def test_the_small_list(settings: Settings, exact: bool) -> None:
 
 def test_the_whole_list_stays_within_its_budget(settings: Settings) -> None:
     assert cost(listed(settings)) <= 5_900
+    assert cost(listed(settings, domains=("reading",))) <= 650
 
 
 def test_no_description_gives_examples(settings: Settings) -> None:
@@ -161,19 +162,7 @@ async def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings
     assert [report.tool for report in seen] == ["session_list"]
 
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "npl,worklog": ("npl", "worklog"),
-    "worklog,npl": ("npl", "worklog"),
-    " npl , npl ": ("npl",),
-    "npl,search": ("search", "npl"),
-    "loading": ("search", "npl"),
-    "coordination": ("session", "artifact", "review", "worklog", "chat"),
-    "changes": tuple(name for name in ("cr", "directive") if name in NAMES),
-    "loading,directive": ("search", "npl", "directive"),
-    "all": tuple(NAMES),
-    "all,npl": tuple(NAMES),
-    "": tuple(NAMES),
-}
+CHOICES: dict[str, list[str]] = cases("npl_mcp/server/small_list_tables")["choices"]
 
 
 @pytest.mark.parametrize("text", CHOICES)
@@ -182,35 +171,17 @@ def test_chosen_domains_are_listed_and_no_others(settings: Settings, text: str) 
     chosen = tuple(filter(None, text.split(",")))
     expected = [spec.name for spec in listed_tools(CHOICES[text])]
     assert [tool["name"] for tool in listed(settings, domains=chosen)] == expected
-    assert domains_named(chosen) == CHOICES[text]
+    assert domains_named(chosen) == tuple(CHOICES[text])
 
 
-LOADERS = [f"npl_load_{kind}" for kind in ("components", "meta", "style", "agent")]
-
-
-@pytest.mark.parametrize(
-    ("text", "changes", "names"),
-    [
-        ("reading", {}, ALWAYS),
-        ("reading", {"write": True}, [*ALWAYS, "npl_update_section"]),
-        ("reading,search", {}, ALWAYS),
-        ("reading,npl", {}, [*ALWAYS, *LOADERS]),
-        ("loading,reading", {}, [*ALWAYS, *LOADERS]),
-        ("utility,reading", {}, [*ALWAYS, "dump_files", "git_tree", "git_tree_depth"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "changes", "more"), cases("npl_mcp/server/small_list_tables")["reading"])
 def test_the_group_for_reading_lists_no_tools_for_prompts(
-    settings: Settings, text: str, changes: dict[str, Any], names: list[str]
+    settings: Settings, text: str, changes: dict[str, Any], more: list[str]
 ) -> None:
     """A second name can list them; they can be called all the same."""
     chosen = replace(settings, domains=tuple(text.split(",")), **changes)
-    assert [tool["name"] for tool in listed(chosen)] == names
+    assert [tool["name"] for tool in listed(chosen)] == [*ALWAYS, *more]
     assert calls(chosen, [("npl_load_components", {"items": "syntax"})])[0]["success"]
-
-
-def test_the_group_for_reading_is_cheap(settings: Settings) -> None:
-    """Every conversation about documents pays for its list."""
-    assert cost(listed(settings, domains=("reading",))) <= 650
 
 
 def test_what_is_not_chosen_cannot_be_called(settings: Settings) -> None:
@@ -245,15 +216,10 @@ def test_the_small_list_of_chosen_domains(settings: Settings) -> None:
     assert {tool["name"].partition("_")[0] for tool in data["tools"]} == {"chat"}
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (("npl", "zzzz"), "there is no domain 'zzzz'; use some of search, npl, cr, "),
-        (("z" * 100_000,), f"there is no domain '{'z' * 64}'; use some of search, npl, "),
-    ],
-)
-def test_an_unknown_domain_is_an_error(settings: Settings, words: tuple[str, ...], text: str) -> None:
-    with pytest.raises(InvalidRequestError) as caught:
-        create_server(replace(settings, domains=words))
-    assert str(caught.value).startswith(text)
-    assert set(PRESETS) == {"all", "reading", "loading", "coordination", "changes"}
+def test_an_unknown_domain_is_an_error(settings: Settings) -> None:
+    for word in ("zzzz", "z" * 100_000):
+        with pytest.raises(InvalidRequestError) as caught:
+            create_server(replace(settings, domains=("npl", word)))
+        assert str(caught.value).startswith(
+            f"there is no domain {word[:64]!r}; use some of search, npl, cr, "
+        )

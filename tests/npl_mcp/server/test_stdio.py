@@ -329,41 +329,26 @@ def test_mistakes_of_a_client_leave_standard_error_silent(tmp_path: Path, flags:
     assert (tmp_path / "stderr.txt").read_text(encoding="utf-8") == ""
 
 
-def test_an_old_name_warns_once(tmp_path: Path) -> None:
-    """Each name causes one warning per process, on standard error, at the default level."""
-    with spoken_to(tmp_path) as server:
-        for name in ("list_artifacts", "list_artifacts", "list_sessions", "list_artifacts", "artifact_list"):
-            assert not server.call(name).get("isError")
+@pytest.mark.parametrize(("flags", "names", "warnings"), cases("npl_mcp/server/stdio")["old_names"])
+def test_an_old_name_warns_once(
+    tmp_path: Path, flags: list[str], names: list[str], warnings: list[str]
+) -> None:
+    """A name that is not listed causes one warning per process, on standard error, at the default level."""
+    with spoken_to(tmp_path, *flags) as server:
+        for name in names:
+            server.call(name)
         server.end()
     lines = (tmp_path / "stderr.txt").read_text(encoding="utf-8").splitlines()
-    assert [line.split(" WARNING ")[1].split(": ", 1)[1] for line in lines] == [
-        "the tool name 'list_artifacts' is deprecated; call 'artifact_list'",
-        "the tool name 'list_sessions' is deprecated; call 'session_list'",
-    ]
+    assert [line.split(" WARNING ")[1].split(": the tool name ")[1] for line in lines] == warnings
 
 
 def test_the_parser_keeps_its_rules_to_itself(tmp_path: Path) -> None:
     """At the level DEBUG the log has keywords and scores, not each rule of the parser."""
     with spoken_to(tmp_path, "--log-level", "DEBUG") as server:
-        result = server.call("npl_load_tailored", context="nested fences", file="npl.md")
-        assert not result.get("isError")
+        assert not server.call("npl_load_tailored", context="nested fences", file="npl.md").get("isError")
         server.end()
     said = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
-    assert "keywords" in said
-    assert "ranked" in said
-    assert "markdown_it" not in said
-
-
-def test_exact_names_are_not_called_deprecated(tmp_path: Path) -> None:
-    """They are the listed ones; any other old name leads to the new one."""
-    with spoken_to(tmp_path, "--exact-names") as server:
-        for name in ("directive/files.list", "get_artifact", "get_cr_full_content"):
-            server.call(name, artifact_id=9)
-        server.end()
-    said = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
-    assert [line.split("the tool name ")[1] for line in said.splitlines() if "deprecated" in line] == [
-        "'get_cr_full_content' is deprecated; call 'get_cr'"
-    ]
+    assert ["keywords" in said, "ranked" in said, "markdown_it" in said] == [True, True, False]
 
 
 BEFORE_THE_END = {

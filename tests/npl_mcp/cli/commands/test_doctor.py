@@ -12,6 +12,7 @@ import pytest
 
 from npl_mcp.stores.data_folder import Stores
 from tests import engines
+from tests.conftest import cases
 from tests.folders import fill
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -20,10 +21,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Run it in a project with one document, for a user with an empty home directory."""
-    project = tmp_path / "project"
     (tmp_path / "home").mkdir()
-    project.mkdir()
-    (project / "guide.md").write_text("# Guide\n\nText.\n", encoding="utf-8")
+    project = fill(tmp_path / "project", {"guide.md": "# Guide\n\nText.\n"})
 
     def work(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
@@ -56,35 +55,21 @@ def test_a_new_user_is_told_what_is_left_to_do(run: Run, tmp_path: Path) -> None
 
 def test_each_problem_has_a_fix(run: Run, tmp_path: Path) -> None:
     """Problems are a missing root, a data folder below a file, and a missing program of a client."""
-    (tmp_path / "data").write_text("", encoding="utf-8")
-    cursor = tmp_path / "home" / ".cursor" / "mcp.json"
-    cursor.parent.mkdir()
-    cursor.write_text('{"mcpServers": {"docs": {"command": "/gone/npl-mcp"}}}', encoding="utf-8")
-    (tmp_path / "project" / ".mcp.json").write_text("{", encoding="utf-8")
+    cursor = '{"mcpServers": {"docs": {"command": "/gone/npl-mcp"}}}'
+    fill(tmp_path, {"data": "", "home/.cursor/mcp.json": cursor, "project/.mcp.json": "{"})
     done = run("--root", "nowhere", "doctor", "--json")
     assert done.returncode == 1
     by_name = findings(done)
     wrong = {name: finding["state"] for name, finding in by_name.items() if finding["state"] != "ok"}
     wrong.pop("SQLite", None)  # as it is on this machine
-    assert wrong == {
-        "root": "problem",
-        "data folder": "problem",
-        "Cursor": "problem",
-        "Claude Code": "warning",
-    }
+    assert wrong == {**dict.fromkeys(("root", "data folder", "Cursor"), "problem"), "Claude Code": "warning"}
     assert all(by_name[name]["fix"] for name in (*wrong, "Claude Code"))
     assert "--root" in by_name["root"]["fix"]
     assert "/gone/npl-mcp" in by_name["Cursor"]["text"]
 
 
-CLIENTS = {
-    "Claude Code": (
-        "home/.claude.json",
-        '{"projects": {"PROJECT": {"mcpServers": {"npl": {"command": "sh"}}}}}',
-    ),
-    "VS Code": ("project/.vscode/mcp.json", '{"servers": {"npl": {"url": "http://127.0.0.1:8765/mcp"}}}'),
-    "Codex": ("home/.codex/config.toml", '[mcp_servers.x]\ncommand = "sh"\nargs = ["-m", "npl_mcp"]\n'),
-}
+TABLES = cases("npl_mcp/cli/commands/doctor")
+CLIENTS: dict[str, tuple[str, str]] = TABLES["clients"]
 
 
 def test_clients_that_name_npl_are_found(run: Run, tmp_path: Path) -> None:
@@ -111,15 +96,7 @@ def test_a_file_with_several_places_is_one_finding(run: Run, tmp_path: Path) -> 
         assert [text for text in texts if str(path) in text] == [f"{path} names npl: env"]
 
 
-SHORT = "--domains reading"
-STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
-    "all": ({"args": ["--root", "."]}, {}, True),
-    "chosen": ({"args": ["--domains=npl"]}, {}, False),
-    "small": ({"args": ["--small-list"]}, {}, False),
-    "any": ({"args": ["."], "env": 5}, {}, True),
-    "variable": ({"env": {"NPL_DOMAINS": "npl"}}, {}, False),
-    "settings": ({}, {"NPL_DOMAINS": "npl"}, False),
-}
+STARTED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = TABLES["started"]
 
 
 @pytest.mark.parametrize("case", STARTED)
@@ -129,7 +106,7 @@ def test_a_client_that_lists_all_tools_is_told_of_fewer(run: Run, tmp_path: Path
     said = {"mcpServers": {"npl": {"command": "env", **entry}}}
     (tmp_path / "project" / ".mcp.json").write_text(json.dumps(said), encoding="utf-8")
     finding = findings(run("doctor", "--json", **variables))["Claude Code"]
-    assert (finding["state"], SHORT in str(finding["fix"])) == ("ok", told)
+    assert (finding["state"], "--domains reading" in str(finding["fix"])) == ("ok", told)
 
 
 def test_settings_that_cannot_be_read_are_a_finding(run: Run) -> None:

@@ -174,18 +174,6 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "npl_mcp.cli.commands.load", *words]
 
 
-def test_an_output_without_a_reader(tmp_path: Path) -> None:
-    """A pipe closed by its reader ends the command silently, as it ends cat."""
-    fill(tmp_path / ".npl" / "npl", {"big.md": "# Big\n" + "words and words\n" * 100_000})
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as stdout:
-        done = subprocess.run(
-            command("c", "big"), cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, check=False, timeout=60
-        )
-    assert (done.returncode, done.stderr) == (141, b"")
-
-
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_stops(unbuffered: str, tmp_path: Path) -> None:
     """A reader that stops early causes no message, for any buffering by Python."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import cases
 from tests.folders import fill
 from tests.programs import Run
 
@@ -39,26 +40,12 @@ def test_a_folder_elsewhere_has_a_map(run: Run, tmp_path: Path) -> None:
 
 
 # What a file holds before, and afterwards.
-FILES: dict[str, tuple[str | None, str]] = {
-    "none": (None, f"{BLOCK}\n"),
-    "empty": ("", f"{BLOCK}\n"),
-    "text": ("# Agents\n", f"# Agents\n\n{BLOCK}\n"),
-    "no line end": ("# Agents", f"# Agents\n\n{BLOCK}"),
-    "CRLF": ("# Agents\r\n", f"# Agents\n\n{BLOCK}\n".replace("\n", "\r\n")),
-    "BOM": ("\ufeff# Agents\n", f"\ufeff# Agents\n\n{BLOCK}\n"),
-    "block": (f"# A\n{BEGIN}\nold\n{END}\n\tend  ", f"# A\n{BLOCK}\n\tend  "),
-    "block first": (f"\ufeff{BEGIN}\n{END}", f"\ufeff{BLOCK}"),
-    "block with CRLF": (
-        f"A\r\n{BEGIN}\r\nold\r\n{END} \r\nB\n",
-        f"A\n{BLOCK} \n".replace("\n", "\r\n") + "B\n",
-    ),
-    "an example": (f"# A\n\n```\n{BLOCK}\n```\n", f"# A\n\n```\n{BLOCK}\n```\n\n{BLOCK}\n"),
-    "an example and a block": (
-        f"~~~~md\n{BEGIN}\n~~~~\n\n{BEGIN}\n{END}\n",
-        f"~~~~md\n{BEGIN}\n~~~~\n\n{BLOCK}\n",
-    ),
-    "marks in a line": (f"`{BEGIN}` and {END}\n", f"`{BEGIN}` and {END}\n\n{BLOCK}\n"),
-}
+FILES: dict[str, tuple[str | None, str]] = cases("npl_mcp/cli/commands/map_block")["files"]
+REFUSED: dict[str, str] = cases("npl_mcp/cli/commands/map_block")["refused"]
+
+
+def bytes_of(text: str, encoding: str = "utf-8") -> bytes:
+    return text.replace("CRLF_BLOCK", BLOCK.replace("\n", "\r\n")).replace("BLOCK", BLOCK).encode(encoding)
 
 
 @pytest.mark.parametrize("case", FILES)
@@ -67,35 +54,27 @@ def test_a_block_is_kept_and_nothing_else_touched(run: Run, case: str) -> None:
     before, after = FILES[case]
     file = Path("AGENTS.md")
     if before is not None:
-        file.write_bytes(before.encode())
+        file.write_bytes(bytes_of(before))
     assert run("--write", "AGENTS.md", "--check")[0] == 1
-    assert (file.read_bytes().decode() if file.exists() else None) == before
+    assert (file.read_bytes() if file.exists() else None) == (None if before is None else bytes_of(before))
     assert run("--write", "AGENTS.md") == (0, "", "")
-    assert file.read_bytes() == after.encode()
+    assert file.read_bytes() == bytes_of(after)
     state = file.stat()
     assert run("--write", "AGENTS.md") == (0, "", "")
     assert run("--write", "AGENTS.md", "--check") == (0, "", "")
     assert file.stat() == state
 
 
-REFUSED = {
-    "two blocks": f"{BLOCK}\n{BLOCK}\n".encode(),
-    "not closed": f"{BEGIN}\n".encode(),
-    "not opened": f"{END}\n".encode(),
-    "wrong order": f"{END}\n{BEGIN}\n".encode(),
-    "other encoding": b"# Caf\xe9\n",
-}
-
-
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_file_that_cannot_hold_a_block_stays(run: Run, case: str) -> None:
     """Writing and checking both refuse it."""
-    Path("AGENTS.md").write_bytes(REFUSED[case])
+    data = bytes_of(REFUSED[case], "latin-1")
+    Path("AGENTS.md").write_bytes(data)
     for words in ((), ("--check",)):
         code, out, err = run("--write", "AGENTS.md", *words)
         assert (code, out) == (65, "")
         assert err.startswith("npl-load: AGENTS.md: ")
-    assert Path("AGENTS.md").read_bytes() == REFUSED[case]
+    assert Path("AGENTS.md").read_bytes() == data
 
 
 def test_a_link_leads_no_further_than_its_folder(run: Run, tmp_path: Path) -> None:

@@ -120,9 +120,6 @@ def test_help_teaches(name: str, run: Run) -> None:
     assert f"  npl-worklog {name}".rstrip() in done.out or "completion" in name
     assert "Exit codes: 0" in done.out
     assert max(map(len, done.out.splitlines())) <= 120
-
-
-def test_version(run: Run) -> None:
     assert run("--version").out == f"npl-worklog {__version__}\n"
 
 

@@ -15,14 +15,14 @@ import pytest
 from npl_mcp import __version__
 from npl_mcp.cli.transports import http
 from npl_mcp.cli.transports.base import Address, TransportError, parse_address
-from npl_mcp.cli.transports.http import Answer, HttpTransport, connect, request
+from npl_mcp.cli.transports.http import HttpTransport, connect, request
 from tests.conftest import cases
 from tests.npl_mcp.cli.stage import DONE, HEALTHY, Play, Stage, heard, message, playing
 
 
-def asked(where: Address, seconds: float = 20) -> Answer:
+def asked(where: Address) -> object:
     with closing(connect(where)) as line:
-        return request(line, "GET", "/x", {}, None, seconds)
+        return request(line, "GET", "/x", {}, None, 20)
 
 
 def call(where: Address, tool: str = "x", token: str = "", **arguments: object) -> dict[str, Any]:
@@ -43,27 +43,14 @@ def test_what_is_no_address(text: str) -> None:
     assert parse_address(text) is None
 
 
+TABLES = cases("npl_mcp/cli/transports/http_tables")
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (b"", "closed the connection"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "not complete"),
-        (CHUNKED + b"5\r\nab", "closed the connection"),
-        (CHUNKED + b"zz\r\n", "closed the connection"),
-        (CHUNKED + b"-1\r\n", "closed the connection"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "closed the connection"),
-        (b"\x00\xff" * 40_000, "closed the connection"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 80_000, "closed the connection"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "more than 64 MiB"),
-    ],
-    ids=lambda part: part[:50].decode("latin-1") if isinstance(part, bytes) else None,
-)
-def test_garbage(data: bytes, problem: str, stage: Callable[[Play], Stage]) -> None:
+@pytest.mark.parametrize(("data", "problem"), TABLES["garbage"])
+def test_garbage(data: str, problem: str, stage: Callable[[Play], Stage]) -> None:
     with pytest.raises(TransportError, match=problem):
-        asked(stage(playing(data)).where)
+        asked(stage(playing(data.replace("LONG", "\x00\xff" * 40_000).encode("latin-1"))).where)
 
 
 @pytest.mark.parametrize(
@@ -148,40 +135,25 @@ def test_a_call_over_a_socket(
     assert json.loads(sent)["a"] == 1
 
 
-def version(change: int) -> str:
-    major, minor, _ = __version__.split(".")
-    return f"{major}.{int(minor) + change}.0"
-
-
-@pytest.mark.parametrize(
-    ("greeting", "problem"),
-    [
-        (message(b"<html>hello</html>"), "is not an npl server"),
-        (message(b"[" * 100_000), "is not an npl server"),
-        (message(b'{"name": "other", "version": "0.1.0"}'), "is not an npl server"),
-        (message(b'{"name": "npl", "version": 1}'), "is not an npl server"),
-        (message(b"", b"404 Not Found"), "is not an npl server"),
-        (message(json.dumps({"name": "npl", "version": version(1)}).encode()), "has version"),
-        (message(json.dumps({"name": "npl", "version": "99.0.0"}).encode()), "has version 99"),
-        (message(HEALTHY, b"503 Busy"), "is not ready"),
-        (b"", "closed the connection"),
-    ],
-)
-def test_a_stranger_gets_no_call(greeting: bytes, problem: str, stage: Callable[[Play], Stage]) -> None:
+@pytest.mark.parametrize(("status", "body", "problem"), TABLES["strangers"])
+def test_a_stranger_gets_no_call(
+    status: str, body: str, problem: str, stage: Callable[[Play], Stage]
+) -> None:
     """A server that is not ours or has another version gets no call."""
     requests: list[bytes] = []
+    major, minor, _ = __version__.split(".")
+    body = body.replace("LONG", "[" * 100_000).replace("OWN", __version__)
+    body = body.replace("NEXT", f"{major}.{int(minor) + 1}.0")
 
     def play(line: socket.socket) -> None:
         requests.append(heard(line))
-        line.sendall(greeting)
-        if greeting:
-            requests.append(line.recv(65536))
+        line.sendall(message(body.encode(), status.encode()))
+        requests.append(line.recv(65536))
 
     theatre = stage(play)
     with pytest.raises(TransportError, match=problem):
         call(theatre.where)
     theatre.close()
-    theatre.close = lambda: None  # type: ignore[method-assign]
     assert [request[:4] for request in requests if request] == [b"GET "]
 
 
@@ -189,8 +161,7 @@ def test_a_later_version_with_the_same_tools_is_asked(stage: Callable[[Play], St
     """Only the first two numbers of the version count."""
     major, minor, _ = __version__.split(".")
     greeting = json.dumps({"name": "npl", "version": f"{major}.{minor}.999"}).encode()
-    theatre = stage(playing(message(greeting), message(DONE)))
-    assert call(theatre.where)["success"]
+    assert call(stage(playing(message(greeting), message(DONE))).where)["success"]
 
 
 FAILED = b'{"success":false,"error":"no","error_code":"NOT_FOUND"}'
@@ -203,31 +174,13 @@ def test_a_failure_of_a_tool_is_its_answer(status: bytes, stage: Callable[[Play]
     assert call(theatre.where)["error_code"] == "NOT_FOUND"
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem", "sent"),
-    [
-        (message(FAILED, b"401 No"), "refused the call: no", False),
-        (message(b"busy", b"503 Busy"), "refused the call: status 503", False),
-        (message(FAILED, b"503 Ends", b"NPL-Unfinished: 1"), "ended before it answered", True),
-        (message(FAILED, b"413 Large"), "refused the call", False),
-        (message(FAILED, b"403 No", b"NPL-Cwd: refused"), "refused the call", False),
-        (message(b"Not Found", b"404 Not Found"), "does not have the tool", False),
-        (message(b"oops", b"500 Error"), "no reply of a tool", True),
-        (message(b"oops"), "no reply of a tool", True),
-        (message(b"[]"), "no reply of a tool", True),
-        (message(b'{"success": true}'), "no reply of a tool", True),
-        (message(b'{"success": 1, "data": 1}'), "no reply of a tool", True),
-        (message(b'{"success": false, "error": 3}'), "no reply of a tool", True),
-        (message(DONE, b"502 Bad"), "no reply of a tool", True),
-        (b"", "closed the connection", True),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "not complete", True),
-    ],
-)
+@pytest.mark.parametrize(("status", "body", "header", "problem", "sent"), TABLES["fates"])
 def test_what_became_of_a_call(
-    answer: bytes, problem: str, sent: bool, stage: Callable[[Play], Stage]
+    status: str, body: str, header: str, problem: str, sent: bool, stage: Callable[[Play], Stage]
 ) -> None:
     """A refused call can be made elsewhere; one whose answer is lost may have been carried out."""
-    theatre = stage(playing(message(HEALTHY), answer))
+    headers = [header.encode()] if header else []
+    theatre = stage(playing(message(HEALTHY), message(body.encode(), status.encode(), *headers)))
     with pytest.raises(TransportError, match=problem) as raised:
         call(theatre.where)
     assert raised.value.sent is sent

@@ -49,11 +49,8 @@ def answering(answer: object = GOOD, name: str = "npl", version: str = __version
 
 
 def called(script: str) -> dict[str, Any]:
-    server = StdioTransport(command=[sys.executable, "-c", script])
-    try:
+    with StdioTransport(command=[sys.executable, "-c", script]) as server:
         return server.call("x", {"a": "ü"})
-    finally:
-        server.close()
 
 
 def test_a_server_may_print_remarks(capfd: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +91,5 @@ def test_a_server_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TransportError, match="timed out") as raised:
         called(answering("__import__('time').sleep(60)"))
     assert raised.value.sent
-    server = StdioTransport(command=["/nowhere/npl"])
     with pytest.raises(TransportError, match="did not start"):
-        server.call("x", {})
-    server.close()
+        StdioTransport(command=["/nowhere/npl"]).call("x", {})
