@@ -21,13 +21,13 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
     :param code: code of its project.
     """
     text = body.casefold()
-    kind, status = ticket.type, ticket.status
+    kind, status, priority = map(ticket.text, ("type", "status", "priority"))
 
     def lacks(*words: str) -> bool:
         return not any(word in text for word in words)
 
     is_short, is_bug = len(body.strip()) < _MIN_BODY, kind == "Bug Fix"
-    is_unpaid = kind == "Technical Debt" and ticket.priority == "Low"
+    is_unpaid = kind == "Technical Debt" and priority == "Low"
     related = (
         f'Look for related change requests, e.g. by npl_load_tailored with file "cr:{code}", and set '
         "relatedTickets."

@@ -20,8 +20,7 @@ from npl_mcp.app.call_reports import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HE
 from npl_mcp.app.lanes import lane
 from npl_mcp.calls.messages import exceeded
 from npl_mcp.http import policy
-from npl_mcp.http.identities import SECONDS, Identities
-from npl_mcp.http.policy import Policy, Refusal
+from npl_mcp.http.policy import SECONDS, Identities, Policy, Refusal
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, wants_html, with_headers
 

@@ -10,7 +10,7 @@ import pytest
 from fastmcp import Client
 
 from docs.reference import prepare
-from npl_mcp.calls import repeating
+from npl_mcp.calls import invoking
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.stores import requests
@@ -104,7 +104,7 @@ def test_after_a_kill_during_a_change_of_files_a_repetition_is_refused(
     project: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row has no answer, and nothing tells whether the file was changed."""
-    monkeypatch.setattr(repeating, "EQUAL_SECONDS", 0.2)
+    monkeypatch.setattr(invoking, "EQUAL_SECONDS", 0.2)
     tool, given = APPEND
     sent = {**given, "request_id": "r1"}
     assert calls(project, [(tool, sent)])[0]["success"]

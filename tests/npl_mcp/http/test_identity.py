@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.domains import LISTED, NEEDS
-from npl_mcp.http.identities import SECONDS
+from npl_mcp.http.policy import SECONDS
 from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import Permissions, add_token, revoke_token, tokens
 from npl_mcp.stores.base.database import Database

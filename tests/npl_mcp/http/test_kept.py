@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from npl_mcp.http.identities import Refreshed
+from npl_mcp.http.policy import Refreshed
 
 
 class Slow:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.http.identities import SECONDS
+from npl_mcp.http.policy import SECONDS
 from npl_mcp.stores.access import add_token, revoke_token
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.chat.messages import send

@@ -19,7 +19,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
 
 from npl_mcp.config.domains import PRESETS
-from npl_mcp.http.identities import SECONDS
+from npl_mcp.http.policy import SECONDS
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.postgres import WRITERS
 from npl_mcp.tools.domains import listed_tools
