@@ -44,8 +44,7 @@ def test_a_folder_of_them_ranks_together(project: tuple[Settings, Path]) -> None
 
 
 @pytest.mark.parametrize(
-    ("filter", "keys"),
-    cases("npl_mcp/app/cr_documents")["fields_of_the_front_matter_filter"],
+    ("filter", "keys"), cases("npl_mcp/app/cr_documents")["fields_of_the_front_matter_filter"]
 )
 @pytest.mark.parametrize("name", ["cr:TST", "cr:*"])
 def test_fields_of_the_front_matter_filter(
@@ -56,8 +55,7 @@ def test_fields_of_the_front_matter_filter(
 
 
 @pytest.mark.parametrize(
-    ("name", "code"),
-    cases("npl_mcp/app/cr_documents")["a_name_that_leads_nowhere_is_told"],
+    ("name", "code"), cases("npl_mcp/app/cr_documents")["a_name_that_leads_nowhere_is_told"]
 )
 def test_a_name_that_leads_nowhere_is_told(project: tuple[Settings, Path], name: str, code: str) -> None:
     answer = calls(project[0], [("npl_section_index", {"file": name})])[0]

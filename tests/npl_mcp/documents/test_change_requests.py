@@ -136,8 +136,7 @@ def edited_meanwhile(
 
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
 @pytest.mark.parametrize(
-    ("old", "new"),
-    cases("npl_mcp/documents/change_requests")["an_outside_edit_elsewhere_is_merged"],
+    ("old", "new"), cases("npl_mcp/documents/change_requests")["an_outside_edit_elsewhere_is_merged"]
 )
 def test_an_outside_edit_elsewhere_is_merged(
     tmp_path: Path, old: str, new: str, stepwise: bool, monkeypatch: pytest.MonkeyPatch

@@ -31,6 +31,17 @@ META = {
 
 
 @dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
 class Running:
     process: subprocess.Popen[bytes]
     state: ServerState
@@ -44,16 +55,61 @@ class Running:
     def log(self) -> str:
         return (self.folder / "stderr.txt").read_text(encoding="utf-8", errors="replace")
 
+    def in_flight(self) -> int:
+        """Return the number of calls that a server is answering."""
+        owner = {"Authorization": f"Bearer {self.state.token}"}
+        text = self.request("GET", "/metrics", headers=owner).body.decode()
+        return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
 
-@dataclass
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes = field(repr=False)
+    def connected(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
-    @property
-    def data(self) -> Any:
-        return json.loads(self.body)
+    def request(
+        self, method: str, path: str, body: Any = None, headers: Any = None, host: Any = ""
+    ) -> Answer:
+        """Send one request and read its answer; see :func:`message`."""
+        sent = self.message(method, path, body, {"Connection": "close", **(headers or {})}, host)
+        with self.connected() as line:
+            # A server that refuses a long body may answer before it has read it.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                line.sendall(sent)
+            return read(line)
+
+    def message(self, method: str, path: str, body: Any = None, headers: Any = None, host: Any = "") -> bytes:
+        """Return a request as it is sent.
+
+        :param body: bytes as they are, else JSON.
+        :param host: the Host header; empty means the right one.
+        """
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        sent = {} if host is None else {"Host": host or f"127.0.0.1:{self.port}"}
+        if body is not None:
+            sent["Content-Length"] = str(len(data))
+        sent.update(headers or {})
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
+        return "\r\n".join(lines).encode("utf-8", "surrogateescape") + data
+
+    def session_of(self, **headers: str) -> str:
+        """Shake hands as a client of the older protocol; return the id of its session."""
+        return self.request("POST", "/mcp", hello(), {**BOTH, **headers}).headers["mcp-session-id"]
+
+    def call(self, tool: str, arguments: object, **headers: str) -> Answer:
+        """Call a tool by its plain route."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.request("POST", f"/mcp/tools/{tool}", arguments, {**JSON, **named})
+
+    def mcp(self, method: str, params: dict[str, Any], **headers: str) -> Answer:
+        """Send one request of the newer protocol, which knows no handshake."""
+        params = {**params, "_meta": {**META, **params.get("_meta", {})}}
+        sent = {
+            **BOTH,
+            "MCP-Protocol-Version": MODERN,
+            "Mcp-Method": method,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        if "name" in params:
+            sent["Mcp-Name"] = params["name"]
+        return self.request("POST", "/mcp", asking(1, method, **params), sent)
 
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:
@@ -104,13 +160,6 @@ def serving(
             process.wait()
 
 
-def in_flight(server: Running) -> int:
-    """Return the number of calls that a server is answering."""
-    owner = {"Authorization": f"Bearer {server.state.token}"}
-    text = request(server, "GET", "/metrics", headers=owner).body.decode()
-    return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
-
-
 def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
@@ -119,54 +168,6 @@ def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
             return state
         time.sleep(0.02)
     raise AssertionError((folder / "stderr.txt").read_text())
-
-
-def connected(server: Running) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-
-
-def request(
-    server: Running,
-    method: str,
-    path: str,
-    body: object = None,
-    headers: dict[str, str] | None = None,
-    host: str | None = "",
-) -> Answer:
-    """Send one request and read its answer; see :func:`message`."""
-    sent = message(server, method, path, body, {"Connection": "close", **(headers or {})}, host)
-    with connected(server) as line:
-        # A server that refuses a long body may answer before it has read it.
-        with suppress(BrokenPipeError, ConnectionResetError):
-            line.sendall(sent)
-        return read(line)
-
-
-def message(
-    server: Running,
-    method: str,
-    path: str,
-    body: object = None,
-    headers: dict[str, str] | None = None,
-    host: str | None = "",
-) -> bytes:
-    """Return a request as it is sent.
-
-    :param body: bytes as they are, else JSON.
-    :param host: the Host header; empty means the right one.
-    """
-    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    sent = {} if host is None else {"Host": host or f"127.0.0.1:{server.port}"}
-    if body is not None:
-        sent["Content-Length"] = str(len(data))
-    sent.update(headers or {})
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
-    return "\r\n".join(lines).encode("utf-8", "surrogateescape") + data
-
-
-def session_of(server: Running, **headers: str) -> str:
-    """Shake hands as a client of the older protocol; return the id of its session."""
-    return request(server, "POST", "/mcp", hello(), {**BOTH, **headers}).headers["mcp-session-id"]
 
 
 def read(line: socket.socket) -> Answer:
@@ -193,21 +194,6 @@ def _more(line: socket.socket) -> bytes:
     return part
 
 
-def call(server: Running, tool: str, arguments: object, **headers: str) -> Answer:
-    """Call a tool by its plain route."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return request(server, "POST", f"/mcp/tools/{tool}", arguments, {**JSON, **named})
-
-
-def mcp(server: Running, method: str, params: dict[str, Any], **headers: str) -> Answer:
-    """Send one request of the newer protocol, which knows no handshake."""
-    params = {**params, "_meta": {**META, **params.get("_meta", {})}}
-    sent = {
-        **BOTH,
-        "MCP-Protocol-Version": MODERN,
-        "Mcp-Method": method,
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    if "name" in params:
-        sent["Mcp-Name"] = params["name"]
-    return request(server, "POST", "/mcp", asking(1, method, **params), sent)
+# The methods as functions, for other modules.
+call, connected, in_flight = Running.call, Running.connected, Running.in_flight
+mcp, message, request, session_of = Running.mcp, Running.message, Running.request, Running.session_of

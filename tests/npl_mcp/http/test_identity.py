@@ -24,7 +24,7 @@ from tests import engines
 from tests.conftest import cases
 from tests.folders import fill
 from tests.messages import READY, asking, hello
-from tests.npl_mcp.http.http_server import BOTH, JSON, Answer, Running, call, mcp, request, serving
+from tests.npl_mcp.http.http_server import BOTH, JSON, Answer, Running, serving
 from tests.until import until
 
 PLAN = "# Plan\n\n## Siphon\n\nA siphon lifts water over the edge.\n"
@@ -57,7 +57,7 @@ class Site:
         return {"Authorization": f"Bearer {self.tokens[who]}"}
 
     def call(self, who: str, tool: str, /, headers: dict[str, str] | None = None, **arguments: Any) -> Answer:
-        return call(self.server, tool, arguments, **{**self.headers(who), **(headers or {})})
+        return self.server.call(tool, arguments, **{**self.headers(who), **(headers or {})})
 
     def data(self, who: str, tool: str, /, **arguments: Any) -> Any:
         answer = self.call(who, tool, **arguments)
@@ -69,7 +69,7 @@ class Site:
 
     def ask(self, who: str, method: str, **params: Any) -> dict[str, Any]:
         named = {"Mcp_Name": params["uri"]} if "uri" in params else {}
-        answer: dict[str, Any] = mcp(self.server, method, params, **self.headers(who), **named).data
+        answer: dict[str, Any] = self.server.mcp(method, params, **self.headers(who), **named).data
         return answer
 
 
@@ -221,7 +221,7 @@ def load(site: Site, who: str, **arguments: Any) -> str:
 
 
 def figures(site: Site, who: str) -> bytes:
-    answer = request(site.server, "GET", "/metrics", None, site.headers(who))
+    answer = site.server.request("GET", "/metrics", None, site.headers(who))
     assert answer.status == 200 or (answer.status, answer.data["error_code"]) == (403, "PERMISSION_DENIED")
     return answer.body
 
@@ -470,7 +470,7 @@ def test_the_callers_folder_lies_below_its_roots(site: Site) -> None:
         assert (status, json.loads(body)["error_code"]) == (403, "PERMISSION_DENIED")
         meta = {"npl/cwd": path}
         params = {"name": "npl_section_index", "arguments": {"file": "docs.md"}, "_meta": meta}
-        result = mcp(site.server, "tools/call", params, **site.headers("docs")).data["result"]
+        result = site.server.mcp("tools/call", params, **site.headers("docs")).data["result"]
         assert result["isError"]
         assert result["_meta"]["npl/cwd"] == "refused"
 
@@ -483,7 +483,7 @@ def test_without_a_valid_token_nothing_is_answered(site: Site, method: str, path
     wrong = ("", "npl_nobody", site.tokens["alice"].swapcase(), site.tokens["alice"] + "x")
     for token in wrong:
         headers = {**JSON, "Authorization": f"Bearer {token}"} if token else JSON
-        answer = request(site.server, method, path, {}, headers)
+        answer = site.server.request(method, path, {}, headers)
         assert (answer.status, answer.data["error_code"]) == (401, "PERMISSION_DENIED")
 
 
@@ -491,7 +491,7 @@ def test_the_user_who_runs_the_server_needs_no_token_of_its_own(site: Site) -> N
     """The token of the state file suffices; the named persona acts."""
     own = {"Authorization": f"Bearer {site.server.state.token}"}
     message = {"room_id": 1, "persona": "bob", "message": "hi"}
-    assert call(site.server, "chat_send_message", message, **own).status == 200
+    assert site.server.call("chat_send_message", message, **own).status == 200
 
 
 def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -> None:
@@ -556,7 +556,7 @@ def test_a_session_belongs_to_its_first_caller(site: Site) -> None:
     """Another caller's protocol session does not exist, for any message."""
 
     def send(who: str, body: Any, **headers: str) -> Answer:
-        return request(site.server, "POST", "/mcp", body, {**BOTH, **site.headers(who), **headers})
+        return site.server.request("POST", "/mcp", body, {**BOTH, **site.headers(who), **headers})
 
     begun = send("no-npl", hello())
     assert b"npl_load_tailored" not in begun.body
@@ -571,7 +571,7 @@ def test_a_session_belongs_to_its_first_caller(site: Site) -> None:
 
 
 def test_ready_tells_nothing_and_needs_no_token(site: Site) -> None:
-    answer = request(site.server, "GET", "/readyz")
+    answer = site.server.request("GET", "/readyz")
     assert (answer.status, answer.data) == (200, {"ok": True})
 
 
@@ -590,23 +590,23 @@ def test_a_server_whose_database_does_not_answer_lets_no_caller_in(
     token = {"Authorization": f"Bearer {engines.tokens(tmp_path / 'data', ['alice'])['alice']}"}
     server = serve()
     assert server.state.guarded
-    assert call(server, "session_list", {}, **token).status == 200
+    assert server.call("session_list", {}, **token).status == 200
     database = tmp_path / "data" / "npl.db"
     away = database.rename(tmp_path / "away.db")
     database.write_bytes(b"no database" * 1000)
-    until(lambda: call(server, "session_list", {}, **token).status == 503)
-    for answer in (call(server, "session_list", {}, **token), request(server, "GET", "/readyz")):
+    until(lambda: server.call("session_list", {}, **token).status == 503)
+    for answer in (server.call("session_list", {}, **token), server.request("GET", "/readyz")):
         assert (answer.status, answer.data["error_code"]) == (503, "DATABASE_ERROR")
         assert answer.headers["retry-after"] == "1"
         assert "alice" not in answer.body.decode()
         assert str(tmp_path) not in answer.body.decode()
     own = {"Authorization": f"Bearer {server.state.token}"}
-    assert call(server, "npl_load_components", {"items": "syntax"}, **own).status == 200
+    assert server.call("npl_load_components", {"items": "syntax"}, **own).status == 200
     database.unlink()
-    until(lambda: call(server, "session_list", {}).status == 401)  # no database is no open door
+    until(lambda: server.call("session_list", {}).status == 401)  # no database is no open door
     away.rename(database)
-    until(lambda: call(server, "session_list", {}, **token).status == 200)
-    assert request(server, "GET", "/readyz").status == 200
+    until(lambda: server.call("session_list", {}, **token).status == 200)
+    assert server.request("GET", "/readyz").status == 200
 
 
 @pytest.mark.thorough
@@ -616,10 +616,10 @@ def test_without_tokens_all_is_as_ever_until_the_first_is_made(
     """Arguments name the persona; the first token closes the running server within the stated time."""
     server = serve()
     assert not server.state.guarded
-    assert request(server, "GET", "/readyz").status == 200
+    assert server.request("GET", "/readyz").status == 200
     assert not (tmp_path / "data" / "npl.db").exists()
-    missing = call(server, "chat_send_message", {"room_id": 1, "message": "x"})
+    missing = server.call("chat_send_message", {"room_id": 1, "message": "x"})
     assert missing.data["error_code"] == "MISSING_REQUIRED"
     token = {"Authorization": f"Bearer {engines.tokens(tmp_path / 'data', ['alice'])['alice']}"}
-    until(lambda: call(server, "session_list", {}).status == 401)
-    assert call(server, "session_list", {}, **token).status == 200
+    until(lambda: server.call("session_list", {}).status == 401)
+    assert server.call("session_list", {}, **token).status == 200

@@ -10,7 +10,7 @@ import pytest
 from npl_mcp.app.lanes import HEAVY_WORKERS, blocked, lane
 from npl_mcp.http import app as http_app
 from tests import engines
-from tests.npl_mcp.http.http_server import call, command, environment, serving
+from tests.npl_mcp.http.http_server import command, environment, serving
 
 
 async def test_a_lane_without_turns_is_named() -> None:
@@ -37,8 +37,8 @@ def test_a_server_of_another_project_does_not_start(tmp_path: Path) -> None:
     second.mkdir()
     with serving(first, **variables, NPL_PROJECT=project) as server:
         given = {"name": "plan", "artifact_type": "text", "filename": "a.md", "content": "# A\n"}
-        made = call(server, "artifact_create", given).data["data"]
-        room = call(server, "chat_create_room", {"name": "den", "members": ["ann"]}).data["data"]
+        made = server.call("artifact_create", given).data["data"]
+        room = server.call("chat_create_room", {"name": "den", "members": ["ann"]}).data["data"]
         assert {"file_path", "meta_path", "web_url"}.isdisjoint({*made, *room})
         other = subprocess.run(
             command(),

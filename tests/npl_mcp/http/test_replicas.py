@@ -28,19 +28,7 @@ from tests.clocks import shifted
 from tests.conftest import GUIDE, cases, envelope
 from tests.messages import asking, calling
 from tests.npl_mcp.app.many import put, text, write
-from tests.npl_mcp.http.http_server import (
-    BOTH,
-    MODERN,
-    Answer,
-    Running,
-    call,
-    connected,
-    environment,
-    in_flight,
-    mcp,
-    message,
-    request,
-)
+from tests.npl_mcp.http.http_server import BOTH, MODERN, Answer, Running, environment
 from tests.postgres_server import Server, serving
 from tests.replicas import Balancer, kill, replica, replicas
 from tests.until import until
@@ -91,7 +79,7 @@ READS: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/http/replicas")
 def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:
     """Ask all servers at one moment; return the one answer they all give."""
     with ThreadPoolExecutor(len(servers)) as pool:
-        answers = list(pool.map(lambda server: (server, call(server, tool, arguments)), servers))
+        answers = list(pool.map(lambda server: (server, server.call(tool, arguments)), servers))
     # Files of artifacts are copies, in a folder of each server.
     replies = {(reply.status, reply.body.decode().replace(str(at.folder), "")) for at, reply in answers}
     assert len(replies) == 1, replies
@@ -139,13 +127,13 @@ def test_a_server_takes_six_connections_at_most(servers: list[Running], team: Ba
     def work(number: int) -> int:
         read = ("session_get", {"session_id": "s"})
         say = ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "m"})
-        assert call(servers[0], *(say if number % 4 == 0 else read)).status == 200
+        assert servers[0].call(*(say if number % 4 == 0 else read)).status == 200
         return len(engines.query(place, STATEMENT)) if number % 10 == 0 else 0
 
     with psycopg.connect(engines.empty_address(place) or "", autocommit=True) as connection:
         connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({STATEMENT}) AS theirs")
     with ThreadPoolExecutor(24) as pool:
-        waits = pool.submit(call, servers[0], "chat_get_feed", wait)
+        waits = pool.submit(servers[0].call, "chat_get_feed", wait)
         most = max(pool.map(work, range(120)))
         assert waits.result().status == 200
     assert 2 <= most <= 6
@@ -260,29 +248,29 @@ def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Runn
     """The end of its request ends its call."""
     arguments = {"agent_id": "gone", "session_id": "s", "since": 1000, "wait": 60}
     asked = calling(1, "worklog_read", **arguments)
-    with connected(servers[0]) as line:
+    with servers[0].connected() as line:
         line.sendall(
-            message(servers[0], "POST", "/mcp", asked, {**BOTH, "MCP-Protocol-Version": "2025-11-25"})
+            servers[0].message("POST", "/mcp", asked, {**BOTH, "MCP-Protocol-Version": "2025-11-25"})
         )
-        until(lambda: in_flight(servers[0]) == 1)
-    until(lambda: in_flight(servers[0]) == 0)
+        until(lambda: servers[0].in_flight() == 1)
+    until(lambda: servers[0].in_flight() == 0)
 
 
 def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
     """All servers know a new or revoked token within the stated time, and its name."""
     address = engines.address(tmp_path) or ""
     with replicas(tmp_path, address, number=2) as servers:
-        assert [call(server, "session_list", {}).status for server in servers] == [200] * 2
+        assert [server.call("session_list", {}).status for server in servers] == [200] * 2
         token = command(tmp_path, "token", "add", "ann").split()[-1]
         named = {"Authorization": f"Bearer {token}"}
-        until(lambda: [call(server, "session_list", {}).status for server in servers] == [401] * 2)
-        assert [call(server, "session_list", {}, **named).status for server in servers] == [200] * 2
+        until(lambda: [server.call("session_list", {}).status for server in servers] == [401] * 2)
+        assert [server.call("session_list", {}, **named).status for server in servers] == [200] * 2
         team = Balancer(servers, **named)
         team.do("chat_create_room", name="den", members=["ann", "bo"])
         for server in servers:
-            assert call(server, "chat_send_message", {"room_id": 1, "message": "m"}, **named).status == 200
+            assert server.call("chat_send_message", {"room_id": 1, "message": "m"}, **named).status == 200
             other = {"room_id": 1, "message": "m", "persona": "bo"}
-            assert call(server, "chat_send_message", other, **named).status == 403
+            assert server.call("chat_send_message", other, **named).status == 403
         said = [
             event
             for event in team.do("chat_get_feed", room_id=1)["items"]
@@ -290,7 +278,7 @@ def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
         ]
         assert [message["persona"] for message in said] == ["ann"] * 2
         command(tmp_path, "token", "revoke", "ann")
-        until(lambda: [call(server, "session_list", {}, **named).status for server in servers] == [401] * 2)
+        until(lambda: [server.call("session_list", {}, **named).status for server in servers] == [401] * 2)
 
 
 UNUSABLE = (500, 503)
@@ -312,7 +300,7 @@ def database(postgres: Server, name: str) -> str:
 
 
 def ready(servers: list[Running]) -> list[int]:
-    return [request(server, "GET", "/readyz").status for server in servers]
+    return [server.request("GET", "/readyz").status for server in servers]
 
 
 def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, postgres: Server) -> None:
@@ -327,22 +315,22 @@ def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, 
         wait = {"room_id": 1, "since": since, "wait": 60}
 
         def all_wait() -> list[Future[Answer]]:
-            begun = [pool.submit(call, server, "chat_get_feed", wait) for server in servers]
-            until(lambda: all(in_flight(server) == 1 for server in servers))
+            begun = [pool.submit(server.call, "chat_get_feed", wait) for server in servers]
+            until(lambda: all(server.in_flight() == 1 for server in servers))
             return begun
 
         waited = all_wait()
         postgres.ask("stop")
         refused = [answer.result() for answer in waited]
-        refused += [call(server, "session_list", {}) for server in servers]
+        refused += [server.call("session_list", {}) for server in servers]
         refused += [
-            call(server, "chat_send_message", {"room_id": 1, "persona": "bo", "message": "m"})
+            server.call("chat_send_message", {"room_id": 1, "persona": "bo", "message": "m"})
             for server in servers
         ]
         assert {answer.data["error_code"] for answer in refused} == {"DATABASE_ERROR"}
         assert all(answer.status in UNUSABLE and "try again" in answer.data["error"] for answer in refused)
         assert ready(servers) == [503] * 3
-        assert [request(server, "GET", "/healthz").status for server in servers] == [200] * 3
+        assert [server.request("GET", "/healthz").status for server in servers] == [200] * 3
 
         postgres.ask("start")
         until(lambda: ready(servers) == [200] * 3)
@@ -368,12 +356,12 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
         old = asking(1, "tools/call", **asked)
         head = {**BOTH, **named, "MCP-Protocol-Version": "2025-11-25"}
         ways: list[Callable[[], Answer]] = [
-            lambda: call(server, "chat_get_feed", wait, **named),
-            lambda: mcp(server, "tools/call", asked, **named),
-            lambda: request(server, "POST", "/mcp", old, head),
+            lambda: server.call("chat_get_feed", wait, **named),
+            lambda: server.mcp("tools/call", asked, **named),
+            lambda: server.request("POST", "/mcp", old, head),
         ]
         waited = [pool.submit(way) for way in ways]
-        until(lambda: in_flight(server) == 3)
+        until(lambda: server.in_flight() == 3)
         time.sleep(SECONDS)  # the tokens that the server knows are old
         postgres.ask("stop")
         for answer in waited:
@@ -386,7 +374,7 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
 
 
 def admits(server: Running, named: dict[str, str]) -> bool:
-    return call(server, "session_list", {}, **named).status == 200
+    return server.call("session_list", {}, **named).status == 200
 
 
 def token_of(place: Path, address: str, name: str, *flags: str) -> str:
@@ -438,7 +426,7 @@ def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: 
             assert {answer.status for answer in answers} == {200}, [answer.data for answer in answers]
             connection.execute(f"ALTER {limit} CONNECTION LIMIT 0")
             connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({THEIRS}) AS theirs")
-            refused = call(servers[0], *asked[0]).data
+            refused = servers[0].call(*asked[0]).data
             assert refused["error_code"] == "DATABASE_ERROR"
             assert "CONNECTION LIMIT" in refused["error"]
 
@@ -455,7 +443,7 @@ def test_a_server_starts_without_its_database_and_is_ready_when_that_comes(
         assert ready([server]) == [503]
         postgres.ask("start")
         until(lambda: ready([server]) == [200])
-        assert call(server, "session_create", {}).status == 200
+        assert server.call("session_create", {}).status == 200
 
 
 def upgraded(address: str, versions: int) -> None:
@@ -476,17 +464,17 @@ def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
         ann, bo = ({"Authorization": f"Bearer {own}"} for own in (token, other))
         for server, named in ((right, ann), (ahead, bo)):
             until(partial(admits, server, named))
-        assert call(right, "chat_create_room", {"name": "den", "members": ["ann", "bo"]}, **ann).status == 200
+        assert right.call("chat_create_room", {"name": "den", "members": ["ann", "bo"]}, **ann).status == 200
         write_all(ahead, bo)
         for description in ("weed", "water"):
             todo = {"room_id": 1, "description": description}
-            assert call(right, "chat_create_todo", todo, **ann).status == 200
-        claimed = call(right, "chat_claim_todo", {"room_id": 1}, **ann).data["data"]["todo"]
-        taken = call(ahead, "chat_claim_todo", {"event_id": claimed["event_id"]}, **bo)
+            assert right.call("chat_create_todo", todo, **ann).status == 200
+        claimed = right.call("chat_claim_todo", {"room_id": 1}, **ann).data["data"]["todo"]
+        taken = ahead.call("chat_claim_todo", {"event_id": claimed["event_id"]}, **bo)
         assert (taken.status, taken.data["error_code"]) == (422, "OPERATION_FAILED")
-        second = call(ahead, "chat_claim_todo", {"room_id": 1}, **bo).data["data"]["todo"]
+        second = ahead.call("chat_claim_todo", {"room_id": 1}, **bo).data["data"]["todo"]
         for server in (right, ahead):
-            listed = call(server, "chat_list_todos", {"room_id": 1}, **bo).data["data"]["items"]
+            listed = server.call("chat_list_todos", {"room_id": 1}, **bo).data["data"]["items"]
             assert {todo["event_id"]: todo["assigned_to"] for todo in listed} == {
                 claimed["event_id"]: "ann",
                 second["event_id"]: "bo",
@@ -507,7 +495,7 @@ AND table_name <> 'tool_call'
 def write_all(server: Running, headers: dict[str, str]) -> None:
     """Write something of each kind."""
     for tool, arguments in WRITES:
-        answer = call(server, tool, arguments, **headers)
+        answer = server.call(tool, arguments, **headers)
         assert answer.status == 200, answer.data
 
 
@@ -522,18 +510,18 @@ def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
         team.do("chat_create_room", name="den", members=["ann", "bo"])
         upgraded(address, 1)
         for server in servers:  # some have connections, some open the first
-            assert call(server, "chat_send_message", SAY).status == 200
+            assert server.call("chat_send_message", SAY).status == 200
         kill(servers[0])
         with replica(tmp_path, address, 0) as again:
-            assert call(again, "chat_send_message", SAY).status == 200
+            assert again.call("chat_send_message", SAY).status == 200
             assert len(team.do("chat_get_feed", room_id=1)["items"]) == 3 + len(servers)
             upgraded(address, 2)
             for server in (again, *servers[1:]):
-                refused = call(server, "chat_send_message", SAY)
+                refused = server.call("chat_send_message", SAY)
                 assert (refused.status in UNUSABLE, refused.data["error_code"]) == (True, "DATABASE_ERROR")
                 assert "created by a newer version of npl" in refused.data["error"]
                 assert "install that version" in refused.data["error"]
-                assert call(server, "chat_get_feed", {"room_id": 1}).status in UNUSABLE
+                assert server.call("chat_get_feed", {"room_id": 1}).status in UNUSABLE
             until(lambda: ready([again, *servers[1:]]) == [503] * 2)
             upgraded(address, 1)
             until(lambda: ready([again, *servers[1:]]) == [200] * 2)

@@ -32,21 +32,7 @@ from npl_mcp.server.logs import MAX_BYTES
 from tests.conftest import cases
 from tests.folders import fill
 from tests.messages import asking, calling
-from tests.npl_mcp.http.http_server import (
-    BOTH,
-    JSON,
-    META,
-    MODERN,
-    call,
-    command,
-    connected,
-    environment,
-    in_flight,
-    message,
-    request,
-    serving,
-    session_of,
-)
+from tests.npl_mcp.http.http_server import BOTH, JSON, META, MODERN, command, environment, serving
 from tests.npl_mcp.server.speaking import spoken_to
 from tests.npl_mcp.web.browsing import Visitor
 from tests.until import until
@@ -182,7 +168,7 @@ def test_the_working_directory_is_no_root_where_one_is_given(tmp_path: Path, tra
         flags = ("--root", str(work / "docs"), "--write")
         if transport == "http":
             server = stack.enter_context(serving(tmp_path, *flags))
-            answers = [(tool, given, str(call(server, tool, given).data)) for tool, given in calls]
+            answers = [(tool, given, str(server.call(tool, given).data)) for tool, given in calls]
         else:
             speaker = stack.enter_context(spoken_to(tmp_path, *flags))
             answers = [(tool, given, str(speaker.call(tool, **given))) for tool, given in calls]
@@ -284,10 +270,10 @@ def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
 def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
     """Idle connections, half-sent requests and waiting streams do not keep it alive."""
     with serving(tmp_path) as server:
-        session = {**BOTH, "Mcp-Session-Id": session_of(server)}
-        half = message(server, "POST", "/mcp", b"{", {**JSON, "Content-Length": "90"})
-        parts = (b"", half[:60], half, message(server, "GET", "/mcp", None, session))
-        lines = [connected(server) for _ in range(8)]
+        session = {**BOTH, "Mcp-Session-Id": server.session_of()}
+        half = server.message("POST", "/mcp", b"{", {**JSON, "Content-Length": "90"})
+        parts = (b"", half[:60], half, server.message("GET", "/mcp", None, session))
+        lines = [server.connected() for _ in range(8)]
         try:
             for number, line in enumerate(lines):
                 line.sendall(parts[number % 4])
@@ -305,9 +291,9 @@ def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
 def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
     """A long uninterruptible call ends with the server, which still removes its files."""
     flags = ("--socket", str(tmp_path / "s"), "--port", "0")
-    with serving(tmp_path, *flags, files=big(), NPL_TIME_LIMIT="600") as server, connected(server) as line:
-        line.sendall(message(server, *ENDING["a call that runs"]))
-        until(lambda: in_flight(server) == 1)
+    with serving(tmp_path, *flags, files=big(), NPL_TIME_LIMIT="600") as server, server.connected() as line:
+        line.sendall(server.message(*ENDING["a call that runs"]))
+        until(lambda: server.in_flight() == 1)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(timeout=60) == 0
         with suppress(ConnectionResetError):
@@ -430,7 +416,7 @@ def test_a_server_serves_the_folder_it_is_started_in(tmp_path: Path) -> None:
     (tmp_path / "work" / "siphons.md").write_text("# Siphons\n\nClean each siphon.\n", encoding="utf-8")
     with serving(tmp_path) as server:
         assert server.state.serves.startswith(f"serves the working directory, {tmp_path / 'work'}")
-        answer = call(server, "npl_load_tailored", {"context": "clean a siphon"}).data["data"]
+        answer = server.call("npl_load_tailored", {"context": "clean a siphon"}).data["data"]
         assert [row["file"] for row in answer["sections"]] == ["siphons.md"]
 
 
@@ -471,7 +457,7 @@ def test_where_the_pages_are(
     with serving(tmp_path, *flags, **variables) as server:
         assert server.state.pages == pages
         if server.state.url:
-            status = request(server, "GET", "/sign-in", headers={"Accept": "text/html"}).status
+            status = server.request("GET", "/sign-in", headers={"Accept": "text/html"}).status
             assert status == (404 if pages is None else 200)
         if pages is None:
             opened = run(tmp_path, "open")
@@ -482,13 +468,13 @@ def test_pages_that_only_show_change_nothing(tmp_path: Path) -> None:
     """They have no forms, and refuse forms of others."""
     with serving(tmp_path, "--web", "read") as server:
         assert server.state.pages == server.state.url
-        call(server, "chat_create_room", {"name": "Harbour", "members": ["ann"]})
+        server.call("chat_create_room", {"name": "Harbour", "members": ["ann"]})
         visitor = Visitor(server)
         page = visitor.open("/rooms/1")
         assert [form for form in page.all("form") if form.get("method") == "post"] == []
         sent = visitor.post("/rooms/1/messages", {"persona": "ann", "message": "x"})
         assert (sent.status, "only show" in sent.text) == (403, True)
-        assert call(server, "chat_get_feed", {"room_id": 1}).data["data"]["total"] == 1
+        assert server.call("chat_get_feed", {"room_id": 1}).data["data"]["total"] == 1
 
 
 ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
@@ -514,17 +500,16 @@ OF_SESSIONS = {
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     """The envelope or the last event of the stream says so, for any tool; the log has it once."""
     with serving(tmp_path, files=big(), NPL_TIME_LIMIT="600") as server:
-        assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
-        accept = {**BOTH, "Mcp-Session-Id": session_of(server)}
+        assert server.call("chat_create_room", {"name": "r", "members": ["a"]}).status == 200
+        accept = {**BOTH, "Mcp-Session-Id": server.session_of()}
         with ThreadPoolExecutor(len(ENDING) + len(OF_SESSIONS)) as callers:
-            asked = {what: callers.submit(request, server, *of) for what, of in ENDING.items()}
+            asked = {what: callers.submit(server.request, *of) for what, of in ENDING.items()}
+            sent = {number: calling(number, tool, **given) for number, (tool, given) in OF_SESSIONS.items()}
             streams = {
-                number: callers.submit(
-                    request, server, "POST", "/mcp", calling(number, tool, **arguments), accept
-                )
-                for number, (tool, arguments) in OF_SESSIONS.items()
+                number: callers.submit(server.request, "POST", "/mcp", body, accept)
+                for number, body in sent.items()
             }
-            until(lambda: in_flight(server) == 6)
+            until(lambda: server.in_flight() == 6)
             server.process.send_signal(signal.SIGTERM)
             answers = {what: answer.result(60) for what, answer in asked.items()}
             events = {number: stream.result(60).body for number, stream in streams.items()}
@@ -542,9 +527,9 @@ def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
 def test_a_server_that_gets_no_processor_tells_its_callers_all_the_same(tmp_path: Path) -> None:
     """The time for calls in flight counts from the signal."""
     with serving(tmp_path) as server, ThreadPoolExecutor(1) as callers:
-        assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
-        waiting = callers.submit(request, server, *ENDING["a call that waits"])
-        until(lambda: in_flight(server) == 1)
+        assert server.call("chat_create_room", {"name": "r", "members": ["a"]}).status == 200
+        waiting = callers.submit(server.request, *ENDING["a call that waits"])
+        until(lambda: server.in_flight() == 1)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.05)  # the signal has arrived; the server has not looked at its connections yet
         server.process.send_signal(signal.SIGSTOP)
