@@ -60,9 +60,6 @@ other files."""
 PAUSE_SECONDS = 0.05
 """Time between two checks of an update that no call waits for whether it may go on."""
 
-MAX_LEARNT, LEARN_SECONDS = 50, 0.05
-"""Files that are analysed again after an update by workers, and the pause before each."""
-
 OVERTAKEN_SECONDS = 0.05
 """Pause after another process replaced documents of the same set."""
 
@@ -168,7 +165,7 @@ class DocumentSets:
         self._cached: Callable[[Hashable], _CachedSet] = cache(lambda _: _CachedSet())
         self._documents = KeptDocuments(maxsize)
         self._threads: WeakSet[threading.Thread] = WeakSet()
-        # Calls that gather, and updates that calls need: meanwhile other updates pause.
+        # Calls that gather, and ends of updates that calls need: meanwhile other updates pause.
         self._urgent: set[object] = set()
         self._closed = threading.Event()
         self.built, self._verified = 0, False
@@ -211,8 +208,8 @@ class DocumentSets:
         self._urgent.add(call := object())
         try:
             while not isinstance(current := self._current_set(live, files), IndexedCollection):
-                self._urgent.add(current)
-                current.ended.add_done_callback(partial(self._finish, current))
+                self._urgent.add(current.ended)
+                current.ended.add_done_callback(self._urgent.discard)
                 if left(current) > 0:
                     raise IndexingError(current, left)
                 if live.build is current and current.done:
@@ -223,9 +220,6 @@ class DocumentSets:
             return current
         finally:
             self._urgent.discard(call)
-
-    def _finish(self, build: Build, _: object) -> None:
-        self._urgent.discard(build)
 
     def begin(self, name: Hashable, files: SetFiles) -> None:
         """Update a set before its first call, in the background and at low priority.
@@ -309,7 +303,7 @@ class DocumentSets:
 
         def put(entries: list[IndexEntry]) -> None:
             give_way()
-            while build is not None and self._urgent and build not in self._urgent:
+            while build is not None and self._urgent and build.ended not in self._urgent:
                 time.sleep(PAUSE_SECONDS)
                 self._check_open()
             self.built += sum(entry.content is not None for entry in entries)
@@ -370,7 +364,6 @@ class DocumentSets:
                     live.documents = self._set_of(members, live, files.read)
                     live.build = None
                 build.ended.set_result(None)
-                self._learn(files)
                 self._count_later(live, files)
                 return
             except NPLError as error:
@@ -406,14 +399,6 @@ class DocumentSets:
                     self._work(documents.uncounted, files, self._indexer.count, put, 1)
         finally:
             live.counting = False
-
-    def _learn(self, files: SetFiles) -> None:
-        """Analyse some files again after workers, so that the words of an edit are known in this process."""
-        few = files.states[:: len(files.states) // MAX_LEARNT + 1] if files.process_reader else ()
-        for file, state in few:
-            time.sleep(LEARN_SECONDS)
-            self._check_open()
-            self._indexer.entry(IndexEntry(file, state, 0), files.read, counted=False)
 
     def _index_or_await(self, live: _CachedSet, files: SetFiles, build: Build) -> Members:
         """Index a set, or wait while another process does, and load its result."""

@@ -67,14 +67,6 @@ _METHODS = ("GET", "POST", "DELETE")
 _READ = ("Mcp-Session-Id", "Retry-After", "WWW-Authenticate", FOLDER_HEADER)
 
 
-def _session_owner(caller: Caller) -> dict[str, object]:
-    """Return the owner of a caller's sessions, for the SDK: a caller does not find the sessions of others."""
-    if caller.identity is None:
-        return {}
-    token = AccessToken(token="", client_id=caller.identity.name, scopes=[])
-    return {"user": AuthenticatedUser(token)}
-
-
 class Shares:
     """Counts the amount of each caller, and limits it.
 
@@ -174,7 +166,10 @@ class Guard:
             await policy.BUSY.response(scope, receive, send)
             return
         CALLER.set(admission)
-        scope = {**scope, CALLER_KEY: admission, **_session_owner(admission)}
+        scope = {**scope, CALLER_KEY: admission}
+        if admission.identity is not None:  # the SDK finds a session for its owner alone
+            token = AccessToken(token="", client_id=admission.identity.name, scopes=[])
+            scope["user"] = AuthenticatedUser(token)
         scope[ADMITTED_KEY] = partial(self._still_admits, admission, scope, headers)
         if self._policy.is_page(scope) and scope["method"] != "POST":
             await self._in_slot(scope, receive, send)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -86,8 +87,8 @@ def _is_stranger(line: Any) -> bool:
 
 def _aged(known: Mapping[K, float], present: set[K], now: float) -> dict[K, float]:
     """Return the times at which the present keys were first seen, the oldest first."""
-    kept = {key: since for key, since in known.items() if key in present}
-    return kept | dict.fromkeys(present - kept.keys(), now)
+    ages = ((key, known.get(key, now)) for key in present)
+    return dict(sorted(ages, key=itemgetter(1)))
 
 
 class _Server(Server):

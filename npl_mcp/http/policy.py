@@ -50,10 +50,8 @@ def host_names(settings: Settings, port: int | None) -> frozenset[str]:
     :param port: the port of the listening socket.
     """
     own = (*_LOOPBACK, f"[{settings.host}]" if ":" in settings.host else settings.host)
-    bare = (*settings.hosts, *(own if port == 80 else ()))
-    return frozenset(
-        name.lower() for name in (*bare, *(f"{host}:{port}" for host in (*own, *settings.hosts)))
-    )
+    with_port = (f"{host}:{port}" for host in (*own, *settings.hosts))
+    return frozenset(map(str.lower, (*settings.hosts, *with_port, *(own if port == 80 else ()))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +196,12 @@ class Policy:
         except StoreError as error:
             return replace(NOT_CHECKED, message=f"the caller cannot be checked: {error}")
         if known is not None:
-            identity = identity_of(known, given)
-            return NO_TOKEN if identity is None else replace(caller, identity=identity, key=identity.name)
-        trusted = caller.transport == UNIX
-        token = self.settings.token
+            # The lookup is by digest, so its time reveals nothing about existing tokens.
+            identity = known.get(token_digest(given))
+            if identity is None or not identity.is_valid():
+                return NO_TOKEN
+            return replace(caller, identity=identity, key=identity.name)
+        trusted, token = caller.transport == UNIX, self.settings.token
         allowed = trusted or token is None or hmac.compare_digest(given, token.encode())
         return replace(caller, trusted=trusted) if allowed else NO_TOKEN
 
@@ -310,12 +310,3 @@ class Identities(Refreshed[Mapping[str, Identity] | None]):
         identities = self._read_tokens()
         self.closed = self.closed or identities is not None
         return {} if identities is None and self.closed else identities
-
-
-def identity_of(known: Mapping[str, Identity], token: bytes) -> Identity | None:
-    """Return the identity of a token; ``None`` if it is unknown or has expired.
-
-    The lookup is by digest, so its time reveals nothing about existing tokens.
-    """
-    identity = known.get(token_digest(token))
-    return identity if identity is not None and identity.is_valid() else None

@@ -115,12 +115,9 @@ def _others_log_in() -> bool:
 
 def is_loopback(host: str) -> bool:
     """Return whether an address or a name is reachable only from this machine."""
-    if host == "localhost":
-        return True
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"
 
 
 class FolderLock:

@@ -64,11 +64,9 @@ class Running:
     def connected(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
-    def request(
-        self, method: str, path: str, body: Any = None, headers: Any = None, host: Any = ""
-    ) -> Answer:
+    def request(self, verb: str, path: str, body: Any = None, headers: Any = None, host: Any = "") -> Answer:
         """Send one request and read its answer; see :func:`message`."""
-        sent = self.message(method, path, body, {"Connection": "close", **(headers or {})}, host)
+        sent = self.message(verb, path, body, {"Connection": "close", **(headers or {})}, host)
         with self.connected() as line:
             # A server that refuses a long body may answer before it has read it.
             with suppress(BrokenPipeError, ConnectionResetError):
