@@ -57,11 +57,7 @@ def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
 
 ASKED: Mapping[str, Mapping[str, str]] = cases("npl_mcp/app/going_back")["asked"]
 
-QUESTIONS: tuple[Mapping[str, Any], ...] = (
-    {"context": "build a library: which options, which risks, an example", "explain": True},
-    {"context": "build options", "token_budget": 30},
-    {"selectors": ["// *"], "token_budget": 60},
-)
+QUESTIONS: tuple[Mapping[str, Any], ...] = cases("npl_mcp/app/going_back")["questions"]
 
 
 def selectors(value: Any) -> Iterator[str]:

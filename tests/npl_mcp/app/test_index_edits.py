@@ -21,15 +21,7 @@ EDITS = 1_000 if THOROUGH else 150
 ASKED_EVERY = 10
 QUESTIONS = ("valve and pump", "how cold may soil be", "compost water", "spare words of a hose", "tank9")
 
-STATES = {
-    "statistics": 'SELECT text, sum(own), sum("any"), sum(path), sum(pages) FROM total JOIN term ON id = term'
-    ' GROUP BY text HAVING sum("any") > 0 ORDER BY text',
-    "sums": "SELECT path, npl, sections FROM root ORDER BY path",
-    "names": "SELECT path, section, spelt, kind, label, fold, written FROM name"
-    " JOIN file ON file.document = name.document ORDER BY path, section",
-    "documents": "SELECT path, file.digest, title, heading, sections, pages, words, document.digest, record"
-    " FROM file JOIN document ON document.id = file.document ORDER BY path",
-}
+STATES = cases("npl_mcp/app/index_states")["states"]
 CANDIDATES = "SELECT file.path FROM word JOIN file ON document = word.rowid WHERE word MATCH ? ORDER BY path"
 
 

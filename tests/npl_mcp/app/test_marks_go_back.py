@@ -39,11 +39,7 @@ FILES = {
 
 ASKED: Mapping[str, Mapping[str, str]] = cases("npl_mcp/app/marks_go_back")["asked"]
 
-QUESTIONS: tuple[Mapping[str, Any], ...] = (
-    {"context": "oil the harbour crane with a table, an example and why", "explain": True},
-    {"context": "oil crane paragraph why", "token_budget": 90},
-    {"selectors": ["// *"], "token_budget": 150},
-)
+QUESTIONS: tuple[Mapping[str, Any], ...] = cases("npl_mcp/app/marks_go_back")["questions"]
 
 MARK = re.compile(r"<!-- (?P<selector>.+?) (?:\.\d\d|1)(?: \(.*\))?(?: cut)?(?: #[0-9a-f]{6})? -->\n")
 NOTE = re.compile(r"^<!--(?: more:)?\n(?P<lines>(?:.*(?<!-->)\n)*.*?)(?: #[0-9a-f]{6})? -->\n", re.MULTILINE)

@@ -100,12 +100,6 @@ def test_codes_that_blame_the_caller_are_below_500() -> None:
     assert servers == {"INTERNAL_ERROR", "DATABASE_ERROR"}
 
 
-def test_old_names_are_accepted_on_the_plain_route(server: Running) -> None:
-    answer = server.call("directive/spec.template", {})
-    assert answer.data["error_code"] in ("NOT_FOUND", "MISSING_REQUIRED", "INVALID_PARAMETER")
-    assert answer.headers["content-type"] == "application/json"
-
-
 @pytest.mark.parametrize(("method", "path", "status"), cases("npl_mcp/http/http")["other_paths_and_methods"])
 def test_other_paths_and_methods(server: Running, method: str, path: str, status: int) -> None:
     headers = {"MCP-Protocol-Version": MODERN} if path == "/mcp" else {}

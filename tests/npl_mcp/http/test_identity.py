@@ -308,7 +308,6 @@ def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain
     """The list, a search and the tool that calls others reveal no hidden one."""
     tool, arguments, _ = CALLS[domain]
     blind = f"no-{domain}"
-    every = {name for name, _, mine in map(_row, LISTED) if mine != domain}
     for who, shown in (("alice", True), (blind, False)):
         listed = small.ask(who, "tools/list")["result"]["tools"]
         about = next(row["description"] for row in listed if row["name"] == "search_tools")
@@ -320,11 +319,6 @@ def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain
         assert (tool in names) is shown
         inner = small.call(who, "call_tool", name=tool, arguments=arguments).body.decode()
         assert ("there is no tool" in inner) is not shown
-    assert every
-
-
-def _row(domain: str) -> tuple[str, dict[str, Any], str]:
-    return (*CALLS[domain][:2], domain)
 
 
 EDIT = {"selector": "## Edited", "operation": "append", "content": "Edited."}
@@ -568,11 +562,6 @@ def test_a_session_belongs_to_its_first_caller(site: Site) -> None:
     assert b"session_list" in mine.body
     assert b"npl_section_index" not in mine.body
     assert send("alice", listing, **session).status == 404
-
-
-def test_ready_tells_nothing_and_needs_no_token(site: Site) -> None:
-    answer = site.server.request("GET", "/readyz")
-    assert (answer.status, answer.data) == (200, {"ok": True})
 
 
 @pytest.fixture

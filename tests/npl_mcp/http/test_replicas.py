@@ -149,13 +149,7 @@ def command(place: Path, *words: str, **variables: str) -> str:
     return subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=True).stdout
 
 
-QUESTIONS: list[tuple[str, dict[str, Any]]] = [
-    ("npl_load_tailored", {"file": "many:", "context": "care of the valve", "explain": True}),
-    ("npl_load_tailored", {"context": "oil a spoon of number7", "token_budget": 300}),
-    ("npl_load_tailored", {"file": "part1", "context": "pump sieve", "format": "markdown"}),
-    ("npl_section_index", {"file": "many:", "token_budget": 2000}),
-    ("npl_section_index", {"file": "part2/page007.md"}),
-]
+QUESTIONS: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/http/replicas_documents")["questions"]
 
 
 def test_documents_of_a_shared_folder_are_the_same_everywhere(place: Path, servers: list[Running]) -> None:

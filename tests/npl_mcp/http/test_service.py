@@ -21,13 +21,12 @@ from npl_mcp.config.server_state import (
     LOCK,
     STATE_FILE,
     ServerState,
-    is_locked,
     process_start,
     read_state,
     running_server,
 )
 from npl_mcp.http import service
-from npl_mcp.http.service import AlreadyRunningError, hold, write_state
+from npl_mcp.http.service import hold, write_state
 from npl_mcp.server.logs import MAX_BYTES
 from tests.conftest import cases
 from tests.folders import fill
@@ -140,24 +139,13 @@ def test_the_working_directory_is_no_root_where_one_is_given(tmp_path: Path, tra
     (work / "docs" / "link.md").symlink_to(work / "private" / "diary.md")
     named = [name for path in ("private/diary.md", "private") for name in (path, f"{work}/{path}")]
     named += [f"{work}/private/diary.md".lstrip("/"), "link.md", "docs/link.md", "npl.md", "../private"]
-    calls: list[tuple[str, dict[str, object]]] = [
-        ("npl_load_tailored", {"context": "wombat diary"}),
-        ("npl_load_tailored", {"selectors": ["private/diary > # Diary"]}),
-        ("search", {"query": "wombat diary"}),
-        ("list_projects", {}),
-        ("directive_files_list", {}),
-    ]
+    calls: list[tuple[str, dict[str, object]]] = cases("npl_mcp/http/service")["calls_about_roots"]
     for name in named:
-        calls += [
-            ("npl_load_tailored", {"context": "wombat", "file": name}),
-            ("npl_section_index", {"file": name}),
-        ]
-        calls += [("dump_files", {"path": name}), ("git_tree", {"path": name})]
-        edit = {"file": name, "selector": "# Diary", "content": "More."}
-        calls += [("npl_update_section", {**edit, "operation": "append"})]
-        calls += [
-            ("npl_update_section", {"file": f"{name}/new.md", "operation": "create", "content": "# N\n"})
-        ]
+        edit = {"file": name, "selector": "# Diary", "content": "More.", "operation": "append"}
+        new = {"file": f"{name}/new.md", "operation": "create", "content": "# N\n"}
+        calls += [("npl_load_tailored", {"context": "wombat", "file": name})]
+        calls += [("npl_section_index", {"file": name}), ("npl_update_section", edit)]
+        calls += [("npl_update_section", new), ("dump_files", {"path": name}), ("git_tree", {"path": name})]
 
     def texts() -> dict[Path, bytes]:
         outside = (path for path in work.rglob("*.*") if not path.is_relative_to(work / "docs"))
@@ -232,19 +220,6 @@ def test_no_other_process_is_stopped(tmp_path: Path) -> None:
             assert bystander.poll() is None
         finally:
             bystander.kill()
-
-
-def test_the_lock_is_one_servers(tmp_path: Path) -> None:
-    """A second holder is refused until the first is gone."""
-    folder = tmp_path / "data"
-    with hold(folder):
-        assert is_locked(folder)
-        with pytest.raises(AlreadyRunningError, match="is running"), hold(folder):
-            pass
-        assert is_locked(folder)
-    assert not is_locked(folder)
-    with hold(folder):
-        pass
 
 
 def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
