@@ -319,7 +319,8 @@ def test_many_empty_files(kept: Settings) -> None:
     for number in range(1_500):
         put(kept.roots[0] / "none" / f"empty{number:04}.md", "")
     with closing(App(kept)) as app:
-        assert parsed(app) == FILES + 1_500
+        assert npl_load_tailored(app, context="valve", file="none").value.content == ""
+        assert parsed(app) == FILES
     assert_is_kept(kept)
     with closing(App(replace(kept, limits=Limits(max_files=FILES + 1_499)))) as limited:
         with pytest.raises(DocumentTooLargeError, match=f"more than {FILES + 1_499:,} files"):
@@ -335,18 +336,6 @@ def test_more_bytes_than_a_set_may_have(kept: Settings) -> None:
         with pytest.raises(DocumentTooLargeError, match="more than 2 GiB of Markdown"):
             told(app)
         assert app.state.sets.built == 0
-
-
-def test_a_folder_of_empty_files_only(kept: Settings) -> None:
-    root = kept.roots[0].parent / "empty"
-    for number in range(FILES):
-        put(root / f"empty{number:03}.md", "")
-    settings = replace(kept, roots=(root,))
-    (answer,) = calls(settings, [("npl_load_tailored", {"context": "valve", "file": "."})])
-    assert answer["success"]
-    assert answer["data"]["content"] == ""
-    with closing(App(settings)) as app:
-        assert parsed(app) == 0
 
 
 def test_one_file_of_the_largest_size_among_many(kept: Settings) -> None:

@@ -35,25 +35,19 @@ def without_place(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in json.loads(text).items() if name not in ("file", "path")}
 
 
-def test_the_tree_of_an_artifact_is_that_of_the_file(call: Call, guide: str) -> None:
-    """Selectors, lines, sizes and traits are equal."""
-    assert without_place(call("npl_section_index", file=guide)) == without_place(
-        call("npl_section_index", file="guide.md")
-    )
-
-
 @pytest.mark.parametrize(
-    "request_",
+    ("tool", "asked"),
     [
-        {"context": "when to prune fruit trees", "token_budget": 400},
-        {"selectors": ["guide > ## Compost"]},
-        {"topics": ["drip line"], "explain": True},
+        ("npl_section_index", {}),
+        ("npl_load_tailored", {"context": "when to prune fruit trees", "token_budget": 400}),
+        ("npl_load_tailored", {"selectors": ["guide > ## Compost"]}),
+        ("npl_load_tailored", {"topics": ["drip line"], "explain": True}),
     ],
 )
-def test_an_artifact_is_tailored_like_the_file(call: Call, guide: str, request_: dict[str, Any]) -> None:
-    assert without_place(call("npl_load_tailored", file=guide, **request_)) == without_place(
-        call("npl_load_tailored", file="guide.md", **request_)
-    )
+def test_an_artifact_is_read_like_the_file(call: Call, guide: str, tool: str, asked: dict[str, Any]) -> None:
+    """Selectors, lines, sizes and traits are equal."""
+    answers = [without_place(call(tool, file=file, **asked)) for file in (guide, "guide.md")]
+    assert answers[0] == answers[1]
 
 
 def test_an_answer_names_the_revision_and_its_selectors_work_again(call: Call, guide: str) -> None:

@@ -23,11 +23,7 @@ MANY = 100_000
 TOO_MUCH: dict[str, tuple[str, Callable[[], dict[str, Any]], str]] = {
     "many numbers": ("npl_load_tailored", lambda: {"topics": list(range(MANY))}, "100,000 entries"),
     "many texts": ("npl_load_tailored", lambda: {"selectors": ["a"] * MANY}, "100,000 entries"),
-    "many keys": (
-        "npl_section_index",
-        lambda: {f"k{number}": 1 for number in range(MANY)},
-        "100,000 arguments",
-    ),
+    "many keys": ("npl_section_index", lambda: dict.fromkeys(map(str, range(MANY)), 1), "100,000 arguments"),
     "a long name": ("npl_section_index", lambda: {"x" * MANY: 1}, "is not a parameter"),
 }
 """Tools with arguments, which are made on demand, and a part of the error."""

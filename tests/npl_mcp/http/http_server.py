@@ -1,5 +1,6 @@
 """A server process for tests, and requests written by hand."""
 
+import http.client
 import json
 import os
 import socket
@@ -77,13 +78,14 @@ class Running:
         """Return a request as it is sent.
 
         :param body: bytes as they are, else JSON.
+        :param headers: names may have ``_`` in place of ``-``.
         :param host: the Host header; empty means the right one.
         """
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         sent = {} if host is None else {"Host": host or f"127.0.0.1:{self.port}"}
         if body is not None:
             sent["Content-Length"] = str(len(data))
-        sent.update(headers or {})
+        sent.update({name.replace("_", "-"): value for name, value in (headers or {}).items()})
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
         return "\r\n".join(lines).encode("utf-8", "surrogateescape") + data
 
@@ -93,18 +95,12 @@ class Running:
 
     def call(self, tool: str, arguments: object, **headers: str) -> Answer:
         """Call a tool by its plain route."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.request("POST", f"/mcp/tools/{tool}", arguments, {**JSON, **named})
+        return self.request("POST", f"/mcp/tools/{tool}", arguments, {**JSON, **headers})
 
     def mcp(self, method: str, params: dict[str, Any], **headers: str) -> Answer:
         """Send one request of the newer protocol, which knows no handshake."""
         params = {**params, "_meta": {**META, **params.get("_meta", {})}}
-        sent = {
-            **BOTH,
-            "MCP-Protocol-Version": MODERN,
-            "Mcp-Method": method,
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
+        sent = {**BOTH, "MCP-Protocol-Version": MODERN, "Mcp-Method": method, **headers}
         if "name" in params:
             sent["Mcp-Name"] = params["name"]
         return self.request("POST", "/mcp", asking(1, method, **params), sent)
@@ -169,27 +165,17 @@ def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
 
 
 def read(line: socket.socket) -> Answer:
-    """Read an answer up to the end of the connection, or its length."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += _more(line)
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *rest = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (header.partition(":") for header in rest)}
-    length = int(headers.get("content-length", "-1"))
-    while len(body) != length:
-        part = line.recv(65536)
-        if not part:
-            break
-        body += part
-    return Answer(int(first.split()[1]), headers, body)
+    """Read an answer up to the end of the connection, or its length.
 
-
-def _more(line: socket.socket) -> bytes:
-    part = line.recv(65536)
-    if not part:
-        raise ConnectionError("the connection ended before the answer")
-    return part
+    :raises ConnectionError: the connection ended before.
+    """
+    answer = http.client.HTTPResponse(line)
+    try:
+        answer.begin()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, headers, answer.read())
+    except http.client.HTTPException as error:
+        raise ConnectionError(repr(error)) from None
 
 
 # The methods as functions, for other modules.

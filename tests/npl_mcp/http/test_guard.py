@@ -52,10 +52,8 @@ def bearer(token: str = TOKEN) -> dict[str, str]:
 
 
 def index(server: Running, host: str | None = "", **headers: str) -> int:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return server.request(
-        "POST", "/mcp/tools/npl_section_index", BODY, {**JSON, **bearer(), **named}, host
-    ).status
+    sent = {**JSON, **bearer(), **headers}
+    return server.request("POST", "/mcp/tools/npl_section_index", BODY, sent, host).status
 
 
 NAMES = ["127.0.0.1:{0}", "localhost:{0}", "LOCALHOST:{0}", "[::1]:{0}", "tools.example:{0}", "tools.example"]

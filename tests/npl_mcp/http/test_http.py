@@ -36,8 +36,7 @@ def figures(server: Running) -> dict[str, float]:
 
 def old(server: Running, body: Any, **headers: str) -> Answer:
     """Send a message of the older protocol, which needs a session."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return server.request("POST", "/mcp", body, {**BOTH, **named})
+    return server.request("POST", "/mcp", body, {**BOTH, **headers})
 
 
 @pytest.mark.parametrize("mode", ["legacy", MODERN, "auto"])

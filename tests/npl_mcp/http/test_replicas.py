@@ -29,6 +29,8 @@ from tests.conftest import GUIDE, cases, envelope
 from tests.messages import asking, calling
 from tests.npl_mcp.app.many import put, text, write
 from tests.npl_mcp.http.http_server import BOTH, MODERN, Answer, Running, environment
+from tests.npl_mcp.http.http_server import command as command_line
+from tests.npl_mcp.http.http_server import serving as server_in
 from tests.postgres_server import Server, serving
 from tests.replicas import Balancer, kill, replica, replicas
 from tests.until import until
@@ -56,20 +58,8 @@ def servers(place: Path) -> Iterator[list[Running]]:
 def team(servers: list[Running]) -> Balancer:
     """Rows of each kind, each written through the next server."""
     made = Balancer(servers)
-    made.do("session_create", session_id="s", title="Release")
-    made.do("worklog_init", session_id="s", task="release")
-    plan = {"filename": "plan.md", "content": GUIDE, "created_by": "ann"}
-    made.do("artifact_create", name="plan", artifact_type="document", session_id="s", **plan)
-    plan["content"] += "\n## Tools\n\nSharpen the spade.\n"
-    assert made.do("artifact_add_revision", artifact_id=1, **plan)["revision_num"] == 1
-    made.do("chat_create_room", name="den", members=["ann", "bo"], session_id="s")
-    made.do("chat_send_message", room_id=1, persona="ann", message="hello @bo")
-    todo = made.do("chat_create_todo", room_id=1, persona="ann", description="weed", assigned_to="bo")
-    made.do("chat_claim_todo", persona="bo", event_id=todo["event_id"])
-    made.do("chat_share_artifact", room_id=1, persona="ann", artifact_id=1)
-    made.do("review_create", artifact_id=1, revision_id=2, reviewer_persona="bo")
-    made.do("review_add_comment", review_id=1, location="line:3", comment="why?", persona="bo")
-    made.do("worklog_log", session_id="s", agent_id="ann", action="wrote", summary="the plan")
+    for tool, arguments in cases("npl_mcp/http/replicas_documents")["team"]:
+        made.do(tool, **{"content": GUIDE, **arguments} if "filename" in arguments else arguments)
     return made
 
 
@@ -144,7 +134,7 @@ STATEMENT = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND
 
 def command(place: Path, *words: str, **variables: str) -> str:
     """Run ``npl-mcp`` on the servers' database, as on another machine."""
-    env = environment(place, NPL_DATABASE_URL=engines.empty_address(place) or "", **variables)
+    env = environment(place, **{"NPL_DATABASE_URL": engines.empty_address(place) or "", **variables})
     line = [sys.executable, "-m", "npl_mcp", *words]
     return subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=True).stdout
 
@@ -371,11 +361,9 @@ def admits(server: Running, named: dict[str, str]) -> bool:
     return server.call("session_list", {}, **named).status == 200
 
 
-def token_of(place: Path, address: str, name: str, *flags: str) -> str:
+def token_of(place: Path, address: str, name: str) -> str:
     """Make a token in a database, and return it."""
-    env = environment(place, NPL_DATABASE_URL=address)
-    line = [sys.executable, "-m", "npl_mcp", "token", "add", name, *flags]
-    return subprocess.run(line, env=env, capture_output=True, text=True, check=True).stdout.split()[-1]
+    return command(place, "token", "add", name, NPL_DATABASE_URL=address).split()[-1]
 
 
 def test_a_write_is_acknowledged_though_its_token_cannot_be_checked(tmp_path: Path) -> None:
@@ -522,3 +510,28 @@ def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
 
 
 SAY = {"room_id": 1, "persona": "ann", "message": "m"}
+
+
+def test_a_server_of_another_project_does_not_start(tmp_path: Path) -> None:
+    """The error names the project of the others; answers name no local path."""
+    variables = engines.environment(tmp_path / "data")
+    project = str(tmp_path / "project")
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with server_in(first, **variables, NPL_PROJECT=project) as server:
+        given = {"name": "plan", "artifact_type": "text", "filename": "a.md", "content": "# A\n"}
+        made = server.call("artifact_create", given).data["data"]
+        room = server.call("chat_create_room", {"name": "den", "members": ["ann"]}).data["data"]
+        assert {"file_path", "meta_path", "web_url"}.isdisjoint({*made, *room})
+        other = subprocess.run(
+            command_line(),
+            cwd=second,
+            env=environment(second, **variables, NPL_MCP_PORT="0"),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert other.returncode == 2
+        assert f"set NPL_PROJECT={project}" in other.stderr
