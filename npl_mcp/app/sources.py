@@ -16,13 +16,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from npl_index.errors import (
-    DocumentError,
-    DocumentNotFoundError,
-    DocumentTooLargeError,
-    InvalidRequestError,
-    NPLError,
-)
+from npl_index import errors
 from npl_index.library.catalog import Root
 from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, read_document
 from npl_index.library.listing import Listed
@@ -37,7 +31,7 @@ from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
 
 
-class DamagedRevisionError(DocumentError):
+class DamagedRevisionError(errors.DocumentError):
     """The content of an artifact's revision is not the one that was stored."""
 
 
@@ -68,10 +62,10 @@ class DocumentSource(ABC):
             return (self.single(name),)
         every = self.every(name)
         if not every:
-            raise DocumentNotFoundError(f"no {self.LABEL} match {text[:64]!r}", hint=self.NONE)
+            raise errors.DocumentNotFoundError(f"no {self.LABEL} match {text[:64]!r}", hint=self.NONE)
         if len(every) > self._max_files:
             problem = f"there are more than {self._max_files:,} {self.LABEL}"
-            raise DocumentTooLargeError(problem, hint=self.FEWER)
+            raise errors.DocumentTooLargeError(problem, hint=self.FEWER)
         return every
 
     @abstractmethod
@@ -153,7 +147,7 @@ class ArtifactDocuments(DocumentSource):
         if match is None:
             problem = f"{f'artifact:{name}'[:64]!r} is not the name of an artifact"
             hint = "write artifact:12, artifact:12@0 or artifact:*"
-            raise InvalidRequestError(problem, parameter="file", hint=hint)
+            raise errors.InvalidRequestError(problem, parameter="file", hint=hint)
         artifact, number = int(match[1]), None if match[2] is None else int(match[2])
         with self._stores.database.read() as tx:
             revision = RevisionFile.of(require_revision(tx, artifact, number))
@@ -276,7 +270,7 @@ class CrDocuments(DocumentSource):
     def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the change request with a key; empty if the name is not a key or nothing has it."""
         if number_in(name.upper()) is not None:
-            with suppress(NPLError):
+            with suppress(errors.NPLError):
                 return (self.single(name),)
         return ()
 

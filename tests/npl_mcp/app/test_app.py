@@ -93,8 +93,6 @@ def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings, ap
     with subprocess.Popen(
         [sys.executable, "-c", WRITER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
-        assert writer.stdin is not None
-        assert writer.stdout is not None
         for trial in range(1, 300 if THOROUGH else 100):
             path = chance.choice(paths[:4])
             how = chance.choice(("replaced", "written", "dated"))

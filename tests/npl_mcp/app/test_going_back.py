@@ -32,21 +32,14 @@ HEADER = "npl-instructions:\n   name: {}\n   version: 1.0.0\n---\n\n"
 def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
     """Two roots with files of equal names, a working directory, artifacts and change requests."""
     second = tmp_path / "other" / "docs"
-    for folder in (docs / "guide", docs / "deep" / "guide", second / "guide", tmp_path / "work" / "notes"):
-        folder.mkdir(parents=True)
-    for file in (docs / "guide" / "build.md", docs / "deep" / "guide" / "build.md"):
-        file.write_text(BUILD, encoding="utf-8")
-    (second / "guide" / "build.md").write_text(BUILD.replace("Build", "Rebuild"), encoding="utf-8")
-    (second / "guide.md").write_text("# Other guide\n\n## Building\n\nBuild it anew.\n", encoding="utf-8")
-    (docs / "build.md.md").write_text("# Twice\n\n## Building\n\nBuild it twice.\n", encoding="utf-8")
-    (docs / "two  spaces, a comma.md").write_text(
-        "# Odd\n\n## Build\n\nBuild odd things.\n", encoding="utf-8"
-    )
     parts = "\n* * *\n\n".join(
         f"{HEADER.format(name)}# {name}\n\n## Build\n\nBuild {name}.\n" for name in ("one", "two")
     )
-    (docs / "parts.md").write_text(parts, encoding="utf-8")
-    (tmp_path / "work" / "notes" / "today.md").write_text(BUILD, encoding="utf-8")
+    files = {"guide/build.md": BUILD, "deep/guide/build.md": BUILD, "parts.md": parts}
+    fill(docs, files | cases("npl_mcp/app/going_back")["files"])
+    other = "# Other guide\n\n## Building\n\nBuild it anew.\n"
+    fill(second, {"guide/build.md": BUILD.replace("Build", "Rebuild"), "guide.md": other})
+    fill(tmp_path / "work", {"notes/today.md": BUILD})
     make_project(tmp_path / "work")
     own = replace(settings, roots=(docs, second))
     with closing(App(own)) as app:

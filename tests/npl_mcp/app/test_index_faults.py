@@ -172,7 +172,6 @@ def test_servers_that_index_and_edit_at_once(kept: Settings, place: Path) -> Non
     ]
     for word in ("index", "edit", "look", "edit", "edit", "look"):
         for worker in workers:
-            assert worker.stdin is not None
             worker.stdin.write(f"{word}\n")
             worker.stdin.flush()
         lines = [worker.stdout.readline() for worker in workers if worker.stdout is not None]
@@ -238,21 +237,13 @@ def test_permissions_that_come_and_go(kept: Settings, place: Path, kind: str) ->
     assert_is_kept(kept)
 
 
-def unlink(file: Path) -> None:
-    file.unlink()
-
-
 def swap(file: Path) -> None:
     other = file.with_suffix(".other")
     other.write_bytes(b"GIF89a" * 1_000)
     other.replace(file)
 
 
-def without_folder(file: Path) -> None:
-    shutil.rmtree(file.parent)
-
-
-@pytest.mark.parametrize("harm", [unlink, swap, without_folder])
+@pytest.mark.parametrize("harm", [Path.unlink, swap, lambda file: shutil.rmtree(file.parent)])
 def test_an_index_that_goes_from_under_a_running_server(kept: Settings, harm: Callable[[Path], None]) -> None:
     """Answers stay right, edits are seen, and a newly started server agrees."""
     running = App(kept)

@@ -14,13 +14,19 @@ import pytest
 from npl_index.errors import NPLError
 from npl_index.markdown.sections import SectionTree
 from npl_mcp.documents import editor
-from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.folders import SharedFolder
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.base.errors import ConflictError, StorageError, TooLargeError
 from npl_mcp.stores.base.paging import Slice
 from tests.conftest import cases
-from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
+from tests.npl_mcp.documents.change_requests import (
+    CONFIG,
+    NAME,
+    SECOND,
+    changes_in,
+    make_project,
+    without_stamp,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PROCESSES = 4
@@ -50,10 +56,6 @@ while True:
     print(number, flush=True)
     number += 1
 """
-
-
-def changes_in(folder: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, ()))
 
 
 def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Popen[str]:
@@ -105,7 +107,6 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
     }
     for attempt in range(6):
         process = start(REPLACING, tmp_path, "0")
-        assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.003 * attempt)
         process.send_signal(signal.SIGKILL)

@@ -1,6 +1,5 @@
 """The HTTP server as a real process: both versions of the protocol, plain JSON, metrics and the log."""
 
-import http.client
 import json
 import re
 from collections.abc import Iterator
@@ -165,22 +164,10 @@ def test_answers_reach_their_callers(server: Running) -> None:
     """Many clients with equal message ids each get the answer to their own question."""
 
     def ask(client: int) -> int:
-        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        right = 0
-        for number in range(10):
-            name = f"none-{client}-{number}.md"
-            body = asking(1, "tools/call", name="npl_section_index", arguments={"file": name}, _meta=META)
-            headers = {
-                **BOTH,
-                "MCP-Protocol-Version": MODERN,
-                "Mcp-Method": "tools/call",
-                "Mcp-Name": "npl_section_index",
-            }
-            line.request("POST", "/mcp", json.dumps(body), headers)
-            answer = line.getresponse()
-            right += answer.status == 200 and f"'{name}'".encode() in answer.read()
-        line.close()
-        return right
+        asked = {f"none-{client}-{number}.md": number for number in range(10)}
+        params = ({"name": "npl_section_index", "arguments": {"file": name}} for name in asked)
+        answers = [server.mcp("tools/call", given) for given in params]
+        return sum(f"'{name}'".encode() in answer.body for name, answer in zip(asked, answers, strict=True))
 
     with ThreadPoolExecutor(12) as pool:
         assert list(pool.map(ask, range(12))) == [10] * 12
@@ -207,8 +194,9 @@ def test_calls_are_counted(server: Running) -> None:
     def more(name: str) -> float:
         return after.get(name, 0) - before.get(name, 0)
 
-    assert more('npl_calls_total{outcome="OK",tool="npl_load_tailored"}') == 2
-    assert more('npl_calls_total{outcome="MISSING_REQUIRED",tool="npl_load_tailored"}') == 1
+    calls = {"OK": 2, "MISSING_REQUIRED": 1}
+    for outcome, number in calls.items():
+        assert more(f'npl_calls_total{{outcome="{outcome}",tool="npl_load_tailored"}}') == number
     assert more('npl_calls_total{outcome="NOT_FOUND",tool="unknown"}') == 1
     assert more('npl_call_seconds_count{tool="npl_load_tailored"}') == 3
     served = [answer.data["data"]["total_tokens"] for answer in (first, second)]

@@ -47,13 +47,8 @@ class Site:
     database: Database
     tokens: dict[str, str]
 
-    @property
-    def docs(self) -> Path:
-        return self.server.folder / "docs"
-
-    @property
-    def other(self) -> Path:
-        return self.server.folder / "other"
+    docs = property(lambda self: self.server.folder / "docs")
+    other = property(lambda self: self.server.folder / "other")
 
     def headers(self, who: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[who]}"}
@@ -188,8 +183,8 @@ def test_the_list_has_the_tools_of_the_domains_a_caller_sees(site: Site, domain:
     assert domain in {mine for _, mine in every.values()}
 
 
-def index_of(site: Site, who: str, **arguments: Any) -> str:
-    return site.call(who, "npl_section_index", **arguments).body.decode()
+def index_of(site: Site, who: str, file: str) -> str:
+    return site.call(who, "npl_section_index", file=file).body.decode()
 
 
 # Route by route: what is asked, who sees it and who does not, and whether an answer shows it.
@@ -259,25 +254,21 @@ ALIKE = ("OTH", "XXX")
 
 def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
     """Answers about a hidden and an absent thing differ by its name alone."""
-    pairs: list[tuple[str, Callable[[str], Any], str, str]] = [
-        ("no-directive", lambda n: site.ask("no-directive", n), "directive.files.list", "no.such"),
-        ("no-npl", lambda n: site.ask("no-npl", "resources/read", uri=n), "npl://file/a", "nosuch://thing"),
-        ("docs", lambda n: resource(site, "docs", n), "other.md", "othar.md"),
-        ("no-artifact", lambda n: resource(site, "no-artifact", n), "artifact:1", "artifact:9"),
-        ("no-artifact", lambda n: index_of(site, "no-artifact", file=n), "artifact:1", "artifact:9"),
-        ("no-cr", lambda n: index_of(site, "no-cr", file=n), "cr:DOC-001", "cr:DOC-009"),
-        (
-            "docs",
-            lambda n: index_of(site, "docs", file=n),
-            str(site.other / "other.md"),
-            str(site.other / "no.md"),
-        ),
-        ("docs", lambda n: index_of(site, "docs", file=n), str(site.other), str(site.other / "none")),
-        ("docs", lambda n: site.call("docs", "get_cr", key=n).body.decode(), "OTH-001", "XXX-001"),
-        ("docs", lambda n: folder(site, "docs", n), str(site.other), str(site.other / "none")),
+    other = f"{site.other}/"
+    pairs: list[tuple[str, Callable[[Site, str, str], Any], str, str]] = [
+        ("no-directive", Site.ask, "directive.files.list", "no.such"),
+        ("no-npl", read, "npl://file/a", "nosuch://thing"),
+        ("docs", resource, "other.md", "othar.md"),
+        ("no-artifact", resource, "artifact:1", "artifact:9"),
+        ("no-artifact", index_of, "artifact:1", "artifact:9"),
+        ("no-cr", index_of, "cr:DOC-001", "cr:DOC-009"),
+        ("docs", index_of, f"{other}other.md", f"{other}no.md"),
+        ("docs", index_of, other, f"{other}none"),
+        ("docs", lambda s, w, n: s.call(w, "get_cr", key=n).body.decode(), "OTH-001", "XXX-001"),
+        ("docs", folder, other, f"{other}none"),
     ]
     for who, answer, hidden, absent in pairs:
-        shown, missing = json.dumps(answer(hidden)), json.dumps(answer(absent))
+        shown, missing = json.dumps(answer(site, who, hidden)), json.dumps(answer(site, who, absent))
         for name in (hidden, absent, *ALIKE):
             shown, missing = shown.replace(name, "N"), missing.replace(name, "N")
         assert shown == missing, (who, hidden)
@@ -289,8 +280,12 @@ def test_a_field_with_the_name_of_a_path_may_have_any_value(site: Site) -> None:
     assert (request["path"], request["other"]["path"]) == ("crs/DOC-001-siphon.md", ["a", "2"])
 
 
+def read(site: Site, who: str, uri: str) -> dict[str, Any]:
+    return site.ask(who, "resources/read", uri=uri)
+
+
 def resource(site: Site, who: str, path: str) -> dict[str, Any]:
-    return site.ask(who, "resources/read", uri=f"npl://file/{path}")
+    return read(site, who, f"npl://file/{path}")
 
 
 def folder(site: Site, who: str, path: str) -> tuple[int, str]:
@@ -436,7 +431,7 @@ def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: S
         assert site.code(limited, "npl_section_index", file="docs.md") == "NOT_FOUND"
         assert site.code(limited, "npl_load_components", items="syntax") == "OK"
         assert site.code(limited, "list_crs", project="DOC") == "NOT_FOUND"
-    assert "Siphon" in index_of(site, "deep", file="DOC-001-siphon.md")
+    assert "Siphon" in index_of(site, "deep", "DOC-001-siphon.md")
     assert site.data("deep", "list_projects")["total"] == 0
 
 

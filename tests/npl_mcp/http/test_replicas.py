@@ -29,8 +29,8 @@ from tests.conftest import GUIDE, cases, envelope
 from tests.messages import asking, calling
 from tests.npl_mcp.app.many import put, text, write
 from tests.npl_mcp.http.http_server import BOTH, MODERN, Answer, Running, environment
-from tests.npl_mcp.http.http_server import command as command_line
 from tests.npl_mcp.http.http_server import serving as server_in
+from tests.npl_mcp.http.test_service import run
 from tests.postgres_server import Server, serving
 from tests.replicas import Balancer, kill, replica, replicas
 from tests.until import until
@@ -517,21 +517,13 @@ def test_a_server_of_another_project_does_not_start(tmp_path: Path) -> None:
     variables = engines.environment(tmp_path / "data")
     project = str(tmp_path / "project")
     first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
+    for folder in (first, second):
+        folder.mkdir()
     with server_in(first, **variables, NPL_PROJECT=project) as server:
         given = {"name": "plan", "artifact_type": "text", "filename": "a.md", "content": "# A\n"}
         made = server.call("artifact_create", given).data["data"]
         room = server.call("chat_create_room", {"name": "den", "members": ["ann"]}).data["data"]
         assert {"file_path", "meta_path", "web_url"}.isdisjoint({*made, *room})
-        other = subprocess.run(
-            command_line(),
-            cwd=second,
-            env=environment(second, **variables, NPL_MCP_PORT="0"),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        other = run(second, **variables)
         assert other.returncode == 2
         assert f"set NPL_PROJECT={project}" in other.stderr

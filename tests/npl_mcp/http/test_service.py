@@ -90,10 +90,8 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     shown = run(stopped, "status")
     assert shown.returncode == 0
     rows = dict(line.split(": ", 1) for line in shown.stdout.splitlines())
-    assert rows["state"] == "running"
-    assert rows["address"] == f"{state.url}/mcp"
-    assert rows["process"] == str(state.pid)
-    assert rows["token needed"] == "yes"
+    names = ("state", "address", "process", "token needed")
+    assert [rows[name] for name in names] == ["running", f"{state.url}/mcp", str(state.pid), "yes"]
     assert state.token not in shown.stdout
     told = json.loads(run(stopped, "status", "--json").stdout)
     assert (told["address"], told["process"], told["token_needed"]) == (f"{state.url}/mcp", state.pid, True)
@@ -116,25 +114,10 @@ def test_a_start_with_other_flags_fails_and_names_them(stopped: Path) -> None:
     assert "other values of --root, --write, --web, --token: stop it first" in others.stderr
 
 
-DIARY = "# Diary\n\nThe wombat is OUTSIDE.\n"
-PROJECT = '[project]\ncode = "OUT"\nname = "OUTSIDE"\nticketsPath = "crs"\n'
-
-
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_working_directory_is_no_root_where_one_is_given(tmp_path: Path, transport: str) -> None:
     """The server starts above its root, as services do in ``/``."""
-    work = fill(
-        tmp_path / "work",
-        {
-            "docs/a.md": "# A\n\nThe wombat is in.\n",
-            "npl.md": DIARY,
-            "private/diary.md": DIARY,
-            "private/key.txt": "OUTSIDE\n",
-            ".mdt-config.toml": PROJECT,
-            "crs/OUT-001-x.md": "---\ncode: OUT-001\ntitle: OUTSIDE\n---\n",
-            "directive/reference/x.md": "OUTSIDE\n",
-        },
-    )
+    work = fill(tmp_path / "work", cases("npl_mcp/http/service")["files_outside"])
     subprocess.run(["git", "init", "--quiet", work], check=True)
     (work / "docs" / "link.md").symlink_to(work / "private" / "diary.md")
     named = [name for path in ("private/diary.md", "private") for name in (path, f"{work}/{path}")]
@@ -345,21 +328,13 @@ def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> Non
 def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None:
     """Standard output has the address; a caller's mistakes leave standard error empty."""
     (tmp_path / "docs").mkdir()
-    with subprocess.Popen(
-        command("--root", "docs"),
-        cwd=tmp_path,
-        env=environment(tmp_path, NPL_MCP_PORT="0"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    env = environment(tmp_path, NPL_MCP_PORT="0")
+    with subprocess.Popen(command("--root", "docs"), cwd=tmp_path, env=env, **pipes) as process:
         first, pages, serves = (process.stdout.readline().decode() for _ in range(3))
         port = int(first.rpartition(":")[2].partition("/")[0])
-        for data in (
-            b"nonsense\r\n\r\n",
-            b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n",
-            b"POST /mcp HTTP/1.1\r\n",
-        ):
+        odd = (b"nonsense\r\n\r\n", b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /mcp HTTP/1.1\r\n")
+        for data in odd:
             with socket.create_connection(("127.0.0.1", port)) as line:
                 line.sendall(data)
                 line.shutdown(socket.SHUT_WR)
