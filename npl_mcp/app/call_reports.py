@@ -326,14 +326,14 @@ def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
     """
     answer, identity = call.data, call.caller.identity
     asks, context = isinstance(answer, Tailored), _question(call)
-    absent, found = getattr(answer, "absent", None), getattr(answer, "total", 0)
+    absent, number = getattr(answer, "absent", None), getattr(answer, "total", 0)
     private = with_contexts and (answer is not None or call.code is not None)
-    loaded: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     if isinstance(answer, Tailored):
         # In an answer about several documents each selector comes after its file.
         taken = (f"{part.file}: {part.selector}" if part.file else part.selector for part in answer.sections)
-        loaded = {"file": _storable(answer.file), "used": answer.total_tokens}
-        loaded["taken"], found = tuple(map(_storable, taken)), len(answer.sections)
+        sections = {"file": _storable(answer.file), "used": answer.total_tokens}
+        sections["taken"], number = tuple(map(_storable, taken)), len(answer.sections)
     arguments = None
     if private and (asks or call.code):
         # Those of a question can be read again.
@@ -341,7 +341,7 @@ def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
         arguments = _storable(text, _MAX_ARGUMENTS if asks else _MAX_TEXT)
     outcome: CallOutcome | None = None
     if context and answer is not None:
-        outcome = "nothing" if not found else "weak" if getattr(answer, "weak", None) else "found"
+        outcome = "nothing" if not number else "weak" if getattr(answer, "weak", None) else "found"
     return LoggedCall(
         created_at=now(),
         tool=call.name,
@@ -352,7 +352,7 @@ def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
         error=call.code,
         message=call.message and _storable(call.message),
         arguments=arguments,
-        **loaded,
+        **sections,
         context=_storable(context, CONTEXT) if private and context else None,
         outcome=outcome,
         absent=tuple(map(_storable, absent)) if private and absent else None,

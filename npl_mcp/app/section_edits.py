@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.documents import DocumentFile, DocumentRef
@@ -35,7 +35,7 @@ _MAX_LISTED = 10
 _HOW_TO_WRITE = "start the server with --write, NPL_WRITE=1, or write = true in the user's npl.toml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EditedSection:
     """An edited section, the parent of a deleted section, or a new file.
 
@@ -53,9 +53,9 @@ class EditedSection:
     selector: str
     tokens: int
     tokens_before: int
-    removed: tuple[str, ...] | None = None
-    lines: str | None = None
-    unchanged: bool | None = None
+    removed: tuple[str, ...] | None
+    lines: str | None
+    unchanged: bool | None
     digest: str
 
 
@@ -97,15 +97,15 @@ def update_section(
     own = wanted.depth == 0
     index = _representative(after, edit.index)  # the edit may have added a title
     deleted = before.sections[edit.edited].whole
-    return target.edited(
-        after,
-        index,
-        new,
-        own=own,
-        tokens_before=target.tokens(before, edit.index, own=own),
+    return EditedSection(
+        file=target.label,
+        selector=narrowed(target.selectors(after, [index])[0], own=own),
+        tokens=_section_tokens(app, after, index, own=own),
+        tokens_before=_section_tokens(app, before, edit.index, own=own),
         removed=edit.removed,
         lines=f"{deleted.start + 1}-{deleted.stop}" if edit.edited != edit.index else None,
         unchanged=True if new == edit.data else None,
+        digest=digest_of(bytes_of(after, index, new, whole=not own)),
     )
 
 
@@ -115,7 +115,10 @@ def _create_file(app: Context, file: str, content: str) -> EditedSection:
     tree = target.read(data)
     folder, name = target.place()
     folder.create(name, target.label, data)
-    return target.edited(tree, _representative(tree, 0), data, tokens_before=0)
+    index = _representative(tree, 0)
+    (selector,), digest = target.selectors(tree, [index]), digest_of(bytes_of(tree, index, data))
+    tokens = _section_tokens(app, tree, index)
+    return EditedSection(target.label, selector, tokens, 0, None, None, None, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,26 +199,6 @@ class Target:
         """Return the shortest selectors of some sections of a content."""
         steps = steps_of(tree)
         return tuple(qualified(document_name(self.label), steps[index]) for index in sections)
-
-    def tokens(self, tree: SectionTree, index: int, *, own: bool = False) -> int:
-        """Return the tokens of a section, or of its own text."""
-        section = tree.sections[index]
-        return self.app.counter.count(trimmed_text(tree, section.own if own else section.whole))
-
-    def edited(
-        self, tree: SectionTree, index: int, data: bytes, *, own: bool = False, **more: Any
-    ) -> EditedSection:
-        """Return a section of the new content as an answer, or its own text.
-
-        :param more: further values of the answer.
-        """
-        return EditedSection(
-            file=self.label,
-            selector=narrowed(self.selectors(tree, [index])[0], own=own),
-            tokens=self.tokens(tree, index, own=own),
-            digest=digest_of(bytes_of(tree, index, data, whole=not own)),
-            **more,
-        )
 
     def section(self, selector: Selector, tree: SectionTree) -> int:
         """Return the one section that a selector selects.
@@ -333,6 +316,11 @@ def check_writable(app: Context, file: DocumentFile, label: str) -> None:
     if all(map(is_hidden, below)) or lies_in(file.absolute, npl_folders(settings)):
         hint = "change it in an editor"
         raise NotAllowedError(f"{label!r} lies in a hidden folder or one of NPL's prompts", hint=hint)
+
+
+def _section_tokens(app: Context, tree: SectionTree, index: int, *, own: bool = False) -> int:
+    section = tree.sections[index]
+    return app.counter.count(trimmed_text(tree, section.own if own else section.whole))
 
 
 def _representative(tree: SectionTree, index: int) -> int:

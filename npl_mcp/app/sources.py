@@ -8,13 +8,11 @@ source of each scheme has the interface of the library of files, so all document
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import ClassVar
 
 from npl_index import errors
 from npl_index.library.catalog import Root
@@ -35,58 +33,20 @@ class DamagedRevisionError(errors.DocumentError):
     """The content of an artifact's revision is not the one that was stored."""
 
 
-class DocumentSource(ABC):
-    """The documents of a scheme.
+def check_number(found: Listed, most: int, name: str | None, kind: str, fewer: str) -> Listed:
+    """Check the number of the documents of a set.
 
-    :param max_files: maximum number of documents of one name.
-
-    ``LABEL`` names them in messages, ``FEWER`` is a remedy if they are too many, ``NONE`` if there are none.
+    :param name: name of the set, for messages.
+    :param kind: what the documents are, for messages.
+    :param fewer: a remedy if they are too many.
+    :raises DocumentNotFoundError: there are none.
+    :raises DocumentTooLargeError: there are more than ``most``.
     """
-
-    LABEL: ClassVar[str]
-    FEWER: ClassVar[str]
-    NONE: ClassVar[str]
-
-    def __init__(self, max_files: int) -> None:
-        self._max_files = max_files
-
-    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
-        """Find the documents of a name.
-
-        :raises DocumentNotFoundError: there are none.
-        :raises DocumentTooLargeError: a set has more than the limit.
-        """
-        text = ref.file or ""
-        name = text.partition(":")[2].strip()
-        if not self.is_set(ref):
-            return (self.single(name),)
-        every = self.every(name)
-        if not every:
-            raise errors.DocumentNotFoundError(f"no {self.LABEL} match {text[:64]!r}", hint=self.NONE)
-        if len(every) > self._max_files:
-            problem = f"there are more than {self._max_files:,} {self.LABEL}"
-            raise errors.DocumentTooLargeError(problem, hint=self.FEWER)
-        return every
-
-    @abstractmethod
-    def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a name denotes a set; its number of documents does not count."""
-
-    @abstractmethod
-    def single(self, name: str) -> DocumentFile:
-        """Find one document by its name without the scheme."""
-
-    @abstractmethod
-    def every(self, name: str) -> Listed:
-        """Find the documents of a set by its name without the scheme, in order."""
-
-    @abstractmethod
-    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
-        """Find the documents of a name without a scheme in a selector."""
-
-    @abstractmethod
-    def read(self, document: DocumentFile) -> Document:
-        """Read a whole document."""
+    if not found:
+        raise errors.DocumentNotFoundError(f"no {kind} match {(name or '')[:64]!r}")
+    if len(found) > most:
+        raise errors.DocumentTooLargeError(f"there are more than {most:,} {kind}", hint=fewer)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,47 +79,47 @@ class RevisionFile(DocumentFile):
         return self.state
 
 
-class ArtifactDocuments(DocumentSource):
+class ArtifactDocuments:
     """Artifacts as documents; a set has the current revision of each Markdown artifact.
 
     :param stores: stores of the artifacts.
+    :param max_files: maximum number of documents of one name.
     """
 
-    LABEL, FEWER = "artifacts", "name some: artifact:1, artifact:2"
-    NONE = "artifact_list lists all artifacts; a document is Markdown"
-
     def __init__(self, stores: Stores, max_files: int) -> None:
-        super().__init__(max_files)
-        self._stores = stores
+        self._stores, self._max_files = stores, max_files
 
-    def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a name denotes all artifacts; a revision is one document."""
-        return ref.file == f"{_ARTIFACTS.path}*"
-
-    def single(self, name: str) -> DocumentFile:
-        """Find a revision; the result names it by number.
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
+        """Find a revision, which the result names by number, or all artifacts.
 
         :raises InvalidRequestError: the name is not valid.
         :raises ArtifactNotFoundError: the artifact does not exist.
         :raises RecordNotFoundError: the revision does not exist.
+        :raises DocumentNotFoundError: no artifact is Markdown.
+        :raises DocumentTooLargeError: there are more than the limit.
         """
+        name = ref.file or ""
+        if self.is_set(ref):
+            with self._stores.database.read() as tx:
+                rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
+            files = [RevisionFile.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
+            listed = Listed.of(files, [file.state for file in files])
+            fewer = "name some: artifact:1, artifact:2"
+            return check_number(listed, self._max_files, name, "Markdown artifacts", fewer)
         match = _REVISION.fullmatch(name)
         if match is None:
-            problem = f"{f'artifact:{name}'[:64]!r} is not the name of an artifact"
+            problem = f"{name[:64]!r} is not the name of an artifact"
             hint = "write artifact:12, artifact:12@0 or artifact:*"
             raise errors.InvalidRequestError(problem, parameter="file", hint=hint)
         artifact, number = int(match[1]), None if match[2] is None else int(match[2])
         with self._stores.database.read() as tx:
             revision = RevisionFile.of(require_revision(tx, artifact, number))
-        refuse_questions(revision.row["filename"], revision.path)
-        return revision
+        refuse_questions(revision.row["filename"], name)
+        return (revision,)
 
-    def every(self, _: str) -> Listed:
-        """Find the current revisions that are Markdown, in the order of their artifacts."""
-        with self._stores.database.read() as tx:
-            rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
-        markdown = [RevisionFile.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
-        return Listed.of(markdown, [revision.state for revision in markdown])
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a name denotes all artifacts; a revision is one document."""
+        return ref.file == f"{_ARTIFACTS.path}*"
 
     def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the current revisions whose file has a name; the suffix is optional."""
@@ -191,8 +151,8 @@ _CURRENT = (
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
     " AND archived_at IS NULL"
 )
-_REVISION = re.compile(r"([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
-_CR = "cr:"
+_REVISION = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
+_CR, _CRS = "cr:", "change requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +167,8 @@ class RequestFile(DocumentFile):
     @classmethod
     def of(cls, file: DocumentFile, key: str) -> RequestFile:
         """Return the document for the file of a change request."""
-        label = CrDocuments.LABEL
-        root = Root(f"{_CR}{file.absolute.rpartition('/')[0]}", label)
-        return cls(root, f"{_CR}{key}", label, file=file)
+        root = Root(f"{_CR}{file.absolute.rpartition('/')[0]}", _CRS)
+        return cls(root, f"{_CR}{key}", _CRS, file=file)
 
     @property
     def absolute(self) -> str:
@@ -230,34 +189,32 @@ class RequestFile(DocumentFile):
         return _with_own_path(self.file.stat())
 
 
-class CrDocuments(DocumentSource):
-    """Change requests as documents."""
+class CrDocuments:
+    """Change requests as documents; a set has those of a project, or of all projects, ordered by key.
 
-    LABEL, FEWER, NONE = "change requests", "name one project: cr:TST", "list_crs lists the keys"
+    :param changes: change requests of the caller.
+    :param max_files: maximum number of documents of one name.
+    """
 
     def __init__(self, changes: ChangeRequests, max_files: int) -> None:
-        super().__init__(max_files)
-        self._changes = changes
+        self._changes, self._max_files = changes, max_files
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name stands for a set: a project, or all projects."""
-        name = (ref.file or "").partition(":")[2].strip()
+        name = _cr_name(ref)
         return name == "*" or (number_in(name.upper()) is None and not name.isdigit())
 
-    def single(self, name: str) -> DocumentFile:
-        """Find the change request with a key.
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
+        """Find the change request with a key, or a set.
 
+        :raises DocumentNotFoundError: there is no change request.
+        :raises DocumentTooLargeError: they are more than the limit.
         :raises ConflictError: two files have the same key.
         """
-        project, ticket = self._changes.find(None, name, "file")
-        return RequestFile.of(project.folder.file(ticket.name), ticket.key)
-
-    def every(self, name: str) -> Listed:
-        """Find the change requests of a project, or of all, ordered by key.
-
-        :raises ConflictError: two files have the same key.
-        """
-        projects = self._changes.projects
+        projects, name = self._changes.projects, _cr_name(ref)
+        if not self.is_set(ref):
+            project, ticket = self._changes.find(None, name, "file")
+            return (RequestFile.of(project.folder.file(ticket.name), ticket.key),)
         chosen = projects.all() if name == "*" else (projects.find(name),)
         pairs = [(project, ticket) for project in chosen for ticket in self._changes.tickets(project)]
         pairs.sort(key=lambda pair: (pair[1].code, pair[1].number))
@@ -265,13 +222,14 @@ class CrDocuments(DocumentSource):
             if (ticket.code, ticket.number) == (following.code, following.number):
                 raise ambiguous_key((ticket, following))
         files = [RequestFile.of(project.folder.file(ticket.name), ticket.key) for project, ticket in pairs]
-        return Listed.of(files, [_with_own_path(ticket.state) for _, ticket in pairs])
+        listed = Listed.of(files, [_with_own_path(ticket.state) for _, ticket in pairs])
+        return check_number(listed, self._max_files, ref.file, _CRS, "name one project: cr:TST")
 
     def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the change request with a key; empty if the name is not a key or nothing has it."""
         if number_in(name.upper()) is not None:
             with suppress(errors.NPLError):
-                return (self.single(name),)
+                return self.find(DocumentRef(file=f"{_CR}{name}"))
         return ()
 
     def read(self, document: DocumentFile) -> Document:
@@ -283,6 +241,15 @@ class CrDocuments(DocumentSource):
         content = read_document(document.file, MAX_BYTES)
         state = _with_own_path(content.fingerprint)
         return replace(content, name=document.aliases[0], path=document.path, fingerprint=state)
+
+
+DocumentSource = ArtifactDocuments | CrDocuments
+"""A source of the documents of a scheme."""
+
+
+def _cr_name(ref: DocumentRef) -> str:
+    """Return the name after the scheme."""
+    return (ref.file or "").partition(":")[2].strip()
 
 
 def _with_own_path(state: Fingerprint) -> Fingerprint:

@@ -24,7 +24,7 @@ from npl_mcp.documents.creating import NEW, Draft
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
-from npl_mcp.documents.tickets import FACETS, FolderListing, Ticket, listing, matching, read_ticket
+from npl_mcp.documents.tickets import FACETS, Ticket, listing, matching, read_ticket
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
@@ -127,7 +127,7 @@ class ChangeRequests:
         project = self.projects.find(code)
         _check_visible(project.folder)
         with project.folder.locked("the change request", make=True) as folder:
-            number = next_number(project, folder, self._listing(project))
+            number = next_number(project, folder, listing(project.folder, project.code))
             key = form.ChangeKey(project.code, number).of(project.code)
             name = f"{key}-{form.slug(draft.title, kind)}{form.SUFFIX}"
             # Stored first: if the process is killed now, a number is skipped, but none is used twice.
@@ -207,7 +207,7 @@ class ChangeRequests:
     ) -> Page[answers.RequestRow]:
         """List a project's change requests, highest number first."""
         project = self.projects.find(code)
-        files = self._listing(project)
+        files = listing(project.folder, project.code)
         same = Counter(ticket.number for ticket in files.tickets)
         chosen = matching(files.tickets, filters or {})
         rows = [ticket.row(*FACETS) for ticket in chosen]
@@ -241,13 +241,7 @@ class ChangeRequests:
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
         """Return a project's change requests, highest number first."""
-        return self._listing(project).tickets
-
-    def _listing(self, project: Project) -> FolderListing:
-        """Return the files of a project's folder, without the change requests of other projects."""
-        every = listing(project.folder)
-        own = tuple(ticket for ticket in every.tickets if ticket.code == project.code)
-        return every._replace(tickets=own)
+        return listing(project.folder, project.code).tickets
 
     def find(self, code: str | None, key: str, parameter: str = "key") -> tuple[Project, Ticket]:
         """Find a change request by the code in its front matter; its file's name does not count.
@@ -261,7 +255,7 @@ class ChangeRequests:
         project = self.projects.find(code, wanted)
         code, number = wanted.code or project.code, wanted.number
         key = wanted.of(code)
-        files = self._listing(project)
+        files = listing(project.folder, project.code)
         matches = [ticket for ticket in files.tickets if (ticket.code, ticket.number) == (code, number)]
         if len(matches) > 1:
             raise ambiguous_key(matches)

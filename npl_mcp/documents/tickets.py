@@ -85,8 +85,8 @@ class FolderListing(NamedTuple):
     unreadable: Mapping[str, str]
 
 
-def listing(folder: SharedFolder) -> FolderListing:
-    """Return the present change requests of a folder; a file is read again only after it changed.
+def listing(folder: SharedFolder, code: str) -> FolderListing:
+    """Return the present change requests of a project; a file is read again only after it changed.
 
     :raises StorageError: the folder cannot be listed.
     """
@@ -99,7 +99,7 @@ def listing(folder: SharedFolder) -> FolderListing:
         except (DocumentError, DocumentNotFoundError) as error:
             unreadable[name] = error.message
         else:
-            tickets += [] if ticket is None else [ticket]
+            tickets += [] if ticket is None or ticket.code != code else [ticket]
     tickets.sort(key=lambda ticket: -ticket.number)
     return FolderListing(tuple(tickets), unreadable)
 
@@ -152,7 +152,7 @@ def matching(tickets: Iterable[Ticket], filters: Mapping[str, object]) -> list[T
     :raises InvalidRequestError: a field is unknown; a value is neither a string nor a list of strings; or a
         status, type or priority is neither defined nor in use.
     """
-    passing = every = list(tickets)
+    matches = every = list(tickets)
     for name, value in filters.items():
         values = [value] if isinstance(value, str) else value
         form.choose(name, "filters", FACETS)
@@ -164,8 +164,8 @@ def matching(tickets: Iterable[Ticket], filters: Mapping[str, object]) -> list[T
         if name in DEFINED and (unknown := wanted.difference(map(_folded, known))):
             hint = f"use one or several of {checks.name_list(list(known))}; {_EXAMPLE}"
             raise checks.invalid("filters", f"has {min(unknown)!r}, which is not a known {name}", hint)
-        passing = [ticket for ticket in passing if _folded(ticket.text(name)) in wanted]
-    return passing
+        matches = [ticket for ticket in matches if _folded(ticket.text(name)) in wanted]
+    return matches
 
 
 def _folded(text: str) -> str:

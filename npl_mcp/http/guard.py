@@ -199,7 +199,11 @@ class Guard:
         try:
             refusal = await self._read(body, receive, key)
             if refusal is None and not self._policy.is_page(scope):
-                refusal = await _measured(body)
+                long = len(body) > _LARGE_BODY
+                if problem := await lane("bodies").run(exceeded, body) if long else exceeded(body):
+                    # It would take too much memory to parse.
+                    text = f"the message has {problem}; send less at a time"
+                    refusal = Refusal(400, ErrorCode.INVALID_PARAMETER, text)
             if refusal is not None:
                 await refusal.response(scope, receive, send)
                 return
@@ -307,11 +311,3 @@ class Guard:
                 if not message.get("more_body", False):
                     return None
         return policy.TOO_SLOW
-
-
-async def _measured(body: bytearray) -> Refusal | None:
-    """Return the refusal of a body that would take too much memory to parse, if any."""
-    problem = await lane("bodies").run(exceeded, body) if len(body) > _LARGE_BODY else exceeded(body)
-    if problem is None:
-        return None
-    return Refusal(400, ErrorCode.INVALID_PARAMETER, f"the message has {problem}; send less at a time")

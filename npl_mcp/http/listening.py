@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 from sse_starlette.sse import AppStatus
 from uvicorn import Config, Server
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
 from npl_mcp.config.server_state import ServerState, process_start
 from npl_mcp.config.settings import Settings, search_places
@@ -290,7 +289,7 @@ def bind_port(host: str, port: int) -> socket.socket:
 
     :raises InvalidRequestError: the port cannot be used; the message gives the reason.
     """
-    try:
+    with service.listening_on(f"{host}:{port}", "choose another with --port; 0 means any free port"):
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, _, _, _, address = places[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
@@ -301,7 +300,3 @@ def bind_port(host: str, port: int) -> socket.socket:
         if sys.platform == "linux":
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
         return listener
-    except OSError as error:
-        problem = f"{host}:{port} cannot be listened on: {service.reason_of(error)}"
-        hint = "choose another with --port; 0 means any free port"
-        raise InvalidRequestError(problem, hint=hint) from None

@@ -166,7 +166,8 @@ class Policy:
                 scope["state"][ADMITTED_STATE] = True
             elif not (page and needs_no_sign_in(scope["path"]) and (admitted is NO_TOKEN or not given)):
                 return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
-        if scope["method"] == "POST" and not page and not _is_json(headers):
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if scope["method"] == "POST" and not page and kind != b"application/json":
             return NOT_JSON
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.settings.body_limit:
@@ -245,11 +246,6 @@ def address_of(scope: Scope) -> str:
 def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     return token.strip() if scheme.lower() == b"bearer" else b""
-
-
-def _is_json(headers: Mapping[bytes, bytes]) -> bool:
-    kind = headers.get(b"content-type", b"").partition(b";")[0]
-    return kind.strip().lower() == b"application/json"
 
 
 T = TypeVar("T")

@@ -36,11 +36,8 @@ def page(chance: Random) -> str:
     lines = []
     for _ in range(chance.randint(1, 5)):
         lines.append(f"{'#' * chance.randint(1, 3)} {' '.join(chance.choices(WORDS, k=2))}")
-        lines += [
-            "",
-            " ".join(chance.choices(WORDS, k=chance.randint(0, 30))) + f" tank{chance.randrange(40)}",
-            "",
-        ]
+        words = " ".join(chance.choices(WORDS, k=chance.randint(0, 30)))
+        lines += ["", f"{words} tank{chance.randrange(40)}", ""]
     return "\n".join(lines)
 
 

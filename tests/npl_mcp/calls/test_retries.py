@@ -131,13 +131,13 @@ def test_a_call_that_only_reads_keeps_no_answer(settings: Settings) -> None:
     assert engines.query(settings.data_folder, "SELECT count(*) FROM request") == [(0,)]
 
 
-@pytest.mark.parametrize(
-    ("tool", "changes"),
-    [
-        ("chat_send_message", {"message": "hi"}),
-        ("chat_create_todo", {"message": None, "description": "hello"}),
-    ],
-)
+OTHERS = [
+    ("chat_send_message", {"message": "hi"}),
+    ("chat_create_todo", {"message": None, "description": "hello"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "changes"), OTHERS)
 def test_an_id_belongs_to_one_call(call: Call, tool: str, changes: dict[str, Any]) -> None:
     """A different tool or different arguments are refused; the message names the id."""
     call(ROOM[0], **ROOM[1])

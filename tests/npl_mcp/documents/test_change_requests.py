@@ -59,12 +59,8 @@ while True:
 
 
 def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", OPENING + code, str(folder), who, str(count)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    line = [sys.executable, "-c", OPENING + code, str(folder), who, str(count)]
+    return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def together(code: str, folder: Path) -> list[str]:

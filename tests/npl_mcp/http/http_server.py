@@ -135,14 +135,9 @@ def serving(
     work.mkdir(exist_ok=True)
     variables = {"NPL_MCP_PORT": "0", **variables}
     with (folder / "stderr.txt").open("wb") as log:
-        process = subprocess.Popen(
-            command(*flags),
-            cwd=work,
-            env=environment(folder, **variables),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        env = environment(folder, **variables)
+        process = subprocess.Popen(command(*flags), cwd=work, env=env, **streams)
     try:
         yield Running(process, _listening(process, folder), folder)
     finally:

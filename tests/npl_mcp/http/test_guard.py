@@ -22,9 +22,9 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.http import guard as guard_module
 from npl_mcp.http import listening
 from npl_mcp.http.guard import BODY_SECONDS, CROWD, MAX_ANSWERS, MAX_BODIES, READ_AT_ONCE, Guard
-from npl_mcp.http.listening import bind_path, bind_port
+from npl_mcp.http.listening import bind_port
 from npl_mcp.http.policy import Policy, host_names
-from npl_mcp.http.service import check, is_loopback, needs_token
+from npl_mcp.http.service import bind_path, check, is_loopback, needs_token
 from npl_mcp.stores.access import add_token, revoke_token
 from npl_mcp.stores.data_folder import Stores
 from tests.conftest import cases
@@ -187,21 +187,13 @@ def test_half_sent_bodies_are_refused(server: Running) -> None:
             line.close()
 
 
-@pytest.mark.parametrize(
-    ("open_to_all", "changes"),
-    [
-        (True, {"host": "0.0.0.0"}),
-        (True, {"host": "::"}),
-        (True, {"host": "192.0.2.1"}),
-        (True, {"host": "my-machine"}),
-        (False, {}),
-        (False, {"host": "::1"}),
-        (False, {"host": "127.0.0.7"}),
-        (False, {"host": "0.0.0.0", "token": TOKEN}),
-        (False, {"host": "0.0.0.0", "port": None, "socket": Path("s")}),
-    ],
-    ids=str,
-)
+OPEN = [{"host": host} for host in ("0.0.0.0", "::", "192.0.2.1", "my-machine")]
+CLOSED = [{}, {"host": "::1"}, {"host": "127.0.0.7"}, {"host": "0.0.0.0", "token": TOKEN}]
+CLOSED += [{"host": "0.0.0.0", "port": None, "socket": Path("s")}]
+STARTS = [*((True, changes) for changes in OPEN), *((False, changes) for changes in CLOSED)]
+
+
+@pytest.mark.parametrize(("open_to_all", "changes"), STARTS, ids=str)
 def test_what_everyone_could_call_does_not_start(
     open_to_all: bool, changes: dict[str, Any], settings: Settings
 ) -> None:

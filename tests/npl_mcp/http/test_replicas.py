@@ -255,12 +255,9 @@ def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
             assert server.call("chat_send_message", {"room_id": 1, "message": "m"}, **named).status == 200
             other = {"room_id": 1, "message": "m", "persona": "bo"}
             assert server.call("chat_send_message", other, **named).status == 403
-        said = [
-            event
-            for event in team.do("chat_get_feed", room_id=1)["items"]
-            if event["event_type"] == "message"
-        ]
-        assert [message["persona"] for message in said] == ["ann"] * 2
+        events = team.do("chat_get_feed", room_id=1)["items"]
+        messages = [event for event in events if event["event_type"] == "message"]
+        assert [message["persona"] for message in messages] == ["ann"] * 2
         command(tmp_path, "token", "revoke", "ann")
         until(lambda: [server.call("session_list", {}, **named).status for server in servers] == [401] * 2)
 
@@ -289,10 +286,7 @@ def ready(servers: list[Running]) -> list[int]:
 
 def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, postgres: Server) -> None:
     """Calls meanwhile fail with the advice to retry; then the servers and their waiting calls go on."""
-    with (
-        replicas(tmp_path, database(postgres, "restarted")) as servers,
-        ThreadPoolExecutor(len(servers)) as pool,
-    ):
+    with replicas(tmp_path, database(postgres, "restarted")) as servers, ThreadPoolExecutor(3) as pool:
         team = Balancer(servers)
         team.do("chat_create_room", name="den", members=["ann", "bo"])
         since = team.do("chat_send_message", room_id=1, persona="ann", message="before")["event_id"]
@@ -306,11 +300,8 @@ def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, 
         waited = all_wait()
         postgres.ask("stop")
         refused = [answer.result() for answer in waited]
-        refused += [server.call("session_list", {}) for server in servers]
-        refused += [
-            server.call("chat_send_message", {"room_id": 1, "persona": "bo", "message": "m"})
-            for server in servers
-        ]
+        asked = (("session_list", {}), ("chat_send_message", SAY))
+        refused += [server.call(tool, given) for server in servers for tool, given in asked]
         assert {answer.data["error_code"] for answer in refused} == {"DATABASE_ERROR"}
         assert all(answer.status in UNUSABLE and "try again" in answer.data["error"] for answer in refused)
         assert ready(servers) == [503] * 3
@@ -320,10 +311,8 @@ def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, 
         until(lambda: ready(servers) == [200] * 3)
         waited = all_wait()
         team.do("chat_send_message", room_id=1, persona="bo", message="after")
-        said = [
-            [item["data"]["message"] for item in answer.result().data["data"]["items"]] for answer in waited
-        ]
-        assert said == [["after"]] * 3
+        news = [answer.result().data["data"]["items"] for answer in waited]
+        assert [[item["data"]["message"] for item in items] for items in news] == [["after"]] * 3
 
 
 def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Server) -> None:
@@ -407,13 +396,11 @@ def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: 
             answers = list(pool.map(lambda at: team.answer(asked[at % 3][0], **asked[at % 3][1]), range(66)))
             assert {answer.status for answer in answers} == {200}, [answer.data for answer in answers]
             connection.execute(f"ALTER {limit} CONNECTION LIMIT 0")
-            connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({THEIRS}) AS theirs")
+            theirs = STATEMENT.replace("current_database()", "'scarce'")
+            connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({theirs}) AS theirs")
             refused = servers[0].call(*asked[0]).data
             assert refused["error_code"] == "DATABASE_ERROR"
             assert "CONNECTION LIMIT" in refused["error"]
-
-
-THEIRS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND datname = 'scarce'"
 
 
 def test_a_server_starts_without_its_database_and_is_ready_when_that_comes(

@@ -17,14 +17,8 @@ from typing import Any
 import pytest
 
 from npl_mcp import __version__
-from npl_mcp.config.server_state import (
-    LOCK,
-    STATE_FILE,
-    ServerState,
-    process_start,
-    read_state,
-    running_server,
-)
+from npl_mcp.config import server_state
+from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, read_state, running_server
 from npl_mcp.http import service
 from npl_mcp.http.service import hold, write_state
 from npl_mcp.server.logs import MAX_BYTES
@@ -47,19 +41,13 @@ def big() -> dict[str, str]:
 def described(url: str | None, socket: str | None) -> ServerState:
     """Return the state of this process as a server."""
     pid = os.getpid()
-    return ServerState(url, socket, pid, process_start(pid), time.time(), __version__, "t")
+    return ServerState(url, socket, pid, server_state.process_start(pid), time.time(), __version__, "t")
 
 
 def run(folder: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*flags),
-        cwd=folder,
-        env=environment(folder, **{"NPL_MCP_PORT": "0", **variables}),
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    env = environment(folder, **{"NPL_MCP_PORT": "0", **variables})
+    read: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 90, "check": False}
+    return subprocess.run(command(*flags), cwd=folder, env=env, **read)
 
 
 @pytest.fixture
@@ -219,10 +207,10 @@ def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
 
 def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
     """A process's start time does not change; a missing process has none."""
-    own = process_start(os.getpid())
+    own = server_state.process_start(os.getpid())
     assert own is not None
-    assert own == process_start(os.getpid())
-    assert process_start(2**22 + 1) is None
+    assert own == server_state.process_start(os.getpid())
+    assert server_state.process_start(2**22 + 1) is None
 
 
 def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
