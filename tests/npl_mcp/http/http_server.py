@@ -72,7 +72,7 @@ class Running:
             # A server that refuses a long body may answer before it has read it.
             with suppress(BrokenPipeError, ConnectionResetError):
                 line.sendall(sent)
-            return read(line)
+            return read(line, verb)
 
     def message(self, method: str, path: str, body: Any = None, headers: Any = None, host: Any = "") -> bytes:
         """Return a request as it is sent.
@@ -159,12 +159,12 @@ def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
     raise AssertionError((folder / "stderr.txt").read_text())
 
 
-def read(line: socket.socket) -> Answer:
+def read(line: socket.socket, verb: str = "GET") -> Answer:
     """Read an answer up to the end of the connection, or its length.
 
     :raises ConnectionError: the connection ended before.
     """
-    answer = http.client.HTTPResponse(line)
+    answer = http.client.HTTPResponse(line, method=verb)
     try:
         answer.begin()
         headers = {name.lower(): value for name, value in answer.getheaders()}
