@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import os
+import queue
+import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cachetools import LRUCache
 
@@ -25,7 +28,10 @@ from npl_mcp.app.file_view import lies_in
 from npl_mcp.app.waiting import OwnThread
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.access import ALL, Identity, Permissions
+from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import NotAllowedError
+from npl_mcp.stores.base.paging import now
+from npl_mcp.stores.calls import CONTEXT, MAX_TEXTS, CallOutcome, LoggedCall, add
 
 logger = logging.getLogger(__name__)
 
@@ -157,8 +163,7 @@ class Call:
     :param data: value of the tool.
     :param size: bytes of the answer's text.
     :param seconds: duration of the call.
-    :param followed: for each selector of the call that an earlier answer offered to its caller, the field of
-        that answer.
+    :param followed: number of its selectors that earlier answers suggested to its caller.
     """
 
     tool: str
@@ -171,7 +176,7 @@ class Call:
     data: object = None
     size: int = 0
     seconds: float = 0.0
-    followed: tuple[str, ...] = ()
+    followed: int = 0
     started: float = field(default_factory=time.perf_counter)
 
     @property
@@ -184,13 +189,6 @@ class Call:
         """Name of the caller, from its token or its client."""
         identity = self.caller.identity
         return identity.name if identity else self.caller.name or self.caller.transport
-
-    @property
-    def requested(self) -> Iterator[object]:
-        """The selectors that the call requests."""
-        for name in ("selectors", "sections"):
-            given = self.arguments.get(name)
-            yield from given if isinstance(given, list) else ()
 
 
 CALLER: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039 - frozen
@@ -213,20 +211,17 @@ class Reports:
     def __init__(self, *sinks: Sink, close: Callable[[], object] = lambda: None) -> None:
         self.in_flight, self.close = 0, close
         self._sinks = sinks
-        self._offered: LRUCache[tuple[str, int], str] = LRUCache(MAX_OFFERS)
+        self._suggested: LRUCache[tuple[str, int], bool] = LRUCache(MAX_OFFERS)
 
     def add(self, call: Call) -> None:
         """Report a call; the failure of a sink is logged and does not affect the call."""
-        if self._offered:
-            keys = ((call.who, hash(selector)) for selector in call.requested if isinstance(selector, str))
-            call.followed = tuple(self._offered.pop(key) for key in keys if key in self._offered)
+        lists = (call.arguments.get(name) for name in ("selectors", "sections"))
+        for selector in chain.from_iterable(given for given in lists if isinstance(given, list)):
+            if isinstance(selector, str):
+                call.followed += self._suggested.pop((call.who, hash(selector)), False)
         if isinstance(call.data, Tailored):
-            offers = {
-                "suggestions": [suggestion.selector for suggestion in call.data.suggestions],
-                "request_more": call.data.request_more,
-            }
-            for name, selectors in offers.items():
-                self._offered.update({(call.who, hash(selector)): name for selector in selectors})
+            keys = ((call.who, hash(suggestion.selector)) for suggestion in call.data.suggestions)
+            self._suggested.update(dict.fromkeys(keys, True))
         for sink in self._sinks:
             try:
                 sink(call)
@@ -252,3 +247,139 @@ def write_line(call: Call) -> None:
     if call.caller.identity is not None:
         line["token"] = call.caller.identity.name
     logger.info("%s", json.dumps(line), extra={"bare": True})
+
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUE = 5_000
+"""Calls in the queue; further ones are dropped."""
+
+MAX_BATCH = 500
+"""Calls per transaction, so that other writers wait no longer than for one of their own."""
+
+PAUSE_SECONDS = 0.5
+"""Time between two transactions: each costs a write to disk, and wakes all waiting calls."""
+
+_MAX_TEXT = 1_000
+_MAX_ARGUMENTS = 8_000
+_MAX_DEPTH = 4
+_CLOSE_SECONDS = 2.0
+
+
+def reports_of(app: App, *sinks: Sink) -> Reports:
+    """Return the recipients of finished calls that the settings of an application enable.
+
+    :param sinks: further recipients.
+    """
+    if app.settings.log_calls == "off":
+        return Reports(*sinks, write_line)
+    log = CallLog(app.database, with_contexts=app.settings.log_calls == "contexts")
+    return Reports(*sinks, write_line, log.add, close=log.close)
+
+
+class CallLog:
+    """Queue of finished calls, and the thread that stores them.
+
+    :param database: database of the log.
+    :param with_contexts: whether to store questions with their arguments, and arguments of failed calls.
+    """
+
+    def __init__(self, database: Database, *, with_contexts: bool) -> None:
+        self._database, self._with_contexts = database, with_contexts
+        self._queue: queue.Queue[LoggedCall] = queue.Queue(MAX_QUEUE)
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, call: Call) -> None:
+        """Queue a call for the log, unless a page made it: pages serve people, the log is about agents."""
+        if call.caller.name == PAGES:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="npl-call-log", daemon=True)
+            self._thread.start()
+        try:
+            self._queue.put_nowait(entry_of(call, with_contexts=self._with_contexts))
+        except queue.Full:
+            logger.debug("a call is left out of the log")
+
+    def close(self) -> None:
+        """Write the remaining calls, and end the thread."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        """Write queued calls, then pause."""
+        while not self._closing.wait(PAUSE_SECONDS) or not self._queue.empty():
+            batch = [self._queue.get_nowait() for _ in range(min(MAX_BATCH, self._queue.qsize()))]
+            try:
+                if batch:
+                    self._database.writing(add, batch)
+            except NPLError as error:
+                logger.warning("%d calls are left out of the log: %s", len(batch), error)
+
+
+def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
+    """Return a finished call as the log stores it.
+
+    :param with_contexts: whether to include its question, and the arguments of a question or a failure.
+    """
+    answer, identity = call.data, call.caller.identity
+    asks, context = isinstance(answer, Tailored), _question(call)
+    absent, number = getattr(answer, "absent", None), getattr(answer, "total", 0)
+    private = with_contexts and (answer is not None or call.code is not None)
+    sections: dict[str, Any] = {}
+    if isinstance(answer, Tailored):
+        # In an answer about several documents each selector comes after its file.
+        taken = (f"{part.file}: {part.selector}" if part.file else part.selector for part in answer.sections)
+        sections = {"file": _storable(answer.file), "used": answer.total_tokens}
+        sections["taken"], number = tuple(map(_storable, taken)), len(answer.sections)
+    arguments = None
+    if private and (asks or call.code):
+        # Those of a question can be read again.
+        text = json.dumps(_beginning(call.arguments), ensure_ascii=False)
+        arguments = _storable(text, _MAX_ARGUMENTS if asks else _MAX_TEXT)
+    outcome: CallOutcome | None = None
+    if context and answer is not None:
+        outcome = "nothing" if not number else "weak" if getattr(answer, "weak", None) else "found"
+    return LoggedCall(
+        created_at=now(),
+        tool=call.name,
+        domains=" ".join(call.domains),
+        who=_storable(call.who),
+        owner=None if identity is None else identity.name,
+        micros=round(call.seconds * 1_000_000),
+        error=call.code,
+        message=call.message and _storable(call.message),
+        arguments=arguments,
+        **sections,
+        context=_storable(context, CONTEXT) if private and context else None,
+        outcome=outcome,
+        absent=tuple(map(_storable, absent)) if private and absent else None,
+    )
+
+
+def _question(call: Call) -> str | None:
+    """Return the question of a call."""
+    given = call.arguments
+    topics = given.get("topics")
+    words = [given.get("context") or given.get("query"), *(topics if isinstance(topics, list) else [])]
+    return " ".join(word for word in words if isinstance(word, str)).strip() or None
+
+
+def _beginning(value: object, depth: int = _MAX_DEPTH) -> object:
+    if isinstance(value, str):
+        return value[:CONTEXT]
+    if not isinstance(value, Mapping | list):
+        return value
+    if not depth:
+        return "…"
+    if isinstance(value, list):
+        return [_beginning(item, depth - 1) for item in value[:MAX_TEXTS]]
+    fields = islice(value.items(), MAX_TEXTS)
+    return {str(name)[:CONTEXT]: _beginning(item, depth - 1) for name, item in fields}
+
+
+def _storable(text: str, max_length: int = _MAX_TEXT) -> str:
+    """Return the beginning of a text in a form for all databases, without NUL and lone surrogates."""
+    return text[:max_length].replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -178,17 +178,12 @@ class Context:
             unreadable = (*indexed.members.unreadable, *gone)
             collection: Collection = indexed
             locations, missing = indexed.files, indexed.members.missing
-            until = time.monotonic() + self.settings.time_limit
         else:
-            until = time.monotonic() + self.settings.time_limit
             unreadable = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
             collection = documents.indexed_document(locations[0], locations[0].stat()).collection
-        files = documents.names(locations)
-        file, is_all = (
-            documents.name_of(ref, files) if several else files[0],
-            documents.searches_all(ref, selectors),
-        )
-        clock = Deadline(file, until)
+        files, is_all = documents.names(locations), documents.searches_all(ref, selectors)
+        file = documents.name_of(ref, files) if several else files[0]
+        clock = self.clock(file)
         aliases = documents.aliases(ref, locations)
         if named:
             pairs = zip(locations, aliases, strict=True)

@@ -7,28 +7,28 @@ reads only changed files again. Large updates run in the background.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+from weakref import WeakSet
 
 from cachetools import LRUCache, cached
 
 from npl_index.errors import NPLError
-from npl_index.index.building import WORKER, worked
+from npl_index.index.building import MAX_WORKERS, WORKER, worked
 from npl_index.index.collection import IndexedCollection, KeptDocuments
 from npl_index.index.database import IndexDatabase, reading_errors
 from npl_index.index.entries import IndexEntry, Indexer, batches
 from npl_index.index.members import Members, OvertakenError, States, Update
 from npl_index.index.upkeep import note_use, problems, shrink
 from npl_index.library.documents import Read
-from npl_index.library.locks import locked
+from npl_index.library.files import Folder
 from npl_index.priority import give_way
 from npl_mcp.app.progress import PROGRESS
 from npl_mcp.config.memory import free_memory
@@ -70,6 +70,8 @@ REPORT_SECONDS = 0.2
 """Time between two progress reports of a call that waits."""
 
 _MAX_TRIES = 8
+
+T = TypeVar("T")
 
 
 class NotIndexedError(NPLError):
@@ -165,8 +167,8 @@ class DocumentSets:
         cache = cached(LRUCache(MAX_SETS), lock=threading.Lock())
         self._cached: Callable[[Hashable], _CachedSet] = cache(lambda _: _CachedSet())
         self._documents = KeptDocuments(maxsize)
-        self._threads: set[threading.Thread] = set()
-        # Calls that gather, and updates that calls need: meanwhile other updates pause.
+        self._threads: WeakSet[threading.Thread] = WeakSet()
+        # Calls that gather, and ends of updates that calls need: meanwhile other updates pause.
         self._urgent: set[object] = set()
         self._closed = threading.Event()
         self.built, self._verified = 0, False
@@ -209,8 +211,8 @@ class DocumentSets:
         self._urgent.add(call := object())
         try:
             while not isinstance(current := self._current_set(live, files), IndexedCollection):
-                self._urgent.add(current)
-                current.ended.add_done_callback(partial(self._finish, current))
+                self._urgent.add(current.ended)
+                current.ended.add_done_callback(self._urgent.discard)
                 if left(current) > 0:
                     raise IndexingError(current, left)
                 if live.build is current and current.done:
@@ -221,9 +223,6 @@ class DocumentSets:
             return current
         finally:
             self._urgent.discard(call)
-
-    def _finish(self, build: Build, _: object) -> None:
-        self._urgent.discard(build)
 
     def begin(self, name: Hashable, files: SetFiles) -> None:
         """Update a set before its first call, in the background and at low priority.
@@ -252,7 +251,7 @@ class DocumentSets:
                     if update.size >= BACKGROUND_BYTES or (update.asked and not wanted):
                         return self._begin(live, files, update)
                     # The tokens of an edit are counted after the answer.
-                    members = self._indexed(update, files.read, counted=known is None)
+                    members = self._indexed(update, files, counted=known is None)
                     # An answer that finds other contents forgets them at any time.
                     live.documents = current = self._set_of(members, live, files.read)
                     self._count_later(live, files)
@@ -298,47 +297,58 @@ class DocumentSets:
         return documents
 
     def _indexed(
-        self,
-        update: Update,
-        read: Read,
-        process_reader: Read | None = None,
-        build: Build | None = None,
-        *,
-        counted: bool = False,
+        self, update: Update, files: SetFiles, build: Build | None = None, *, counted: bool = False
     ) -> Members:
         """Index the files of an update, record the use of their roots, and free space if they grew.
 
-        :param process_reader: reader for other processes, which index first; this one indexes the rest.
         :param counted: also estimate the tokens; otherwise :meth:`_count` does later.
         """
-        asked, entry = update.asked, partial(self._indexer.entry, counted=counted)
-        if process_reader is not None and update.size >= BACKGROUND_BYTES:
-            todo = list(batches(asked))
-            todo.reverse()  # the batches are taken from the end
-            self._put(update, worked(todo, process_reader, entry, python(WORKER)), build)
-        left = update.asked
-        made = ([entry(file, read) for file in batch] for batch in batches(left))
-        self._put(update, made, build)
-        members = update.result()
-        note_use(self.database, members.roots)
-        if asked:
-            shrink(self.database, self._max_bytes, members.roots)
-        if build is not None:
-            free_memory()
-        return members
 
-    def _put(self, update: Update, made: Iterable[list[IndexEntry]], build: Build | None) -> None:
-        """Write entries to the index, batch by batch."""
-        for entries in made:
-            self._check_open()
+        def put(entries: list[IndexEntry]) -> None:
             give_way()
-            while build is not None and self._urgent and build not in self._urgent:
+            while build is not None and self._urgent and build.ended not in self._urgent:
                 time.sleep(PAUSE_SECONDS)
                 self._check_open()
             self.built += sum(entry.content is not None for entry in entries)
             update.put(entries)
             if build is not None:
                 build.done += len(entries)
+
+        grows, entry = bool(update.asked), partial(self._indexer.entry, counted=counted)
+        self._work(lambda: update.asked, files, entry, put)
+        members = update.result()
+        note_use(self.database, members.roots)
+        if grows:
+            shrink(self.database, self._max_bytes, members.roots)
+        if build is not None:
+            free_memory()
+        return members
+
+    def _work(
+        self,
+        left: Callable[[], Sequence[IndexEntry]],
+        files: SetFiles,
+        make: Callable[[IndexEntry, Read], T],
+        put: Callable[[list[T]], None],
+        most: int = MAX_WORKERS,
+    ) -> None:
+        """Work on files batch by batch, many of them in other processes first.
+
+        :param left: function that returns the remaining files.
+        :param make: method of the indexer.
+        :param put: function that stores the results of a batch.
+        :param most: maximum processes.
+        """
+        todo, read = left(), files.process_reader
+        if read is not None and sum(entry.state.size for entry in todo) >= BACKGROUND_BYTES:
+            for made in worked(list(batches(todo))[::-1], read, make, python(WORKER), most):
+                self._check_open()
+                put(made)
+            todo = left()
+        for part in batches(todo):
+            made = [make(file, files.read) for file in part]
+            self._check_open()
+            put(made)
 
     def _check_open(self) -> None:
         if self._closed.is_set():
@@ -375,14 +385,7 @@ class DocumentSets:
 
     def _start(self, work: Callable[[], None]) -> None:
         """Run background work in a thread."""
-
-        def run() -> None:
-            try:
-                work()
-            finally:
-                self._threads.discard(threading.current_thread())
-
-        thread = threading.Thread(target=run, name="npl-index", daemon=True)
+        thread = threading.Thread(target=work, name="npl-index", daemon=True)
         self._threads.add(thread)
         thread.start()
 
@@ -396,15 +399,8 @@ class DocumentSets:
         try:
             with suppress(NPLError, *reading_errors()):  # answers count what is missing
                 if not self._closed.wait(COUNT_DELAY) and (documents := live.documents) is not None:
-                    todo, count = documents.uncounted(), self._indexer.count
-                    parts = list(batches(todo))
-                    if files.process_reader and sum(entry.state.size for entry in todo) >= BACKGROUND_BYTES:
-                        made = worked(parts, files.process_reader, count, python(WORKER), 1)
-                    else:
-                        made = ([count(entry, files.read) for entry in part] for part in parts)
-                    for counted in made:
-                        self._check_open()
-                        documents.put_tokens(counted)
+                    put = documents.put_tokens
+                    self._work(documents.uncounted, files, self._indexer.count, put, 1)
         finally:
             live.counting = False
 
@@ -424,7 +420,7 @@ class DocumentSets:
                 tries += 1
                 with self._repaired(live, last=tries == _MAX_TRIES):
                     build.update = self._update(live, files)
-                    return self._indexed(build.update, files.read, files.process_reader, build)
+                    return self._indexed(build.update, files, build)
             build.update = self._update(live, files)
             done = build.total - len(build.update.asked)
             # The other process may have only other files left.
@@ -440,16 +436,12 @@ class DocumentSets:
         :raises TimeoutError: another process holds it.
         """
         path = self.database.path
-        if path is None or not wait:
+        with ExitStack() as stack:
+            if wait and path is not None:
+                try:
+                    folder = stack.enter_context(Folder.opened(path.parent))
+                except OSError:  # the folder cannot be opened here, or does not exist
+                    pass
+                else:
+                    stack.enter_context(folder.locked(LOCK_SECONDS))
             yield
-            return
-        try:
-            handle = os.open(path.parent, os.O_RDONLY)
-        except OSError:  # the folder cannot be opened here, or does not exist
-            yield
-            return
-        try:
-            with locked(handle, f"index {path}", LOCK_SECONDS):
-                yield
-        finally:
-            os.close(handle)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 
 from npl_index.answer.document_set import DocumentSet
-from npl_index.errors import DocumentNotFoundError
-from npl_index.library.documents import DocumentFile, DocumentRef, Fingerprint
+from npl_index.errors import DocumentNotFoundError, NPLError
+from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, Library
+from npl_index.library.lazy import LazySequence
 from npl_index.library.listing import Listed, state_of
 from npl_index.library.references import document_name, page_and_part
 from npl_index.library.roots import real_path
 from npl_index.ranking.collection import IndexedDocument
 from npl_index.selectors.grammar import Selector
-from npl_mcp.app.cr_documents import CrDocuments
 from npl_mcp.app.document_sets import SetFiles
 from npl_mcp.app.file_view import Files, may_write, real_paths
-from npl_mcp.app.schemes import SCHEMES
-from npl_mcp.app.sources import ArtifactDocuments, DocumentSource, Sources
+from npl_mcp.app.schemes import SCHEMES, refuse_removed
+from npl_mcp.app.sources import ArtifactDocuments, CrDocuments, DocumentSource
 from npl_mcp.app.state import SharedState
 from npl_mcp.config.settings import Settings
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.projects import Projects
 from npl_mcp.stores.access import Permissions
+from npl_mcp.stores.base.errors import DatabaseError
+
+_NAME_IN_LIST = re.compile(r"(?:[^{},]|\{(?:[^{}]|\{[^{}]*\})*\}|[{}])+")  # commas in braces do not separate
 
 
-class Documents(Files, Sources):
+class Documents(Files):
     """The documents below the search roots and in the project of a working directory, artifacts and change
-    requests.
+    requests. The scheme of a name selects its source; names without a known scheme are those of files.
 
     Construction opens nothing; safe for several threads.
 
@@ -36,18 +42,86 @@ class Documents(Files, Sources):
     """
 
     def __init__(self, settings: Settings, state: SharedState, permissions: Permissions) -> None:
-        only = None if permissions.roots is None else real_paths(settings.roots)
-        Files.__init__(self, settings, state.files, only)
+        super().__init__(
+            settings, state.files, None if permissions.roots is None else real_paths(settings.roots)
+        )
         self.permissions, self._state = permissions, state
         projects = Projects(self.cwd, (*settings.roots, *settings.cr_projects))
-        self.change_requests = ChangeRequests(projects)
-        limit = settings.limits.max_files
-        sources: dict[str, DocumentSource] = {
-            ArtifactDocuments.SCHEME: ArtifactDocuments(state.stores, limit),
-            CrDocuments.SCHEME: CrDocuments(self.change_requests, limit),
+        self.change_requests, limit = ChangeRequests(projects), settings.limits.max_files
+        sources: Mapping[str, DocumentSource] = {
+            "artifact": ArtifactDocuments(state.stores, limit),
+            "cr": CrDocuments(self.change_requests, limit),
         }
-        visible = {name: sources[name] for name in SCHEMES if permissions.has_domain(SCHEMES[name].domain)}
-        Sources.__init__(self, self.library, visible)
+        # Their documents lie under the root ``<scheme>:``.
+        self._schemes = {
+            name: sources[name] for name, scheme in SCHEMES.items() if permissions.has_domain(scheme.domain)
+        }
+
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
+        """Find the documents of a reference, or of each name of a list, in the order of the list.
+
+        See :meth:`~npl_index.library.documents.Library.find`.
+        """
+        found = [self._source_of(part.file).find(part) for part in self._each(ref)]
+        return found[0] if len(found) == 1 else tuple(dict.fromkeys(chain.from_iterable(found)))
+
+    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
+        """Find the documents of a name in a selector.
+
+        A name without a scheme denotes a file, else a change request, else an artifact's file.
+        """
+        source = self._source_of(name)
+        if source is not self.library:
+            with suppress(NPLError):
+                return source.find(DocumentRef(file=name))
+            return ()
+        sources: tuple[Library | DocumentSource, ...] = (source, *self._schemes.values())
+        for candidate in sources:
+            with suppress(DatabaseError):  # a file may be meant
+                if found := candidate.find_called(name):
+                    return found
+        return ()
+
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a reference names a set; its number of documents does not count."""
+        return len(self._each(ref)) > 1 or self._source_of(ref.file).is_set(ref)
+
+    def names(self, documents: Sequence[DocumentFile]) -> Sequence[str]:
+        """Return the unique name of each document in answers."""
+        return self.library.roots.names(documents)
+
+    def _each(self, ref: DocumentRef) -> list[DocumentRef]:
+        """Return a reference for each name of a list; a file's name may have a comma."""
+        text = ref.file or ""
+        if "," not in text or (self.is_file(ref) and self.library.holds(text)):
+            return [ref]
+        names = map(str.strip, _NAME_IN_LIST.findall(text))
+        return [DocumentRef(file=name) for name in names if name] or [ref]
+
+    def is_file(self, ref: DocumentRef) -> bool:
+        """Return whether the files are the source of a reference."""
+        return self._source_of(ref.file) is self.library
+
+    def aliases(self, ref: DocumentRef, documents: Sequence[DocumentFile]) -> Sequence[tuple[str, ...]]:
+        """Return the other names of each document in selectors: the requested name, if there is only one
+        document.
+        """
+        if len(documents) == 1 and ref.file is not None:
+            return [(page_and_part(ref.file)[0], *documents[0].aliases)]
+        return LazySequence(len(documents), lambda at: documents[at].aliases)
+
+    def read(self, document: DocumentFile) -> Document:
+        """Read a whole document."""
+        return self._source_of(document.root.path).read(document)
+
+    def _source_of(self, name: str | None) -> Library | DocumentSource:
+        """Return the source of a name.
+
+        :raises DocumentNotFoundError: its scheme was removed.
+        """
+        refuse_removed(name)
+        scheme, colon, _ = (name or "").partition(":")
+        return self._schemes.get(scheme, self.library) if colon else self.library
 
     def resolve(
         self, ref: DocumentRef, selectors: Sequence[Selector], exclude: Sequence[Selector]
@@ -56,7 +130,13 @@ class Documents(Files, Sources):
 
         Selectors without a document are resolved in all documents, both included and excluded ones.
         """
-        named, all_named = self._documents_named(selectors) if ref == DocumentRef() else ({}, False)
+        named: dict[DocumentFile, list[str]] = {}
+        all_named = bool(selectors) and ref == DocumentRef()
+        for selector in selectors if all_named else ():
+            documents = self._document_of(selector)
+            for document in documents:
+                named.setdefault(document, []).append(page_and_part(selector.document or "")[0])
+            all_named = all_named and bool(documents)
         if all_named and all(map(self._document_of, exclude)):
             return named, ()
         try:
@@ -65,17 +145,6 @@ class Documents(Files, Sources):
             if not named:
                 raise
             return named, ()
-
-    def _documents_named(self, selectors: Sequence[Selector]) -> tuple[dict[DocumentFile, list[str]], bool]:
-        """Return the documents that selectors name, with those names, and whether each selector names one."""
-        named: dict[DocumentFile, list[str]] = {}
-        complete = bool(selectors)
-        for selector in selectors:
-            documents = self._document_of(selector)
-            for document in documents:
-                named.setdefault(document, []).append(page_and_part(selector.document or "")[0])
-            complete = complete and bool(documents)
-        return named, complete
 
     def _document_of(self, selector: Selector) -> tuple[DocumentFile, ...]:
         """Return the documents with the name in a selector."""
@@ -98,8 +167,11 @@ class Documents(Files, Sources):
         # The states of a list of names are not cached: each list is requested only once or a few times.
         # Sessions with equal roots may leave out other files.
         name = (asked, tuple(locations) if ref is None else listed.roots, self.settings.ignoring)
-        whole = asked is not None and self.is_whole(asked)
-        reader = self.process_reader(listed)
+        # Whether it names everything below some roots of a single source.
+        scheme, _, rest = ("" if asked is None else asked.file or "").partition(":")
+        whole = scheme in self._schemes and "/" not in rest and "," not in rest
+        are_files = all(self._source_of(root) is self.library for root in listed.roots)
+        reader = self.library.read if are_files else None
         return name, SetFiles(listed.there, self.read, reader, whole), gone
 
     def searches_all(self, ref: DocumentRef, selectors: Sequence[Selector]) -> bool:

@@ -134,7 +134,10 @@ class ReadSections:
             own = [read for read in self._by_document() if any(file in section.names for section in read)]
             changes = [change for read in own for change in self._changed(app, read)]
             # After a deletion, the selector is that of the section above.
-            self.remember(new for new in changes if new.digest is None or _related(new.selector, selector))
+            for new in changes:
+                related = new.selector.startswith(selector) or selector.startswith(new.selector)
+                if new.digest is None or related:
+                    self.remember([new])
 
 
 def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | None:
@@ -152,10 +155,6 @@ def report_changes(app: Any, budget: int | None = None) -> tuple[str, ...] | Non
             reported.append(change)
     app.when_delivered.append(partial(app.read_sections.remember, reported))
     return tuple(section.selector for section in reported) or None
-
-
-def _related(selector: str, other: str) -> bool:
-    return selector.startswith(other) or other.startswith(selector)
 
 
 def _present_digest(tree: SectionTree, section: ReadSection) -> str | None:

@@ -30,6 +30,7 @@ from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import DamagedRevisionError
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.searching import KINDS as ROWS
 from npl_mcp.stores.searching import MAX_MATCHES, Match
 
@@ -399,13 +400,8 @@ def _row_hits(result: SearchResult, kind: str) -> Iterator[SearchHit]:
     allowed = result.conditions.allow_record
     matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]
     result.counts[kind] += len(matches)
-    return (_row_hit(kind, match, result.words) for match in matches)
-
-
-def _row_hit(kind: str, match: Match, words: Sequence[str]) -> SearchHit:
-    """Return a row as a hit: its columns have the names of the fields."""
-    columns = {name: value for name, value in match.row.items() if name in SearchHit.__slots__}
-    return SearchHit(kind=kind, text=snippet(match.text, words), **columns)
+    words = result.words  # columns of a row have the names of the fields
+    return (fill(SearchHit, match.row, kind=kind, text=snippet(match.text, words)) for match in matches)
 
 
 def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:

@@ -116,8 +116,7 @@ def _create_file(app: Context, file: str, content: str) -> EditedSection:
     folder, name = target.place()
     folder.create(name, target.label, data)
     index = _representative(tree, 0)
-    (selector,) = target.selectors(tree, [index])
-    digest = digest_of(bytes_of(tree, index, data))
+    (selector,), digest = target.selectors(tree, [index]), digest_of(bytes_of(tree, index, data))
     tokens = _section_tokens(app, tree, index)
     return EditedSection(target.label, selector, tokens, 0, None, None, None, digest)
 
@@ -285,12 +284,11 @@ def _check_scheme(scheme: str, label: str) -> None:
 
 def is_writable(app: Context, file: DocumentFile, label: str) -> bool:
     """Return whether the settings allow edits of a file; see :func:`check_writable`."""
-    try:
+    with suppress(NotAllowedError):
         check_write(app)
         check_writable(app, file, label)
-    except NotAllowedError:
-        return False
-    return True
+        return True
+    return False
 
 
 def check_writable(app: Context, file: DocumentFile, label: str) -> None:

@@ -1,31 +1,31 @@
-"""Sources of documents: files below the search roots, artifacts, change requests.
+"""Documents that are no files: artifacts and change requests.
 
-A name such as ``artifact:12`` has a scheme. The source of each scheme has the interface of the library of
-files, so all documents are treated alike.
+Their names have a scheme: ``artifact:12`` is the current revision of an artifact, ``artifact:12@0`` its
+first, ``cr:TST-002`` a change request, ``cr:TST`` all of a project. ``artifact:*`` and ``cr:*`` are all. The
+source of each scheme has the interface of the library of files, so all documents are treated alike.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain
+from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from npl_index import errors
 from npl_index.library.catalog import Root
-from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, Library, Read
-from npl_index.library.lazy import LazySequence
+from npl_index.library.documents import Document, DocumentFile, DocumentRef, Fingerprint, read_document
 from npl_index.library.listing import Listed
-from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix, page_and_part
+from npl_index.library.references import MARKDOWN_SUFFIXES, has_suffix
 from npl_index.library.roots import refuse_questions
-from npl_mcp.app.schemes import refuse_removed
+from npl_mcp.documents.change_requests import ChangeRequests, ambiguous_key
+from npl_mcp.documents.folders import MAX_BYTES
+from npl_mcp.documents.format import number_in
 from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base.database import Row
-from npl_mcp.stores.base.errors import RESTORE, DatabaseError
+from npl_mcp.stores.base.errors import RESTORE
 from npl_mcp.stores.data_folder import Stores
 
 
@@ -33,112 +33,20 @@ class DamagedRevisionError(errors.DocumentError):
     """The content of an artifact's revision is not the one that was stored."""
 
 
-class DocumentSource(Protocol):
-    """A source of documents, for example :class:`~npl_index.library.documents.Library`."""
+def check_number(found: Listed, most: int, name: str | None, kind: str, fewer: str) -> Listed:
+    """Check the number of the documents of a set.
 
-    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
-        """Find the documents of a reference."""
-
-    def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a set; its number of documents does not count."""
-
-    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
-        """Find the documents of a name without a scheme in a selector."""
-
-    def read(self, document: DocumentFile) -> Document:
-        """Read a whole document."""
-
-
-class Sources:
-    """All sources as one; the scheme of a name selects the source.
-
-    :param files: source of all names without a known scheme.
-    :param schemes: other sources, by scheme; their documents lie under the root ``<scheme>:``.
+    :param name: name of the set, for messages.
+    :param kind: what the documents are, for messages.
+    :param fewer: a remedy if they are too many.
+    :raises DocumentNotFoundError: there are none.
+    :raises DocumentTooLargeError: there are more than ``most``.
     """
-
-    def __init__(self, files: Library, schemes: Mapping[str, DocumentSource]) -> None:
-        self._files = files
-        self._schemes = schemes
-
-    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
-        """Find the documents of a reference, or of each name of a list, in the order of the list.
-
-        See :meth:`~npl_index.library.documents.Library.find`.
-        """
-        each = self._each(ref)
-        if len(each) == 1:
-            return self._source_of(each[0].file).find(each[0])
-        return tuple(
-            dict.fromkeys(chain.from_iterable(self._source_of(part.file).find(part) for part in each))
-        )
-
-    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
-        """Find the documents of a name in a selector.
-
-        A name without a scheme denotes a file, else a change request, else an artifact's file.
-        """
-        source = self._source_of(name)
-        if source is not self._files:
-            with suppress(errors.NPLError):
-                return source.find(DocumentRef(file=name))
-            return ()
-        for candidate in (source, *self._schemes.values()):
-            with suppress(DatabaseError):  # a file may be meant
-                if found := candidate.find_called(name):
-                    return found
-        return ()
-
-    def is_set(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names a set; its number of documents does not count."""
-        each = self._each(ref)
-        return len(each) > 1 or self._source_of(ref.file).is_set(ref)
-
-    def is_whole(self, ref: DocumentRef) -> bool:
-        """Return whether a reference names everything below some roots of a single source."""
-        scheme, _, rest = (ref.file or "").partition(":")
-        return scheme in self._schemes and "/" not in rest and "," not in rest
-
-    def names(self, documents: Sequence[DocumentFile]) -> Sequence[str]:
-        """Return the unique name of each document in answers."""
-        return self._files.roots.names(documents)
-
-    def _each(self, ref: DocumentRef) -> list[DocumentRef]:
-        """Return a reference for each name of a list; a file's name may have a comma."""
-        text = ref.file or ""
-        if "," not in text or (self.is_file(ref) and self._files.holds(text)):
-            return [ref]
-        names = map(str.strip, _NAME_IN_LIST.findall(text))
-        return [DocumentRef(file=name) for name in names if name] or [ref]
-
-    def is_file(self, ref: DocumentRef) -> bool:
-        """Return whether the files are the source of a reference."""
-        return self._source_of(ref.file) is self._files
-
-    def aliases(self, ref: DocumentRef, documents: Sequence[DocumentFile]) -> Sequence[tuple[str, ...]]:
-        """Return the other names of each document in selectors: the requested name, if there is only one
-        document.
-        """
-        if len(documents) == 1 and ref.file is not None:
-            return [(page_and_part(ref.file)[0], *documents[0].aliases)]
-        return LazySequence(len(documents), lambda at: documents[at].aliases)
-
-    def read(self, document: DocumentFile) -> Document:
-        """Read a whole document."""
-        return self._source_of(document.root.path).read(document)
-
-    def process_reader(self, listed: Listed) -> Read | None:
-        """Return a reader that can be sent to another process; ``None`` if some documents are no files."""
-        are_files = all(self._source_of(root) is self._files for root in listed.roots)
-        return self._files.read if are_files else None
-
-    def _source_of(self, name: str | None) -> DocumentSource:
-        """Return the source of a name.
-
-        :raises DocumentNotFoundError: its scheme was removed.
-        """
-        refuse_removed(name)
-        scheme, colon, _ = (name or "").partition(":")
-        return self._schemes.get(scheme, self._files) if colon else self._files
+    if not found:
+        raise errors.DocumentNotFoundError(f"no {kind} match {(name or '')[:64]!r}")
+    if len(found) > most:
+        raise errors.DocumentTooLargeError(f"there are more than {most:,} {kind}", hint=fewer)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +64,7 @@ class RevisionFile(DocumentFile):
     @classmethod
     def of(cls, row: Row) -> RevisionFile:
         """Return the revision of a row."""
-        name = f"{ArtifactDocuments.SCHEME}:{row['artifact_id']}@{row['revision_num']}"
+        name = f"{_ARTIFACTS.path}{row['artifact_id']}@{row['revision_num']}"
         content = blake2b(f"{row['digest']} {row['filename']}".encode(), digest_size=7)
         state = Fingerprint(name, 0, row["size"], int.from_bytes(content.digest(), "big"))
         return cls(_ARTIFACTS, name, _ARTIFACTS.label, row=row, state=state)
@@ -170,35 +78,19 @@ class RevisionFile(DocumentFile):
         """Return the state of the row."""
         return self.state
 
-    def document(self, data: bytes, digest: str) -> Document:
-        """Return the document with a content; selectors call it by its file name."""
-        return Document(
-            name=PurePosixPath(self.row["filename"]).stem,
-            path=self.path,
-            fingerprint=self.state,
-            data=data,
-            digest=digest,
-            npl=False,
-            filed=self.row["filename"],
-        )
 
-
-class ArtifactDocuments(DocumentSource):
-    """Artifacts as documents: ``artifact:12`` is the current revision of one, ``artifact:12@0`` its first.
-
-    ``artifact:*`` is the current revision of each Markdown artifact.
+class ArtifactDocuments:
+    """Artifacts as documents; a set has the current revision of each Markdown artifact.
 
     :param stores: stores of the artifacts.
     :param max_files: maximum number of documents of one name.
     """
 
-    SCHEME = "artifact"
-
     def __init__(self, stores: Stores, max_files: int) -> None:
         self._stores, self._max_files = stores, max_files
 
     def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
-        """Find a revision; the result names it by number.
+        """Find a revision, which the result names by number, or all artifacts.
 
         :raises InvalidRequestError: the name is not valid.
         :raises ArtifactNotFoundError: the artifact does not exist.
@@ -206,75 +98,160 @@ class ArtifactDocuments(DocumentSource):
         :raises DocumentNotFoundError: no artifact is Markdown.
         :raises DocumentTooLargeError: there are more than the limit.
         """
+        name = ref.file or ""
         if self.is_set(ref):
-            every = self._every()
-            if not every:
-                hint = "artifact_list lists all artifacts"
-                raise errors.DocumentNotFoundError("no artifact is Markdown", hint=hint)
-            if len(every) > self._max_files:
-                problem = f"there are more than {self._max_files:,} artifacts"
-                raise errors.DocumentTooLargeError(problem, hint="name some: artifact:1, artifact:2")
-            return every
-        artifact, number = _parse_name(ref.file or "")
+            with self._stores.database.read() as tx:
+                rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
+            files = [RevisionFile.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
+            listed = Listed.of(files, [file.state for file in files])
+            fewer = "name some: artifact:1, artifact:2"
+            return check_number(listed, self._max_files, name, "Markdown artifacts", fewer)
+        match = _REVISION.fullmatch(name)
+        if match is None:
+            problem = f"{name[:64]!r} is not the name of an artifact"
+            hint = "write artifact:12, artifact:12@0 or artifact:*"
+            raise errors.InvalidRequestError(problem, parameter="file", hint=hint)
+        artifact, number = int(match[1]), None if match[2] is None else int(match[2])
         with self._stores.database.read() as tx:
             revision = RevisionFile.of(require_revision(tx, artifact, number))
-        refuse_questions(revision.row["filename"], ref.file or "")
+        refuse_questions(revision.row["filename"], name)
         return (revision,)
-
-    def _every(self) -> Listed:
-        """Return the current revisions that are Markdown, in the order of their artifacts."""
-        with self._stores.database.read() as tx:
-            rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
-        markdown = [RevisionFile.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
-        return Listed.of(markdown, [revision.state for revision in markdown])
 
     def is_set(self, ref: DocumentRef) -> bool:
         """Return whether a name denotes all artifacts; a revision is one document."""
-        return ref.file == f"{self.SCHEME}:*"
+        return ref.file == f"{_ARTIFACTS.path}*"
 
     def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the current revisions whose file has a name; the suffix is optional."""
         if not self._stores.database.engine.exists():  # a lookup must not create a data folder
             return ()
         names = [name, *(name + suffix for suffix in MARKDOWN_SUFFIXES)]
+        query = f"{_CURRENT} WHERE filename IN :names ORDER BY artifact_id LIMIT :most"
         with self._stores.database.read() as tx:
-            rows = tx.all(
-                f"{_CURRENT} WHERE filename IN :names ORDER BY artifact_id LIMIT :most",
-                names=names,
-                most=self._max_files,
-            )
-        return tuple(map(RevisionFile.of, rows))
+            return tuple(map(RevisionFile.of, tx.all(query, names=names, most=self._max_files)))
 
     def read(self, document: DocumentFile) -> Document:
-        """Read a revision.
+        """Read a revision; selectors call it by its file name.
 
         :raises DamagedRevisionError: its content is not the one that was stored.
         """
         assert isinstance(document, RevisionFile)
-        digest = document.row["digest"]
+        digest, filed = document.row["digest"], document.row["filename"]
         with self._stores.database.read() as tx:
             data = tx.contents("content", [digest]).get(digest)
         if data is None:
             raise DamagedRevisionError(f"{document.path!r} is damaged", hint=RESTORE)
-        return document.document(data, digest)
+        name = PurePosixPath(filed).stem
+        return Document(name, document.path, document.state, data, digest, npl=False, filed=filed)
 
 
-_ARTIFACTS = Root(f"{ArtifactDocuments.SCHEME}:", "artifacts")
+_ARTIFACTS = Root("artifact:", "artifacts")
 _CURRENT = (
     "SELECT artifact_id, revision_num, filename, size, digest FROM revision"
     " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
     " AND archived_at IS NULL"
 )
-_NAME_IN_LIST = re.compile(r"(?:[^{},]|\{(?:[^{}]|\{[^{}]*\})*\}|[{}])+")  # commas in braces do not separate
-_NAME = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
+_REVISION = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
+_CR, _CRS = "cr:", "change requests"
 
 
-def _parse_name(name: str) -> tuple[int, int | None]:
-    match = _NAME.fullmatch(name)
-    if match is None:
-        raise errors.InvalidRequestError(
-            f"{name[:64]!r} is not the name of an artifact",
-            parameter="file",
-            hint="write artifact:12, artifact:12@0 or artifact:*",
-        )
-    return int(match[1]), None if match[2] is None else int(match[2])
+@dataclass(frozen=True, slots=True)
+class RequestFile(DocumentFile):
+    """A change request that a name stands for.
+
+    :param file: file of the change request.
+    """
+
+    file: DocumentFile = field(kw_only=True, compare=False)
+
+    @classmethod
+    def of(cls, file: DocumentFile, key: str) -> RequestFile:
+        """Return the document for the file of a change request."""
+        root = Root(f"{_CR}{file.absolute.rpartition('/')[0]}", _CRS)
+        return cls(root, f"{_CR}{key}", _CRS, file=file)
+
+    @property
+    def absolute(self) -> str:
+        """The file's absolute path; not for messages."""
+        return self.file.absolute
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The key, a second name of the document."""
+        return (self.path.removeprefix(_CR),)
+
+    def stat(self) -> Fingerprint:
+        """Return the state of the file, with a path of its own.
+
+        :raises DocumentNotFoundError: the file was removed.
+        :raises UnreadableDocumentError: it is no longer a regular file.
+        """
+        return _with_own_path(self.file.stat())
+
+
+class CrDocuments:
+    """Change requests as documents; a set has those of a project, or of all projects, ordered by key.
+
+    :param changes: change requests of the caller.
+    :param max_files: maximum number of documents of one name.
+    """
+
+    def __init__(self, changes: ChangeRequests, max_files: int) -> None:
+        self._changes, self._max_files = changes, max_files
+
+    def is_set(self, ref: DocumentRef) -> bool:
+        """Return whether a name stands for a set: a project, or all projects."""
+        name = _cr_name(ref)
+        return name == "*" or (number_in(name.upper()) is None and not name.isdigit())
+
+    def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
+        """Find the change request with a key, or a set.
+
+        :raises DocumentNotFoundError: there is no change request.
+        :raises DocumentTooLargeError: they are more than the limit.
+        :raises ConflictError: two files have the same key.
+        """
+        projects, name = self._changes.projects, _cr_name(ref)
+        if not self.is_set(ref):
+            project, ticket = self._changes.find(None, name, "file")
+            return (RequestFile.of(project.folder.file(ticket.name), ticket.key),)
+        chosen = projects.all() if name == "*" else (projects.find(name),)
+        pairs = [(project, ticket) for project in chosen for ticket in self._changes.tickets(project)]
+        pairs.sort(key=lambda pair: (pair[1].code, pair[1].number))
+        for (_, ticket), (_, following) in pairwise(pairs):
+            if (ticket.code, ticket.number) == (following.code, following.number):
+                raise ambiguous_key((ticket, following))
+        files = [RequestFile.of(project.folder.file(ticket.name), ticket.key) for project, ticket in pairs]
+        listed = Listed.of(files, [_with_own_path(ticket.state) for _, ticket in pairs])
+        return check_number(listed, self._max_files, ref.file, _CRS, "name one project: cr:TST")
+
+    def find_called(self, name: str) -> tuple[DocumentFile, ...]:
+        """Find the change request with a key; empty if the name is not a key or nothing has it."""
+        if number_in(name.upper()) is not None:
+            with suppress(errors.NPLError):
+                return self.find(DocumentRef(file=f"{_CR}{name}"))
+        return ()
+
+    def read(self, document: DocumentFile) -> Document:
+        """Read a change request; its key is its name in selectors.
+
+        :raises DocumentNotFoundError: the file was removed.
+        """
+        assert isinstance(document, RequestFile)
+        content = read_document(document.file, MAX_BYTES)
+        state = _with_own_path(content.fingerprint)
+        return replace(content, name=document.aliases[0], path=document.path, fingerprint=state)
+
+
+DocumentSource = ArtifactDocuments | CrDocuments
+"""A source of the documents of a scheme."""
+
+
+def _cr_name(ref: DocumentRef) -> str:
+    """Return the name after the scheme."""
+    return (ref.file or "").partition(":")[2].strip()
+
+
+def _with_own_path(state: Fingerprint) -> Fingerprint:
+    """Return a fingerprint that differs from that of the same file below a root, where its name differs."""
+    return replace(state, path=f"{_CR}{state.path}")

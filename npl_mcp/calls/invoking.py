@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,15 +18,16 @@ from pydantic_core import PydanticSerializationError, to_json
 from npl_index.answer.values import Tailored, Written
 from npl_index.errors import NotFoundError, NPLError
 from npl_index.library.references import near_names
-from npl_mcp.app import call_log
 from npl_mcp.app.app import App
-from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports
+from npl_mcp.app.call_reports import CALLER, Call, Caller, FolderRefusedError, Reports, reports_of
 from npl_mcp.app.context import Context
 from npl_mcp.app.lanes import LaneThreads
+from npl_mcp.app.waiting import OwnThread, Pending
 from npl_mcp.calls.arguments import validated
-from npl_mcp.calls.repeating import Once, once_with_files
 from npl_mcp.config.domains import domains_named
-from npl_mcp.stores.requests import PARAMETER, Request
+from npl_mcp.stores.base.database import Database, Transaction
+from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.requests import BEGUN, PARAMETER, Request
 from npl_mcp.tools.access import is_listed, with_actor, without_hidden
 from npl_mcp.tools.contract.aliases import REMOVED_TOOLS, usable_aliases
 from npl_mcp.tools.contract.error_codes import ErrorCode, translate
@@ -76,7 +80,7 @@ class ToolCalls:
     """
 
     def __init__(self, app: App, reports: Reports | None = None, more: Iterable[ToolSpec] = ()) -> None:
-        self.app, self.reports = app, reports or call_log.reports(app)
+        self.app, self.reports = app, reports or reports_of(app)
         self.domains = domains_named(app.settings.domains)
         shown = {spec.name: spec for spec in shown_tools(app.settings, self.domains)}
         self.aliases = usable_aliases(shown)
@@ -233,3 +237,87 @@ def to_text(body: dict[str, Any]) -> str:
         return to_json(body).decode()
     except PydanticSerializationError:  # a lone surrogate
         return encode(body)
+
+
+EQUAL_SECONDS = 10.0
+"""Maximum seconds that a call waits for the end of an equal call with its ``request_id``."""
+
+
+class _AnsweredError(Exception):
+    """An earlier call has an answer already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Runs the parts of a call unless the call has an answer already.
+
+    :param database: database of the answers.
+    :param request: the call.
+    """
+
+    database: Database
+    request: Request
+
+    def __call__(self, part: Callable[[], Any]) -> Any:
+        """Run a part of the call; its result is the answer unless it is ``Pending``.
+
+        The transaction lasts until the answer is complete, with what the function reads and the copies it
+        writes after its change: an answer that is stored later would be lost if the server ended in between.
+
+        :raises InvalidRequestError: the ``request_id`` belongs to another call.
+        """
+
+        def check(tx: Transaction) -> None:
+            if (known := self.request.answer(tx)) is not None:
+                raise _AnsweredError(known)
+
+        try:
+            self.database.reading(check)
+            # An equal call may have finished meanwhile, so the check is repeated before the first write.
+            with self.database.joined(check):
+                outcome = part()
+                if not isinstance(outcome, Pending):
+                    self.database.writing(self.request.keep, _stored(outcome))
+                return outcome
+        except _AnsweredError as answered:
+            return _restored(str(answered))
+
+
+async def once_with_files(
+    database: Database, request: Request, threads: OwnThread, change: Callable[[], object]
+) -> object:
+    """Make a call that changes files, as :class:`Once` does; wait for an equal call that is running.
+
+    :raises InvalidRequestError: the ``request_id`` belongs to another call.
+    :raises ConflictError: an equal call has begun, and its outcome is not known.
+    """
+
+    def begin() -> str | None:
+        known = database.reading(request.answer)
+        return database.writing(request.begin) if known is None else known
+
+    def make() -> object:
+        try:
+            outcome = change()
+        except NPLError:
+            with suppress(DatabaseError):  # repetitions are refused then
+                database.writing(request.forget)
+            raise
+        database.writing(request.keep, _stored(outcome))
+        return outcome
+
+    until = time.monotonic() + EQUAL_SECONDS
+    while (known := await threads.run(begin)) == BEGUN:
+        if time.monotonic() >= until:
+            raise request.unknown()
+        await asyncio.sleep(0.1)
+    return await threads.run(make) if known is None else _restored(known)
+
+
+def _stored(outcome: object) -> str:
+    return encode({"data": as_dict(outcome)})
+
+
+def _restored(stored: str) -> object:
+    """Return the outcome of an earlier call from :func:`_stored`."""
+    return json.loads(stored)["data"]

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from npl_index.library.roots import LocalPath
-from npl_mcp.documents.tickets import Ticket
 from npl_mcp.stores.base.paging import Page
 
 
@@ -57,21 +56,6 @@ class ChangeRequest:
     digest: str | None = None
     path: Annotated[str | None, LocalPath] = None
     content: str | None = None
-
-    @classmethod
-    def of(cls, ticket: Ticket, names: Sequence[str] | None = None, **more: str) -> ChangeRequest:
-        """Return a change request with its common fields and some others.
-
-        :param names: names of other fields; ``None`` means all, also unknown ones.
-        :param more: values of ``digest``, ``path`` and ``content``.
-        """
-        known = [field.name for field in fields(cls)[:-4]]
-        chosen = known[5:] if names is None else names
-        values: dict[str, Any] = {name: ticket.text(name) or None for name in chosen}
-        if names is None:
-            others = {name: value for name, value in ticket.fields.items() if name not in known}
-            values["other"] = others or None
-        return cls(ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority, **(values | more))
 
 
 @dataclass(frozen=True, slots=True)

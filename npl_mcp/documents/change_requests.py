@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Literal, get_args
 
 from npl_index.errors import UnreadableDocumentError
@@ -19,15 +19,15 @@ from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_index.markdown.sections import digest_of
 from npl_mcp.documents import answers, editor
 from npl_mcp.documents import format as form
+from npl_mcp.documents.answers import Improvement
 from npl_mcp.documents.creating import NEW, Draft
-from npl_mcp.documents.filters import matching
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
-from npl_mcp.documents.suggestions import suggestions
-from npl_mcp.documents.tickets import FolderListing, Ticket, listing, read_ticket
+from npl_mcp.documents.tickets import FACETS, Ticket, listing, matching, read_ticket
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.paging import Page, Slice
+from npl_mcp.stores.base.values import fill
 
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
 UpdateMode = editor.Edit
@@ -36,6 +36,8 @@ ATTRIBUTES = (*NEW, "implementationDate", "implementationNotes")
 """Attributes that :meth:`ChangeRequests.update_attributes` accepts."""
 
 _UNREADABLE = "Unreadable"
+_FIELDS = tuple(field.name for field in fields(answers.ChangeRequest))[2:-4]
+_METADATA = (*form.DEFAULTS, "phaseEpic", "dateCreated", "lastModified")
 
 
 class ChangeRequests:
@@ -53,22 +55,23 @@ class ChangeRequests:
         :param mode: one of :data:`Mode`.
         """
         project, ticket, data = self._load_request(code, key)
-        digest, path = digest_of(data), _answer_path(project, ticket.name)
-        if mode == "metadata":
-            names = ("phaseEpic", "dateCreated", "lastModified")
-            return answers.ChangeRequest.of(ticket, names, digest=digest, path=path)
-        if mode == "attributes":
-            return answers.ChangeRequest.of(ticket, digest=digest)
-        body = with_line_feeds(form.divide(data)[1].decode("utf-8"))
-        return answers.ChangeRequest.of(ticket, digest=digest, path=path, content=body.strip("\n"))
+        values = ticket.values(*(_METADATA if mode == "metadata" else _FIELDS))
+        if mode != "metadata":
+            known = ("code", "title", *_FIELDS)
+            others = {name: value for name, value in ticket.fields.items() if name not in known}
+            values["other"] = others or None
+        if mode != "attributes":
+            values["path"] = _answer_path(project, ticket.name)
+        if mode == "full":
+            values["content"] = with_line_feeds(form.divide(data)[1].decode("utf-8")).strip("\n")
+        return fill(answers.ChangeRequest, values, code=ticket.key, digest=digest_of(data))
 
     def sections(self, code: str | None, key: str) -> answers.ChangeSections:
         """List the sections of a change request."""
         _, ticket, data = self._load_request(code, key)
         outline = Outline(editor.read_sections(data, ticket.key))
-        rows = tuple(
-            answers.SectionRow(outline.short_path(at), len(outline.content(at))) for at in outline.addresses
-        )
+        sizes = {outline.short_path(at): len(outline.content(at)) for at in outline.addresses}
+        rows = tuple(map(answers.SectionRow, sizes, sizes.values()))
         return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
 
     def section(self, code: str | None, key: str, path: str) -> answers.ChangeSections:
@@ -90,7 +93,6 @@ class ChangeRequests:
         """
         text = checks.text(content, "content", editor.MAX_SECTION_TEXT)
         checks.choice(how, "operation", get_args(UpdateMode))
-        digest = editor.parse_digest(expect)
         project, ticket = self.find(code, key)
         section = editor.SectionEdit(
             ticket.key,
@@ -98,15 +100,12 @@ class ChangeRequests:
             lambda tree: Outline(tree).find(path, ticket.key, whole=how == "replace"),
             how,
             text,
-            digest,
+            editor.parse_digest(expect),
         )
 
         def edit(_: Ticket, data: bytes) -> bytes:
             new = section(data)
-            if new == data:
-                return data
-            (front, body), now = form.divide(new), {"lastModified": form.now()}
-            return with_values(front, now, add=False, bare=form.DATES).encode() + body
+            return data if new == data else _with_fields(new, {"lastModified": form.now()}, add=False)
 
         self._change(project, ticket, edit)
         return answers.ChangeSections(
@@ -128,7 +127,7 @@ class ChangeRequests:
         project = self.projects.find(code)
         _check_visible(project.folder)
         with project.folder.locked("the change request", make=True) as folder:
-            number = next_number(project, folder, self._listing(project))
+            number = next_number(project, folder, listing(project.folder, project.code))
             key = form.ChangeKey(project.code, number).of(project.code)
             name = f"{key}-{form.slug(draft.title, kind)}{form.SUFFIX}"
             # Stored first: if the process is killed now, a number is skipped, but none is used twice.
@@ -155,8 +154,8 @@ class ChangeRequests:
         """
         checks.choice(status, "status", form.STATUSES)
         before, digest = self._set(code, key, {"status": status}, expect)
-        change = f"{before.status} → {status}"
-        return answers.RequestRow(before.key, before.title, status, change=change, digest=digest)
+        change = f"{before.text('status')} → {status}"
+        return before.row(status=status, change=change, digest=digest)
 
     def update_attributes(
         self, code: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
@@ -172,27 +171,22 @@ class ChangeRequests:
         }
         before, digest = self._set(code, key, changes, expect)
         updated = {name: value for name, value in changes.items() if before.text(name) != value}
-        names = before.key, before.title, before.status
-        return answers.RequestRow(*names, updated=updated, digest=digest)
+        return before.row("status", updated=updated, digest=digest)
 
     def _set(
         self, code: str | None, key: str, changes: Mapping[str, str], expect: str | None
     ) -> tuple[Ticket, str]:
         """Set fields of the front matter; return the former change request and its new digest."""
-        project, ticket = self.find(code, key)
-        digest = editor.parse_digest(expect)
 
         def edit(before: Ticket, data: bytes) -> bytes:
-            editor.check_state(ticket.key, digest, data)
-            front, body = form.divide(data)
             wanted = {
                 name: value
                 for name, value in changes.items()
                 if before.text(name) != value or name not in before.fields
             }
-            return with_values(front, wanted, bare=form.DATES).encode() + body
+            return _with_fields(data, wanted)
 
-        before, new = self._change(project, ticket, edit)
+        before, new = self._change(*self.find(code, key), edit, expect)
         return before, digest_of(new)
 
     def delete(self, code: str | None, key: str, expect: str | None = None) -> answers.RequestRow:
@@ -201,25 +195,26 @@ class ChangeRequests:
         :param expect: digest of the file; only this state is removed.
         """
         project, ticket = self.find(code, key)
-        digest = editor.parse_digest(expect)
 
-        def edit(_: Ticket, data: bytes) -> None:
-            editor.check_state(ticket.key, digest, data)
+        def edit(*_: object) -> None:
             keep_number(project, max(known.number for known in (ticket, *self.tickets(project))))
 
-        before, _ = self._change(project, ticket, edit)
-        path = _answer_path(project, before.name)
-        return answers.RequestRow(before.key, before.title, before.status, type=before.type, path=path)
+        before, _ = self._change(project, ticket, edit, expect)
+        return before.row("status", "type", path=_answer_path(project, before.name))
 
     def list(
         self, code: str | None, filters: Mapping[str, object] | None, part: Slice
     ) -> Page[answers.RequestRow]:
         """List a project's change requests, highest number first."""
         project = self.projects.find(code)
-        files = self._listing(project)
+        files = listing(project.folder, project.code)
         same = Counter(ticket.number for ticket in files.tickets)
         chosen = matching(files.tickets, filters or {})
-        rows = [_list_row(project, ticket, same[ticket.number]) for ticket in chosen]
+        rows = [ticket.row(*FACETS) for ticket in chosen]
+        for at, ticket in enumerate(chosen):
+            if (number := same[ticket.number]) > 1:
+                path, problem = _answer_path(project, ticket.name), f"{number} files have this code"
+                rows[at] = replace(rows[at], path=path, problem=problem)
         # Unreadable files pass no filter.
         for name, problem in () if filters else files.unreadable.items():
             title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(project, name)
@@ -246,13 +241,7 @@ class ChangeRequests:
 
     def tickets(self, project: Project) -> tuple[Ticket, ...]:
         """Return a project's change requests, highest number first."""
-        return self._listing(project).tickets
-
-    def _listing(self, project: Project) -> FolderListing:
-        """Return the files of a project's folder, without the change requests of other projects."""
-        every = listing(project.folder)
-        own = tuple(ticket for ticket in every.tickets if ticket.code == project.code)
-        return every._replace(tickets=own)
+        return listing(project.folder, project.code).tickets
 
     def find(self, code: str | None, key: str, parameter: str = "key") -> tuple[Project, Ticket]:
         """Find a change request by the code in its front matter; its file's name does not count.
@@ -266,7 +255,7 @@ class ChangeRequests:
         project = self.projects.find(code, wanted)
         code, number = wanted.code or project.code, wanted.number
         key = wanted.of(code)
-        files = self._listing(project)
+        files = listing(project.folder, project.code)
         matches = [ticket for ticket in files.tickets if (ticket.code, ticket.number) == (code, number)]
         if len(matches) > 1:
             raise ambiguous_key(matches)
@@ -285,19 +274,25 @@ class ChangeRequests:
         return project, _current(ticket, read.data), read.data
 
     def _change(
-        self, project: Project, ticket: Ticket, edit: Callable[[Ticket, bytes], bytes | None]
+        self,
+        project: Project,
+        ticket: Ticket,
+        edit: Callable[[Ticket, bytes], bytes | None],
+        expect: str | None = None,
     ) -> tuple[Ticket, bytes]:
         """Change a file; repeat the edit if another program wrote to it in between.
 
         :param edit: returns the new content, or ``None`` to remove the file.
+        :param expect: digest of the file; only this state is changed.
         :returns: the former change request and the new content.
         """
         _check_visible(project.folder)
-        before = ticket
+        digest, before = editor.parse_digest(expect), ticket
 
         def check(data: bytes) -> bytes | None:
             nonlocal before
             before = _current(ticket, data)
+            editor.check_state(ticket.key, digest, data)
             new = edit(before, data)
             if new is not None and read_ticket(ticket.name, new, ticket.state) is None:
                 raise errors.TooLargeError(f"the front matter of {ticket.key} would be too long")
@@ -305,6 +300,15 @@ class ChangeRequests:
 
         new = project.folder.change(ticket.name, ticket.key, check)
         return before, new
+
+
+def _with_fields(data: bytes, values: Mapping[str, str], *, add: bool = True) -> bytes:
+    """Return a file with new values in its front matter.
+
+    :param add: whether to add absent fields.
+    """
+    front, body = form.divide(data)
+    return with_values(front, values, add=add, bare=form.DATES).encode() + body
 
 
 def ambiguous_key(tickets: Sequence[Ticket]) -> errors.ConflictError:
@@ -325,18 +329,6 @@ def _check_visible(folder: SharedFolder) -> None:
         raise errors.NotAllowedError("change requests in a hidden folder cannot be changed", hint=hint)
 
 
-def _list_row(project: Project, ticket: Ticket, same: int) -> answers.RequestRow:
-    """Return the row of a list.
-
-    :param same: number of files with its key.
-    """
-    path = _answer_path(project, ticket.name) if same > 1 else None
-    problem = f"{same} files have this code" if same > 1 else None
-    phase, assignee = (ticket.text(name) or None for name in ("phaseEpic", "assignee"))
-    known = (ticket.key, ticket.title, ticket.status, ticket.type, ticket.priority)
-    return answers.RequestRow(*known, phase, assignee, path, problem)
-
-
 def _current(ticket: Ticket, data: bytes) -> Ticket:
     """Return the present state of a change request.
 
@@ -351,3 +343,48 @@ def _current(ticket: Ticket, data: bytes) -> Ticket:
 
 def _answer_path(project: Project, name: str) -> str:
     return project.folder.file(printable(name)).path
+
+
+_MIN_BODY = 200
+"""Characters of a body; a shorter one needs more detail."""
+
+_CRITERIA = "Add acceptance criteria: they say when the change is done."
+_NOTES = "Set implementationNotes: the work done and its differences from the plan."
+
+
+def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]:
+    """Suggest improvements, the most urgent first.
+
+    High: work cannot begin. Medium: a part is missing. Low: planning would be easier.
+
+    :param body: Markdown of the change request without front matter.
+    :param code: code of its project.
+    """
+    text = body.casefold()
+    kind, status, priority = map(ticket.text, ("type", "status", "priority"))
+
+    def lacks(*words: str) -> bool:
+        return not any(word in text for word in words)
+
+    is_short, is_bug = len(body.strip()) < _MIN_BODY, kind == "Bug Fix"
+    is_unpaid = kind == "Technical Debt" and priority == "Low"
+    related = (
+        f'Look for related change requests, e.g. by npl_load_tailored with file "cr:{code}", and set '
+        "relatedTickets."
+    )
+    rules = (
+        ("High", is_short, "Describe the change in more detail: the text has only a few sentences."),
+        ("High", is_bug and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
+        ("High", is_bug and lacks("root cause"), "Name the root cause."),
+        (
+            "Medium",
+            kind == "Architecture" and lacks("diagram", "mermaid"),
+            "Add a diagram of the architecture.",
+        ),
+        ("Medium", status == "Proposed" and lacks("acceptance criteria"), _CRITERIA),
+        ("Medium", status == "Implemented" and not ticket.text("implementationNotes"), _NOTES),
+        ("Low", not ticket.text("phaseEpic"), "Set phaseEpic: it helps to plan the change."),
+        ("Low", not ticket.text("relatedTickets"), related),
+        ("Low", is_unpaid, "Check the priority: unpaid debt grows."),
+    )
+    return tuple(Improvement(rank, text) for rank, applies, text in rules if applies)

@@ -38,9 +38,7 @@ MAX_NUMBER = 99_999
 """Highest number of a change request. Longer numbers are dates and the like, and would use up all numbers."""
 
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
-_KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,5})", re.IGNORECASE | re.ASCII)
-_FILE_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-([0-9]{1,18})", re.ASCII)
-_LEADING_KEY = re.compile(r"[A-Z][A-Z0-9]{1,4}-[0-9]+", re.IGNORECASE | re.ASCII)
+_KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
 _MAX_SLUG = 50
 _MAX_NOTE = 2_000
 
@@ -68,7 +66,7 @@ class ChangeKey:
         """
         clean = checks.line(text, parameter)
         match = _KEY.fullmatch(clean)
-        if match is None:
+        if match is None or int(match[2]) > MAX_NUMBER:
             raise checks.invalid(parameter, f"is {clean[:64]!r}, which is not a key", "e.g. TST-005 or 5")
         return cls(match[1] and match[1].upper(), int(match[2]))
 
@@ -99,14 +97,14 @@ def is_code(text: str) -> bool:
 
 def number_in(key: str) -> int | None:
     """Return the number of a key in the form of files; ``None`` for other texts."""
-    match = _FILE_KEY.fullmatch(key)
-    return None if match is None else int(match[1])
+    match = _KEY.fullmatch(key)
+    return int(match[2]) if match and match[1] and key.isupper() else None
 
 
 def key_in(name: str) -> str:
     """Return the key at the beginning of a file's name, unchanged; empty without one."""
-    match = _LEADING_KEY.match(name)
-    return match[0] if match is not None else ""
+    match = _KEY.match(name)
+    return match[0] if match and match[1] else ""
 
 
 def slug(title: str, kind: str) -> str:

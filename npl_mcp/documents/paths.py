@@ -86,13 +86,12 @@ class Outline:
         self.addresses = {
             index: path if used[path] == 1 else selectors[index] for index, path in paths.items()
         }
-        short = {index: address.removeprefix(lead) for index, address in self.addresses.items()}
-        self._short = {
-            index: self.addresses[index] if path in used else path for index, path in short.items()
-        }
-        self._known = {
-            path: index for known in (self._short, self.addresses) for index, path in known.items()
-        }
+        self._short: dict[int, str] = {}
+        for index, address in self.addresses.items():
+            short = address.removeprefix(lead)
+            self._short[index] = address if short in used else short
+        known = (self._short, self.addresses)
+        self._known = {path: index for paths in known for index, path in paths.items()}
 
     def short_path(self, index: int) -> str:
         """Return a section's path without the title, the common first heading."""

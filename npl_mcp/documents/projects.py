@@ -200,20 +200,15 @@ class Projects:
 
     def _stream(self) -> Iterator[Project]:
         """Yield the projects, the cheapest to find first."""
-        here = self._above()
-        if here is not None:
+        if (here := self._above()) is not None:
             yield here
         # The working directory is searched like a root.
-        roots = dict.fromkeys((*self._roots, *([] if self._cwd is None else [self._cwd])))
-        lone = [(root, self._project_at(root)) for root in roots]
-        yield from (project for _, project in lone if project is not None)
-        for root, project in lone:
-            if project is not None:
-                continue
-            for child in _visible_folders(root):
-                inner = self._project_at(child)
-                if inner is not None:
-                    yield inner
+        roots = dict.fromkeys(filter(None, (*self._roots, self._cwd)))
+        own = {root: self._project_at(root) for root in roots}
+        yield from filter(None, own.values())
+        for root, project in own.items():
+            if project is None:
+                yield from filter(None, map(self._project_at, _visible_folders(root)))
 
     def _above(self, *, strict: bool = False) -> Project | None:
         """Return the project with the working directory.

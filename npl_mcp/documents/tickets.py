@@ -1,21 +1,34 @@
-"""The change requests of a folder; a file is read again only after it changed."""
+"""The change requests of a folder, and filters; a file is read again only after it changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from npl_index.errors import DocumentError, DocumentNotFoundError, UnreadableDocumentError
 from npl_index.library.cache import BuildingCache
 from npl_index.library.documents import Document, read_document
 from npl_index.library.fingerprints import Fingerprint
-from npl_index.markdown.front_matter import values
+from npl_index.markdown.front_matter import folded_value, values
 from npl_index.markdown.sections import parse_sections
+from npl_mcp.documents import format as form
+from npl_mcp.documents.answers import RequestRow
 from npl_mcp.documents.folders import SharedFolder, printable
-from npl_mcp.documents.format import DEFAULTS, MAX_NUMBER, SUFFIX, divide, number_in, title_in_heading
+from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.values import fill
 
+DEFINED: Mapping[str, tuple[str, ...]] = {
+    "status": form.STATUSES,
+    "type": form.TYPES,
+    "priority": form.PRIORITIES,
+}
+FACETS = (*DEFINED, "assignee", "phaseEpic")
+"""Fields that a filter may name."""
+
+_EXAMPLE = 'e.g. {"priority": ["Low", "Medium"]}'
 _MAX_BYTES = 32 * 1024 * 1024
 _TICKET_BYTES = 2_000
 """Maximum bytes of all cached change requests, and assumed bytes of one."""
@@ -45,27 +58,20 @@ class Ticket:
         value = self.fields.get(name)
         if isinstance(value, list):
             return ", ".join(map(str, value))
-        return value if isinstance(value, str) and value else DEFAULTS.get(name, "")
+        return value if isinstance(value, str) and value else form.DEFAULTS.get(name, "")
 
     @property
     def code(self) -> str:
         """The code of its project."""
         return self.key.partition("-")[0]
 
-    @property
-    def status(self) -> str:
-        """One of :data:`~npl_mcp.documents.format.STATUSES`, or another program's value."""
-        return self.text("status")
+    def values(self, *names: str) -> dict[str, Any]:
+        """Return its key, its title and some fields; an empty field is ``None``."""
+        return {"key": self.key, "title": self.title} | {name: self.text(name) or None for name in names}
 
-    @property
-    def type(self) -> str:
-        """One of :data:`~npl_mcp.documents.format.TYPES`, or another program's value."""
-        return self.text("type")
-
-    @property
-    def priority(self) -> str:
-        """One of :data:`~npl_mcp.documents.format.PRIORITIES`, or another program's value."""
-        return self.text("priority")
+    def row(self, *names: str, **more: Any) -> RequestRow:
+        """Return a row with its key, its title, some fields and further values."""
+        return fill(RequestRow, self.values(*names), **more)
 
 
 class FolderListing(NamedTuple):
@@ -79,13 +85,13 @@ class FolderListing(NamedTuple):
     unreadable: Mapping[str, str]
 
 
-def listing(folder: SharedFolder) -> FolderListing:
-    """Return the present change requests of a folder; a file is read again only after it changed.
+def listing(folder: SharedFolder, code: str) -> FolderListing:
+    """Return the present change requests of a project; a file is read again only after it changed.
 
     :raises StorageError: the folder cannot be listed.
     """
     tickets, unreadable = list[Ticket](), {}
-    for name, status in sorted(folder.states(SUFFIX).items()):
+    for name, status in sorted(folder.states(form.SUFFIX).items()):
         file = folder.file(name)
         try:
             state = Fingerprint.of(file.absolute, status)
@@ -93,7 +99,7 @@ def listing(folder: SharedFolder) -> FolderListing:
         except (DocumentError, DocumentNotFoundError) as error:
             unreadable[name] = error.message
         else:
-            tickets += [] if ticket is None else [ticket]
+            tickets += [] if ticket is None or ticket.code != code else [ticket]
     tickets.sort(key=lambda ticket: -ticket.number)
     return FolderListing(tuple(tickets), unreadable)
 
@@ -113,17 +119,17 @@ def read_ticket(name: str, data: bytes, state: Fingerprint) -> Ticket | None:
     :param state: fingerprint of the file.
     :raises UnreadableDocumentError: the content is not UTF-8, or the number of its code is too long.
     """
-    front, body = divide(data)
+    front, body = form.divide(data)
     fields = values(front)
     code = fields.get("code")
-    number = number_in(code) if isinstance(code, str) else None
+    number = form.number_in(code) if isinstance(code, str) else None
     if not isinstance(code, str) or number is None:
         return None
-    if number > MAX_NUMBER:
+    if number > form.MAX_NUMBER:
         raise UnreadableDocumentError(f"the number of its code {code!r} is too long")
     title = title_in(body) or fields.get("title")
     if not isinstance(title, str) or not title:
-        title = printable(name[: -len(SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
+        title = printable(name[: -len(form.SUFFIX)]).removeprefix(code).replace("-", " ").strip() or code
     return Ticket(code, number, title, name, fields, state)
 
 
@@ -134,4 +140,33 @@ def title_in(body: bytes) -> str:
     # If the first line is a heading, which is the usual case, only this line is parsed.
     text = first if first.startswith(b"#") else body
     tree = parse_sections(text, "")
-    return next((title_in_heading(section.heading) for section in tree.sections if section.level == 1), "")
+    return next(
+        (form.title_in_heading(section.heading) for section in tree.sections if section.level == 1), ""
+    )
+
+
+def matching(tickets: Iterable[Ticket], filters: Mapping[str, object]) -> list[Ticket]:
+    """Return the change requests that have, in each field, one of its values; case does not count.
+
+    :param filters: one value or a list of values by field.
+    :raises InvalidRequestError: a field is unknown; a value is neither a string nor a list of strings; or a
+        status, type or priority is neither defined nor in use.
+    """
+    matches = every = list(tickets)
+    for name, value in filters.items():
+        values = [value] if isinstance(value, str) else value
+        form.choose(name, "filters", FACETS)
+        if not (isinstance(values, Sequence) and values and all(isinstance(part, str) for part in values)):
+            problem = f"has neither a string nor a list of strings as {name}"
+            raise checks.invalid("filters", problem, _EXAMPLE)
+        wanted = set(map(_folded, values))
+        known = dict.fromkeys((*DEFINED.get(name, ()), *sorted({ticket.text(name) for ticket in every})))
+        if name in DEFINED and (unknown := wanted.difference(map(_folded, known))):
+            hint = f"use one or several of {checks.name_list(list(known))}; {_EXAMPLE}"
+            raise checks.invalid("filters", f"has {min(unknown)!r}, which is not a known {name}", hint)
+        matches = [ticket for ticket in matches if _folded(ticket.text(name)) in wanted]
+    return matches
+
+
+def _folded(text: str) -> str:
+    return folded_value(unicodedata.normalize("NFC", text))

@@ -27,9 +27,8 @@ from npl_mcp.app.call_reports import CALLER_KEY, FOLDER_HEADER
 from npl_mcp.app.lanes import blocked, lane
 from npl_mcp.calls.invoking import Outcome, ToolCalls, failure
 from npl_mcp.http.guard import Guard
-from npl_mcp.http.identities import Identities, Refreshed
 from npl_mcp.http.metrics import CONTENT_TYPE, Metrics
-from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Policy, Refusal
+from npl_mcp.http.policy import READY, SOME_DOMAINS, SOON, Identities, Policy, Refreshed, Refusal
 from npl_mcp.server.fastmcp_private import Sessions, sdk_server
 from npl_mcp.server.server import create_server, tool_calls
 from npl_mcp.stores.base.errors import StoreError

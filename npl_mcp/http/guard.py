@@ -20,8 +20,7 @@ from npl_mcp.app.call_reports import ADMITTED_KEY, CALLER, CALLER_KEY, FOLDER_HE
 from npl_mcp.app.lanes import lane
 from npl_mcp.calls.messages import exceeded
 from npl_mcp.http import policy
-from npl_mcp.http.identities import SECONDS, Identities
-from npl_mcp.http.policy import Policy, Refusal
+from npl_mcp.http.policy import SECONDS, Identities, Policy, Refusal
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.browsers import FORM_KEY, SIGN_IN, wants_html, with_headers
 
@@ -66,14 +65,6 @@ _LARGE_BODY = 256 * 1024
 # Methods and headers for web pages of listed origins, in addition to those for all pages.
 _METHODS = ("GET", "POST", "DELETE")
 _READ = ("Mcp-Session-Id", "Retry-After", "WWW-Authenticate", FOLDER_HEADER)
-
-
-def _session_owner(caller: Caller) -> dict[str, object]:
-    """Return the owner of a caller's sessions, for the SDK: a caller does not find the sessions of others."""
-    if caller.identity is None:
-        return {}
-    token = AccessToken(token="", client_id=caller.identity.name, scopes=[])
-    return {"user": AuthenticatedUser(token)}
 
 
 class Shares:
@@ -174,7 +165,10 @@ class Guard:
             await policy.BUSY.response(scope, receive, send)
             return
         CALLER.set(admission)
-        scope = {**scope, CALLER_KEY: admission, **_session_owner(admission)}
+        scope = {**scope, CALLER_KEY: admission}
+        if admission.identity is not None:  # the SDK finds a session for its owner alone
+            token = AccessToken(token="", client_id=admission.identity.name, scopes=[])
+            scope["user"] = AuthenticatedUser(token)
         scope[ADMITTED_KEY] = partial(self._still_admits, admission, scope, headers)
         if self._policy.is_page(scope) and scope["method"] != "POST":
             await self._in_slot(scope, receive, send)
@@ -204,7 +198,11 @@ class Guard:
         try:
             refusal = await self._read(body, receive, key)
             if refusal is None and not self._policy.is_page(scope):
-                refusal = await _measured(body)
+                long = len(body) > _LARGE_BODY
+                if problem := await lane("bodies").run(exceeded, body) if long else exceeded(body):
+                    # It would take too much memory to parse.
+                    text = f"the message has {problem}; send less at a time"
+                    refusal = Refusal(400, ErrorCode.INVALID_PARAMETER, text)
             if refusal is not None:
                 await refusal.response(scope, receive, send)
                 return
@@ -312,11 +310,3 @@ class Guard:
                 if not message.get("more_body", False):
                     return None
         return policy.TOO_SLOW
-
-
-async def _measured(body: bytearray) -> Refusal | None:
-    """Return the refusal of a body that would take too much memory to parse, if any."""
-    problem = await lane("bodies").run(exceeded, body) if len(body) > _LARGE_BODY else exceeded(body)
-    if problem is None:
-        return None
-    return Refusal(400, ErrorCode.INVALID_PARAMETER, f"the message has {problem}; send less at a time")

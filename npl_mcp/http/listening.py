@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -21,23 +22,14 @@ from typing import Any, TypeVar
 from sse_starlette.sse import AppStatus
 from uvicorn import Config, Server
 
-from npl_index.errors import InvalidRequestError
 from npl_mcp import __version__
 from npl_mcp.config.server_state import ServerState, process_start
 from npl_mcp.config.settings import Settings, search_places
+from npl_mcp.http import service
 from npl_mcp.http.app import create_app
 from npl_mcp.http.guard import Guard
 from npl_mcp.http.policy import ADMITTED_STATE, ENDING, STREAM_KEY, Policy, host_names
-from npl_mcp.http.service import (
-    BACKLOG,
-    FolderLock,
-    bind_path,
-    has_tokens,
-    hold,
-    needs_token,
-    reason_of,
-    write_state,
-)
+from npl_mcp.http.service import FolderLock
 from npl_mcp.server.server import quiet_libraries
 from npl_mcp.server.startup import GRACE_SECONDS, allow_files
 from npl_mcp.stores.base.errors import StorageError, StoreError
@@ -86,8 +78,8 @@ def _is_stranger(line: Any) -> bool:
 
 def _aged(known: Mapping[K, float], present: set[K], now: float) -> dict[K, float]:
     """Return the times at which the present keys were first seen, the oldest first."""
-    kept = {key: since for key, since in known.items() if key in present}
-    return kept | dict.fromkeys(present - kept.keys(), now)
+    ages = ((key, known.get(key, now)) for key in present)
+    return dict(sorted(ages, key=itemgetter(1)))
 
 
 class _Server(Server):
@@ -199,7 +191,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
     """
     quiet_libraries()
     allow_files(2 * MAX_CONNECTIONS)
-    with hold(settings.data_folder) as folder_lock, _sockets(settings) as sockets:
+    with service.hold(settings.data_folder) as folder_lock, _sockets(settings) as sockets:
         # The address of a Unix socket is a path.
         addresses = (listener.getsockname() for listener in sockets)
         port: int | None = next((address[1] for address in addresses if isinstance(address, tuple)), None)
@@ -207,7 +199,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
         url, named = _url(settings, port), settings.web_url
         settings = replace(
             settings,
-            token=settings.token or (own_token if needs_token(settings) else None),
+            token=settings.token or (own_token if service.needs_token(settings) else None),
             web=settings.web if url else "off",  # no browser reaches a socket
             web_url=named or url,
             own_url=named is None,
@@ -216,7 +208,7 @@ def serve(settings: Settings, announce: Callable[[ServerState], object]) -> None
         policy = Policy(settings, host_names(settings, port), own_token)
 
         def ready() -> None:
-            write_state(settings.data_folder, state)
+            service.write_state(settings.data_folder, state)
             announce(state)
 
         # uvicorn raises the signal again when it has ended; without handlers that would kill this process
@@ -249,7 +241,7 @@ def _state_of(settings: Settings, url: str | None, own_token: str) -> ServerStat
 def _closed(settings: Settings) -> bool:
     """Return whether callers need tokens of their own, according to the database."""
     try:
-        return has_tokens(settings)
+        return service.has_tokens(settings)
     except StoreError:  # each request asks again
         return True
 
@@ -287,7 +279,7 @@ def _sockets(settings: Settings) -> Iterator[list[socket.socket]]:
         if settings.port is not None:
             sockets.append(stack.enter_context(bind_port(settings.host, settings.port)))
         if settings.socket is not None:
-            sockets.append(stack.enter_context(bind_path(settings.socket)))
+            sockets.append(stack.enter_context(service.bind_path(settings.socket)))
             stack.callback(settings.socket.unlink, missing_ok=True)
         yield sockets
 
@@ -297,18 +289,14 @@ def bind_port(host: str, port: int) -> socket.socket:
 
     :raises InvalidRequestError: the port cannot be used; the message gives the reason.
     """
-    try:
+    with service.listening_on(f"{host}:{port}", "choose another with --port; 0 means any free port"):
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, _, _, _, address = places[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        listener = socket.create_server(address, family=family, backlog=BACKLOG, dualstack_ipv6=both)
+        listener = socket.create_server(address, family=family, backlog=service.BACKLOG, dualstack_ipv6=both)
         # Connections inherit both. Without the first, each answer, which is written in two parts, would wait
         # 40 ms for an acknowledgement.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if sys.platform == "linux":
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * READ_SECONDS)
         return listener
-    except OSError as error:
-        problem = f"{host}:{port} cannot be listened on: {reason_of(error)}"
-        hint = "choose another with --port; 0 means any free port"
-        raise InvalidRequestError(problem, hint=hint) from None

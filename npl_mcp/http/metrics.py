@@ -11,8 +11,7 @@ from prometheus_client.registry import Collector
 
 from npl_index.answer.values import Tailored
 from npl_mcp.app.app import App
-from npl_mcp.app.call_log import reports
-from npl_mcp.app.call_reports import Call
+from npl_mcp.app.call_reports import Call, reports_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -31,7 +30,7 @@ class Metrics(Collector):
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self.reports = reports(app, self.count)
+        self.reports = reports_of(app, self.count)
         self._registry = prometheus.CollectorRegistry()
         counter = partial(prometheus.Counter, registry=self._registry)
         self._calls = counter("npl_calls", "Tool calls by tool and outcome", ("tool", "outcome"))
@@ -49,7 +48,7 @@ class Metrics(Collector):
         """Count one call."""
         self._calls.labels(call.name, call.code or "OK").inc()
         self._seconds.labels(call.name).observe(call.seconds)
-        self._followed.inc(call.followed.count("suggestions"))
+        self._followed.inc(call.followed)
         if isinstance(call.data, Tailored):
             self._suggested.inc(len(call.data.suggestions))
             self._served.inc(call.data.total_tokens)

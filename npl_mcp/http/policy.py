@@ -7,20 +7,24 @@ to this machine (DNS rebinding), or simply by a form. So a request must have a k
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Generic, TypeVar
 from urllib.parse import quote, urlencode
 
+import anyio.to_thread
 from mcp_types import CONNECTION_CLOSED
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from npl_mcp.app.call_reports import FOLDER_HEADER, HTTP, UNIX, Caller
 from npl_mcp.config.settings import Settings
-from npl_mcp.http.identities import Identities, identity_of
+from npl_mcp.stores.access import Identity, token_digest
 from npl_mcp.stores.base.errors import StoreError
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import FailedReply, as_dict, encode
@@ -46,10 +50,8 @@ def host_names(settings: Settings, port: int | None) -> frozenset[str]:
     :param port: the port of the listening socket.
     """
     own = (*_LOOPBACK, f"[{settings.host}]" if ":" in settings.host else settings.host)
-    bare = (*settings.hosts, *(own if port == 80 else ()))
-    return frozenset(
-        name.lower() for name in (*bare, *(f"{host}:{port}" for host in (*own, *settings.hosts)))
-    )
+    with_port = (f"{host}:{port}" for host in (*own, *settings.hosts))
+    return frozenset(map(str.lower, (*settings.hosts, *with_port, *(own if port == 80 else ()))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,8 @@ class Policy:
                 scope["state"][ADMITTED_STATE] = True
             elif not (page and needs_no_sign_in(scope["path"]) and (admitted is NO_TOKEN or not given)):
                 return _to_sign_in(scope, headers) if page and admitted is NO_TOKEN else admitted
-        if scope["method"] == "POST" and not page and not _is_json(headers):
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if scope["method"] == "POST" and not page and kind != b"application/json":
             return NOT_JSON
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.settings.body_limit:
@@ -194,10 +197,12 @@ class Policy:
         except StoreError as error:
             return replace(NOT_CHECKED, message=f"the caller cannot be checked: {error}")
         if known is not None:
-            identity = identity_of(known, given)
-            return NO_TOKEN if identity is None else replace(caller, identity=identity, key=identity.name)
-        trusted = caller.transport == UNIX
-        token = self.settings.token
+            # The lookup is by digest, so its time reveals nothing about existing tokens.
+            identity = known.get(token_digest(given))
+            if identity is None or not identity.is_valid():
+                return NO_TOKEN
+            return replace(caller, identity=identity, key=identity.name)
+        trusted, token = caller.transport == UNIX, self.settings.token
         allowed = trusted or token is None or hmac.compare_digest(given, token.encode())
         return replace(caller, trusted=trusted) if allowed else NO_TOKEN
 
@@ -243,6 +248,61 @@ def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
     return token.strip() if scheme.lower() == b"bearer" else b""
 
 
-def _is_json(headers: Mapping[bytes, bytes]) -> bool:
-    kind = headers.get(b"content-type", b"").partition(b";")[0]
-    return kind.strip().lower() == b"application/json"
+T = TypeVar("T")
+
+SECONDS = 1.0
+"""Maximum seconds for which a revoked token is still accepted, and a new one still refused. The database is
+queried no more often, for any number of calls and tokens.
+"""
+
+
+class Refreshed(Generic[T]):
+    """A value that is refreshed in a thread when it is requested and the last one is old.
+
+    Concurrent callers share one refresh, and its failure: otherwise a database that is slow to fail would be
+    queried by one caller after the other.
+
+    :param ask: the function that returns a new value; it may wait, and fail.
+    :param seconds: the maximum age of the value.
+    """
+
+    def __init__(self, ask: Callable[[], T], seconds: float) -> None:
+        self._ask, self._seconds = ask, seconds
+        self._last: asyncio.Task[T] | None = None
+        self._asked_at = 0.0
+
+    async def get(self) -> T:
+        """Return the value, at most ``seconds`` old.
+
+        :raises Exception: the reason of a failed refresh.
+        """
+        is_old = time.monotonic() - self._asked_at >= self._seconds
+        if self._last is None or (self._last.done() and (is_old or _failed(self._last))):
+            self._asked_at = time.monotonic()
+            self._last = asyncio.create_task(anyio.to_thread.run_sync(self._ask))
+            self._last.add_done_callback(_failed)
+        # A disconnecting caller does not cancel the refresh for the others.
+        return await asyncio.shield(self._last)
+
+
+def _failed(ended: asyncio.Task[T]) -> bool:
+    return ended.cancelled() or ended.exception() is not None
+
+
+class Identities(Refreshed[Mapping[str, Identity] | None]):
+    """The identities of callers by the digests of their tokens; ``None`` if callers need no token.
+
+    Once a server has seen a token, callers need one until it ends: an unavailable database grants no access.
+    ``closed`` is whether it has.
+
+    :param ask: the function that returns the tokens.
+    """
+
+    def __init__(self, ask: Callable[[], Mapping[str, Identity] | None]) -> None:
+        super().__init__(self._read, SECONDS)
+        self._read_tokens, self.closed = ask, False
+
+    def _read(self) -> Mapping[str, Identity] | None:
+        identities = self._read_tokens()
+        self.closed = self.closed or identities is not None
+        return {} if identities is None and self.closed else identities

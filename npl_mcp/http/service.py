@@ -115,12 +115,9 @@ def _others_log_in() -> bool:
 
 def is_loopback(host: str) -> bool:
     """Return whether an address or a name is reachable only from this machine."""
-    if host == "localhost":
-        return True
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"
 
 
 class FolderLock:
@@ -218,9 +215,8 @@ def bind_path(path: Path) -> socket.socket:
     :param path: the socket's path; an abandoned socket there is replaced, any other file is kept.
     :raises InvalidRequestError: the path cannot be used; the message gives the reason.
     """
-    folder = path.absolute().parent
-    try:
-        mode = folder.stat().st_mode
+    with listening_on(str(path), "choose a shorter path of a new file, at most 100 bytes"):
+        mode = path.absolute().parent.stat().st_mode
         if mode & 0o022 and not mode & stat.S_ISVTX:
             problem = f"others may write to the folder of {path}"
             raise InvalidRequestError(problem, hint="choose a folder of your own")
@@ -232,14 +228,21 @@ def bind_path(path: Path) -> socket.socket:
             return socket.create_server(str(path), family=socket.AF_UNIX, backlog=BACKLOG)
         finally:
             os.umask(before)
+
+
+@contextmanager
+def listening_on(address: str, hint: str) -> Iterator[None]:
+    """Turn the system's errors about an address into messages.
+
+    :param hint: a remedy.
+    :raises InvalidRequestError: the address cannot be used.
+    """
+    try:
+        yield
     except OSError as error:
-        hint = "choose a shorter path of a new file, at most 100 bytes"
-        raise InvalidRequestError(f"{path} cannot be listened on: {reason_of(error)}", hint=hint) from None
-
-
-def reason_of(error: OSError) -> str:
-    """Return the system's message, without the address that Python adds."""
-    return (error.strerror or str(error)).partition(" (while")[0]
+        # Python adds the address to the system's message.
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise InvalidRequestError(f"{address} cannot be listened on: {reason}", hint=hint) from None
 
 
 def _is_listened_on(path: Path) -> bool:

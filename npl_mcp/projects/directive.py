@@ -198,7 +198,9 @@ class Directive:
         """
         procedure, context, template = map(self.part, (PROCEDURE, CONTEXT, f"{TEMPLATES}/{kind}_template.md"))
         resources = tuple(Resource(part.path) for part in (procedure, context, template))
-        return Bundle(primer_of(procedure.content), procedure, context, template, resources)
+        lines = (line for line in procedure.content.splitlines() if any(words in line for words in _PRIMERS))
+        primer = next(lines, FALLBACK_PRIMER).replace("**", "").strip()
+        return Bundle(primer, procedure, context, template, resources)
 
     def part(self, name: str) -> TextFile:
         """Return one file of a bundle.
@@ -222,15 +224,6 @@ class Directive:
 
 def _is_shown(name: str) -> bool:
     return name[0] != "." and not UNSPEAKABLE.search(name)
-
-
-def primer_of(procedure: str) -> str:
-    """Return the first line of the procedure about when to write code, without marks of emphasis.
-
-    :param procedure: text of the operating procedure.
-    """
-    lines = (line for line in procedure.splitlines() if any(words in line for words in _PRIMERS))
-    return next(lines, FALLBACK_PRIMER).replace("**", "").strip()
 
 
 def scaffold(folder: Path) -> Scaffolded:

@@ -74,13 +74,10 @@ def visible(folder: str, path: str, seconds: float, below: str = os.curdir) -> l
     listed = _run_git(folder, path, (*_LIST_VISIBLE, below), seconds)
     # A path under conflict is listed several times; another repository ends in a slash.
     names = {os.fsdecode(name).rstrip("/") for name in listed.split(b"\0") if name}
-    present = (name for name in names if _inside(name) and os.path.lexists(os.path.join(folder, name)))
+    # A check in case git prints a path outside of its folder.
+    inside = (name for name in names if {"", os.pardir}.isdisjoint(name.split("/")))
+    present = (name for name in inside if os.path.lexists(os.path.join(folder, name)))
     return sorted(present, key=lambda name: name.split("/"))
-
-
-def _inside(name: str) -> bool:
-    """Return whether a path stays below its folder; a check in case git prints another one."""
-    return {"", os.pardir}.isdisjoint(name.split("/"))
 
 
 def _run_git(folder: str, path: str, arguments: Sequence[str], seconds: float) -> bytes:

@@ -7,8 +7,8 @@ from functools import partial
 from urllib.parse import parse_qsl
 
 from npl_mcp.documents.change_requests import ATTRIBUTES
-from npl_mcp.documents.filters import DEFINED, FACETS
 from npl_mcp.documents.format import KEY_LISTS, PRIORITIES, STATUSES, TYPES, without_title
+from npl_mcp.documents.tickets import DEFINED, FACETS
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, Editor
 from npl_mcp.web.routing import TEAM, Action, Data, FormPage, WebPage

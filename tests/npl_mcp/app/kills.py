@@ -14,7 +14,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +67,10 @@ class Steps:
 
 
 def publish(settings: Settings) -> None:
+    """Publish a set, or append to one that is known and was changed since."""
     app = App(settings)
     told(app)
     app.close()
-
-
-append = publish  # of one that is known and was changed since
 
 
 def started(settings: Settings) -> tuple[int, list[object]]:
@@ -83,9 +80,6 @@ def started(settings: Settings) -> tuple[int, list[object]]:
     indexed = app.state.sets.built
     app.close()
     return indexed, said
-
-
-ACTIONS: dict[str, Callable[[Settings], None]] = {"publish": publish, "append": append}
 
 
 def main() -> None:
@@ -106,7 +100,7 @@ def main() -> None:
         child = os.fork()
         if not child:
             steps.die_before(step)
-            ACTIONS[name](settings)
+            publish(settings)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         indexed, said = started(settings)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from npl_index.index.database import NAME
 from npl_mcp.app.app import App
+from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.config.settings import Settings
 from tests.tools import npl_load_tailored
 
@@ -18,6 +19,15 @@ def write(root: Path, files: int) -> None:
     """Write files with a section of their own each, long ago."""
     for number in range(files):
         put(root / f"part{number % 5}" / f"page{number:03}.md", f"# Page {number}\n\n{text(number)}\n")
+
+
+def large(settings: Settings, root: Path, files: int) -> Settings:
+    """Return settings with a folder that several processes index, in the background."""
+    for number in range(files):
+        body = f"## Care of the valve {number}\n\nOil the valve of number{number}.\n\n## Table {number}\n\n"
+        lines = (BACKGROUND_BYTES // files + 1_000) // 39 * "a line of words about pumps and sieves\n"
+        put(root / f"page{number:02}.md", f"# Page {number}\n\n{body}{lines}", time.time() - 1e9)
+    return replace(settings, roots=(root,))
 
 
 def text(number: int) -> str:

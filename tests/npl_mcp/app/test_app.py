@@ -11,12 +11,17 @@ from random import Random
 
 import pytest
 
+from npl_index.answer.forms import Json
+from npl_index.answer.request import TailorRequest
+from npl_index.answer.tailoring import write
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
+from npl_mcp.app.call_reports import Caller, FolderRefusedError
 from npl_mcp.app.context import Context
+from npl_mcp.app.reading import ReadSections, read_sections_of
 from npl_mcp.config.settings import Settings
 from npl_mcp.tools.worklog import worklog_init, worklog_status
-from tests.conftest import THOROUGH
+from tests.conftest import GUIDE, THOROUGH
 from tests.folders import fill
 from tests.tools import npl_load_tailored, npl_section_index
 
@@ -88,8 +93,6 @@ def test_what_another_process_wrote_is_in_the_next_answer(settings: Settings, ap
     with subprocess.Popen(
         [sys.executable, "-c", WRITER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as writer:
-        assert writer.stdin is not None
-        assert writer.stdout is not None
         for trial in range(1, 300 if THOROUGH else 100):
             path = chance.choice(paths[:4])
             how = chance.choice(("replaced", "written", "dated"))
@@ -113,3 +116,63 @@ def test_a_file_of_an_earlier_root_changes_names(settings: Settings, tmp_path: P
         assert "docs:guide.md" in app.gather(ref).files
         (first / "guide.md").unlink()
         assert "guide.md" in app.gather(ref).files
+
+
+FOLDERS = {
+    "a loop of links": "{here}/one",
+    "below a loop": "{here}/one/a/b",
+    "many folders": "/" + "a/" * 3_000,
+    "a long name": "/" + "x" * 300,
+    "a file": "{here}/file",
+    "below a file": "{here}/file/a",
+    "half of a surrogate pair": "/\ud800",
+    "a byte that is not UTF-8": "/\udc80",
+    "NUL": "/a\0b",
+    "not absolute": "a",
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_folder_that_cannot_be_used_is_refused(
+    settings: Settings, tmp_path: Path, case: str, trusted: bool
+) -> None:
+    """Circular links, too long names, files and impossible names are refused."""
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    (tmp_path / "file").touch()
+    app = App(settings)
+    with pytest.raises(FolderRefusedError):
+        Caller(folder=FOLDERS[case].format(here=tmp_path), trusted=trusted).context(app)
+    app.close()
+
+
+AFTER: dict[str, tuple[str | None, list[bool]]] = {
+    "an edit": (GUIDE.replace("late winter", "early spring"), [True]),
+    "a deletion": (None, [False]),
+    "an edit elsewhere": (GUIDE.replace("Deep roots", "Roots"), []),
+    "nothing": (GUIDE, []),
+}
+
+
+@pytest.mark.parametrize("case", AFTER)
+@pytest.mark.parametrize("file", [None, "guide.md"])
+def test_what_happens_between_answer_and_memory_is_a_change(
+    settings: Settings, docs: Path, case: str, file: str | None
+) -> None:
+    """The section is remembered as it was sent; a removed file breaks no answer."""
+    text, expected = AFTER[case]
+    app, reader = App(settings), ReadSections()
+    documents = app.gather(DocumentRef(file))
+    made = write(TailorRequest.parse(selectors=["guide > ## Pruning"]), documents, Json())
+    if text is None:
+        (docs / "guide.md").unlink()
+    else:
+        (docs / "guide.md").write_text(text, encoding="utf-8")
+    reader.remember(read_sections_of(made.plan.documents, made.plan.kept))
+    changes = reader.changes(app)
+    assert [change.digest is not None for change in changes] == expected
+    assert {change.selector for change in changes} <= {row.selector for row in made.value.sections}
+    reader.remember(changes)
+    assert reader.changes(app) == []
+    app.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from npl_mcp.app import call_log
+from npl_mcp.app import call_reports as call_log
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.calls import LoggedCall, latest
 from npl_mcp.stores.data_folder import Stores

@@ -108,23 +108,12 @@ def test_processes_share_what_one_of_them_indexed(kept: Settings) -> None:
         assert told(other) == fresh(kept)
 
 
-def cut_off(settings: Settings) -> None:
-    path = index_file(settings)
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def torn(settings: Settings) -> None:
-    with index_file(settings).open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * 16384)
-
-
-def empty(settings: Settings) -> None:
-    index_file(settings).write_bytes(b"")
-
-
-def gone(settings: Settings) -> None:
-    index_file(settings).unlink()
+HARMS: dict[str, Callable[[Path], object]] = {
+    "cut off": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "torn": lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 16384),
+    "empty": lambda path: path.write_bytes(b""),
+    "gone": Path.unlink,
+}
 
 
 def changed(settings: Settings, statement: str) -> None:
@@ -148,7 +137,7 @@ def test_damaged_rows_are_seen_when_they_are_read(kept: Settings, harm: str) -> 
 
 STATEMENTS = cases("npl_mcp/app/document_sets")["statements"]
 DAMAGES: dict[str, Callable[[Settings], None]] = {
-    **{change.__name__: change for change in (cut_off, torn, empty, gone)},
+    **{name: lambda settings, harm=harm: harm(index_file(settings)) for name, harm in HARMS.items()},
     **{name: partial(changed, statement=statement) for name, statement in STATEMENTS.items()},
 }
 
@@ -215,7 +204,6 @@ def test_an_index_in_memory_leaves_no_file(tmp_path: Path) -> None:
     command = [sys.executable, "-c", IN_MEMORY, str(tmp_path)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
     assert {tmp_path / "work", *tmp_path.rglob("*")} == before

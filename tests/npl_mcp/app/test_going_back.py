@@ -1,6 +1,8 @@
 """A selector of an answer selects the same section again, without a file, on a new server."""
 
 import base64
+import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +17,7 @@ from npl_mcp.config.settings import Settings
 from npl_mcp.tools.artifact import artifact_add_revision, artifact_create
 from npl_mcp.tools.contract.responses import as_dict
 from tests.conftest import calls, case_text, cases
+from tests.folders import fill
 from tests.npl_mcp.documents.change_requests import make_project
 from tests.tools import npl_load_tailored, npl_section_index
 
@@ -29,21 +32,14 @@ HEADER = "npl-instructions:\n   name: {}\n   version: 1.0.0\n---\n\n"
 def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
     """Two roots with files of equal names, a working directory, artifacts and change requests."""
     second = tmp_path / "other" / "docs"
-    for folder in (docs / "guide", docs / "deep" / "guide", second / "guide", tmp_path / "work" / "notes"):
-        folder.mkdir(parents=True)
-    for file in (docs / "guide" / "build.md", docs / "deep" / "guide" / "build.md"):
-        file.write_text(BUILD, encoding="utf-8")
-    (second / "guide" / "build.md").write_text(BUILD.replace("Build", "Rebuild"), encoding="utf-8")
-    (second / "guide.md").write_text("# Other guide\n\n## Building\n\nBuild it anew.\n", encoding="utf-8")
-    (docs / "build.md.md").write_text("# Twice\n\n## Building\n\nBuild it twice.\n", encoding="utf-8")
-    (docs / "two  spaces, a comma.md").write_text(
-        "# Odd\n\n## Build\n\nBuild odd things.\n", encoding="utf-8"
-    )
     parts = "\n* * *\n\n".join(
         f"{HEADER.format(name)}# {name}\n\n## Build\n\nBuild {name}.\n" for name in ("one", "two")
     )
-    (docs / "parts.md").write_text(parts, encoding="utf-8")
-    (tmp_path / "work" / "notes" / "today.md").write_text(BUILD, encoding="utf-8")
+    files = {"guide/build.md": BUILD, "deep/guide/build.md": BUILD, "parts.md": parts}
+    fill(docs, files | cases("npl_mcp/app/going_back")["files"])
+    other = "# Other guide\n\n## Building\n\nBuild it anew.\n"
+    fill(second, {"guide/build.md": BUILD.replace("Build", "Rebuild"), "guide.md": other})
+    fill(tmp_path / "work", {"notes/today.md": BUILD})
     make_project(tmp_path / "work")
     own = replace(settings, roots=(docs, second))
     with closing(App(own)) as app:
@@ -57,11 +53,7 @@ def places(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
 
 ASKED: Mapping[str, Mapping[str, str]] = cases("npl_mcp/app/going_back")["asked"]
 
-QUESTIONS: tuple[Mapping[str, Any], ...] = (
-    {"context": "build a library: which options, which risks, an example", "explain": True},
-    {"context": "build options", "token_budget": 30},
-    {"selectors": ["// *"], "token_budget": 60},
-)
+QUESTIONS: tuple[Mapping[str, Any], ...] = cases("npl_mcp/app/going_back")["questions"]
 
 
 def selectors(value: Any) -> Iterator[str]:
@@ -181,20 +173,120 @@ def test_sets_of_sources_are_read_together(places: Settings) -> None:
     assert shown[1] == shown[2] == shown[3] == ["artifact:2@0", "cr:TST-002", "guide.md"]
 
 
-@pytest.mark.parametrize(
-    ("file", "problem"),
-    [
-        ("guide.md, nosuch.md", "nosuch.md"),
-        ("artifact:9, guide.md", "9"),
-        (" , ", "' , '"),
-        ("{none,neither}.md", "{none,neither}.md"),
-        ("{a,b}" * 9, "64"),
-        ("{../../docs/guide,none}.md", "no document"),
-        ("other/docs:../secret.md", "other/docs:../secret.md"),
-    ],
-)
+@pytest.mark.parametrize(("file", "problem"), cases("npl_mcp/app/going_back")["absent"])
 def test_a_set_of_what_is_not_there_gets_a_clear_error(places: Settings, file: str, problem: str) -> None:
     """The error names the missing part of a list; braces must match something."""
     (answer,) = calls(places, [("npl_section_index", {"file": file})])
     assert not answer["success"]
     assert problem in answer["error"]
+
+
+NASTY = (
+    case_text("texts/nasty.md").replace("<no-break space>", "\u00a0").replace("<zero-width space>", "\u200b")
+)
+
+LONG = "# Long\n\n## Oil table\n\n" + "".join(f"Paragraph {n} on the crane.\n\n" for n in range(90))
+FILES = {"nasty.md": NASTY, "yard/long.md": LONG, **cases("npl_mcp/app/marks_go_back")["files"]}
+
+MARKED: Mapping[str, Mapping[str, str]] = cases("npl_mcp/app/marks_go_back")["asked"]
+
+ASKED_OF_MARKS: tuple[Mapping[str, Any], ...] = cases("npl_mcp/app/marks_go_back")["questions"]
+
+MARK = re.compile(r"<!-- (?P<selector>.+?) (?:\.\d\d|1)(?: \(.*\))?(?: cut)?(?: #[0-9a-f]{6})? -->\n")
+NOTE = re.compile(r"^<!--(?: more:)?\n(?P<lines>(?:.*(?<!-->)\n)*.*?)(?: #[0-9a-f]{6})? -->\n", re.MULTILINE)
+HIT = "<!-- ranking "
+FILE_MARK = re.compile(r"<!-- .* -->\n\n")
+
+
+@pytest.fixture
+def nasty(settings: Settings, docs: Path, tmp_path: Path) -> Settings:
+    """A root of files with hard names and headings, an artifact of each kind of text, a change request."""
+    fill(docs, FILES)
+    make_project(tmp_path / "work")
+    with closing(App(settings)) as app:
+        for name in ("plan", "oil .5 cut"):
+            artifact_create(app, name, "document", f"{name}.md", NASTY)
+    return settings
+
+
+def pieces(answer: str) -> Iterator[tuple[str, str | None]]:
+    """Return each selector of an answer in Markdown with the text below it, if it has any."""
+    tags = set(re.findall(r"(?:^| )#([0-9a-f]{6}) -->$", answer, re.MULTILINE))
+    tail = f" #{tags.pop()} -->\n" if tags else " -->\n"
+    if note := NOTE.search(answer):
+        lines = (line for line in note["lines"].splitlines() if line.startswith('"'))
+        yield from ((json.JSONDecoder().raw_decode(line)[0], None) for line in lines)
+        answer = answer[: note.start()] + answer[note.end() :]
+    marks = [mark for mark in re.finditer(r"^<!-- .*\n", answer, re.MULTILINE) if mark[0].endswith(tail)]
+    for number, mark in enumerate(marks):
+        end = marks[number + 1].start() if number + 1 < len(marks) else len(answer)
+        if mark[0].startswith(HIT):
+            continue
+        parts = MARK.fullmatch(mark[0])
+        assert parts, mark[0]
+        yield parts["selector"], answer[mark.end() : end]
+
+
+def marked(answer: Any) -> Iterator[tuple[str, str | None]]:
+    """Return each selector as :func:`pieces` does, and those of the ranking."""
+    yield from pieces(answer.text)
+    for hit in answer.value.ranking or ():
+        assert f" {json.dumps(hit.selector, ensure_ascii=False)} " in answer.text
+        yield hit.selector, None
+
+
+def outlined(outline: str) -> Iterator[str]:
+    """Return the selector of each heading of an outline, by the rule of its first line."""
+    first, *lines = outline.splitlines()
+    root = re.search(r"selector (.+) > ## A( > ### B)?$", first)
+    assert root
+    above: list[tuple[int, str]] = []
+    for line in lines:
+        match = re.fullmatch(r"\d+-\d+ \d+ (?:[cted]*(?:\+\d+)? )?((#+ |\").*)", line)
+        if not match:
+            assert line.startswith(("warning", "+")), line
+            continue
+        if not root[2]:
+            above = []
+        level = 0 if match[2] == '"' else len(match[2].strip())
+        while above and above[-1][0] >= level:
+            above.pop()
+        above.append((level, match[1]))
+        yield " > ".join([root[1], *(step for _, step in above)])
+
+
+def content(app: App, selector: str, **where: str) -> tuple[list[tuple[str, int, int]], str]:
+    data = as_dict(npl_load_tailored(app, selectors=[selector], **where))
+    rows = [(row["title"], row["start_line"], row["end_line"]) for row in data["sections"]]
+    lead = FILE_MARK.match(data["content"]) if any("file" in row for row in data["sections"]) else None
+    return rows, data["content"][lead.end() if lead else 0 :]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", MARKED)
+def test_what_marks_say_goes_back(nasty: Settings, case: str) -> None:
+    """A new server that is given no file selects the same text by the printed selector."""
+    where = MARKED[case]
+    with closing(App(nasty)) as first:
+        pairs = [
+            pair
+            for question in ASKED_OF_MARKS
+            for pair in marked(npl_load_tailored(first, format="markdown", **question, **where))
+        ]
+        if where:
+            files = as_dict(npl_section_index(first, **where))["sections"]
+            names = [node["name"] for node in files] if files[0]["level"] == 0 else [None]
+            for name in names:
+                file = {"file": name} if name else where
+                pairs += [
+                    (line, None)
+                    for line in outlined(npl_section_index(first, format="markdown", **file).text)
+                ]
+        asked = {line: content(first, line, **where) for line, _ in pairs}
+    assert len(asked) > 1
+    with closing(App(nasty)) as second:
+        for selector, text in dict(pairs).items():
+            again = content(second, selector)
+            assert again == asked[selector], selector
+            if text is not None:
+                assert again[1].strip().endswith(text.strip()), selector

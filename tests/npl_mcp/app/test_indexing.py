@@ -24,7 +24,8 @@ from npl_mcp.app.waiting import OwnThread
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
-from tests.conftest import envelope
+from tests.conftest import cases, envelope
+from tests.npl_mcp.app import many
 from tests.tools import npl_load_tailored, npl_section_index
 from tests.until import until
 
@@ -34,16 +35,7 @@ QUESTION = "care of the valve"
 
 @pytest.fixture
 def large(settings: Settings, tmp_path: Path) -> Settings:
-    """Settings with a folder that is indexed by several processes."""
-    root = tmp_path / "large"
-    root.mkdir()
-    size = BACKGROUND_BYTES // FILES + 1_000
-    for number in range(FILES):
-        text = f"# Page {number}\n\n## Care of the valve {number}\n\nOil the valve of number{number}.\n\n"
-        text += f"## Table {number}\n\n" + "a line of words about pumps and sieves\n" * (size // 39)
-        (root / f"page{number:02}.md").write_text(text, encoding="utf-8")
-        os.utime(root / f"page{number:02}.md", (1_000_000_000, 1_000_000_000))
-    return replace(settings, roots=(root,))
+    return many.large(settings, tmp_path / "large", FILES)
 
 
 def told(app: App) -> object:
@@ -246,16 +238,7 @@ async def test_what_a_part_lacks_is_not_said_to_be_nowhere(hurried: Settings) ->
     """The error for a selector, and an outline, say that files are still to come."""
     last = hurried.roots[0] / "the-last.md"  # as long as all calls together, even on a busy machine
     last.write_text(last.read_text() * 4)
-    calls: list[tuple[str, dict[str, object]]] = [
-        ("npl_load_tailored", {"selectors": ["## No such heading"], "file": "."}),
-        ("npl_section_index", {"file": ".", "token_budget": 300}),
-        ("npl_section_index", {"file": ".", "token_budget": 300, "format": "markdown"}),
-        ("search", {"query": "zirconium valve", "format": "markdown", "seconds": 0.1}),
-        ("npl_load_tailored", {"context": "zirconium valve"}),
-        ("npl_load_tailored", {"context": "zirconium valve", "format": "markdown"}),
-        ("npl_load_tailored", {"context": "which sieves", "format": "markdown"}),
-        ("npl_load_tailored", {"context": "which sieves"}),
-    ]
+    calls: list[tuple[str, dict[str, object]]] = cases("npl_mcp/app/indexing")["absent_words"]
     texts = [""] * len(calls)
 
     async with Client(create_server(hurried)) as client:

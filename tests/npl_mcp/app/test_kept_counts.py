@@ -62,12 +62,7 @@ def assert_counts_are_true(app: App) -> None:
 
 def told(app: App) -> list[object]:
     """Return the answers that depend on counts: indices of any depth and kind, and packed budgets."""
-    indices: list[dict[str, Any]] = [
-        {},
-        {"depth": 1},
-        {"filter": {"min_word_count": 8}},
-        {"filter": {"heading_level": 2}, "depth": 2, "token_budget": 900},
-    ]
+    indices: list[dict[str, Any]] = cases("npl_mcp/app/kept_counts")["indices"]
     answers: list[object] = [answer(app, file=".", **options) for options in indices]
     answers += [
         npl_section_index(app, file=".", format="markdown", token_budget=budget) for budget in (200, 9000)

@@ -11,8 +11,9 @@ import pytest
 from fastmcp import Client
 
 from npl_mcp.app.call_reports import CALLER, Caller
-from npl_mcp.app.lanes import LANES, WorkerLane, lane
+from npl_mcp.app.lanes import HEAVY_WORKERS, LANES, WorkerLane, blocked, lane
 from npl_mcp.config.settings import Settings
+from npl_mcp.http import app as http_app
 from npl_mcp.server.server import create_server
 from tests.conftest import envelope
 from tests.until import soon
@@ -129,3 +130,17 @@ async def test_a_small_file_does_not_wait_behind_long_calls(settings: Settings) 
             assert done == ["small.md"] * 2
             gates.end()
     assert len(done) == 4
+
+
+async def test_a_lane_without_turns_is_named() -> None:
+    """It is named exactly while calls wait for one that hangs."""
+    end = threading.Event()
+    async with anyio.create_task_group() as group:
+        for _ in range(3 * HEAVY_WORKERS):
+            group.start_soon(lane("heavy").run, end.wait)
+        await anyio.wait_all_tasks_blocked()
+        await lane("light").run(lambda: None)
+        assert blocked(0.01) == ["heavy"]
+        assert blocked(http_app.BLOCKED_SECONDS) == []
+        end.set()
+    assert blocked(0.0) == []

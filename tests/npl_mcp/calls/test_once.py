@@ -14,13 +14,13 @@ from fastmcp import Client
 
 from npl_index.library.documents import DocumentRef
 from npl_mcp.app.app import App
-from npl_mcp.app.document_sets import BACKGROUND_BYTES
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.domains import declared_tools
 from tests.conftest import cases, envelope
+from tests.npl_mcp.app import many
 from tests.npl_mcp.tools.test_waiting import LOG, LONG, ROOM
 from tests.until import soon
 
@@ -38,16 +38,7 @@ GIVEN: dict[str, Any] = cases("npl_mcp/server/once")
 
 @pytest.fixture
 def large(settings: Settings, tmp_path: Path) -> Settings:
-    """Settings with a folder that is indexed in the background."""
-    root = tmp_path / "large"
-    root.mkdir()
-    for number in range(FILES):
-        page = root / f"page{number}.md"
-        page.write_text(
-            f"# Page\n\n## Valve {number}\n\n" + "a line of words\n" * (BACKGROUND_BYTES // FILES // 15)
-        )
-        os.utime(page, (1_000_000_000, 1_000_000_000))
-    return replace(settings, roots=(root,), time_limit=600)
+    return replace(many.large(settings, tmp_path / "large", FILES), time_limit=600)
 
 
 class Counted:

@@ -10,7 +10,7 @@ import pytest
 from fastmcp import Client
 
 from docs.reference import prepare
-from npl_mcp.calls import repeating
+from npl_mcp.calls import invoking
 from npl_mcp.config.settings import Settings
 from npl_mcp.server.server import create_server
 from npl_mcp.stores import requests
@@ -104,7 +104,7 @@ def test_after_a_kill_during_a_change_of_files_a_repetition_is_refused(
     project: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row has no answer, and nothing tells whether the file was changed."""
-    monkeypatch.setattr(repeating, "EQUAL_SECONDS", 0.2)
+    monkeypatch.setattr(invoking, "EQUAL_SECONDS", 0.2)
     tool, given = APPEND
     sent = {**given, "request_id": "r1"}
     assert calls(project, [(tool, sent)])[0]["success"]
@@ -131,13 +131,13 @@ def test_a_call_that_only_reads_keeps_no_answer(settings: Settings) -> None:
     assert engines.query(settings.data_folder, "SELECT count(*) FROM request") == [(0,)]
 
 
-@pytest.mark.parametrize(
-    ("tool", "changes"),
-    [
-        ("chat_send_message", {"message": "hi"}),
-        ("chat_create_todo", {"message": None, "description": "hello"}),
-    ],
-)
+OTHERS = [
+    ("chat_send_message", {"message": "hi"}),
+    ("chat_create_todo", {"message": None, "description": "hello"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "changes"), OTHERS)
 def test_an_id_belongs_to_one_call(call: Call, tool: str, changes: dict[str, Any]) -> None:
     """A different tool or different arguments are refused; the message names the id."""
     call(ROOM[0], **ROOM[1])

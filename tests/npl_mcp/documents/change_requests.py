@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from npl_mcp.config.settings import Settings
+from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.projects import Projects
 from tests.conftest import case_text
 
 CONFIG = """\
@@ -27,6 +29,11 @@ def make_project(folder: Path, text: str = SECOND, end: str = "\n", code: str = 
     file = tickets / NAME.replace("TST", code)
     file.write_bytes(text.replace("TST", code).replace("\n", end).encode())
     return file
+
+
+def changes_in(folder: Path, *roots: Path) -> ChangeRequests:
+    """Return the change requests of an application that was just started."""
+    return ChangeRequests(Projects(folder, roots))
 
 
 def inside(settings: Settings, folder: Path) -> Settings:

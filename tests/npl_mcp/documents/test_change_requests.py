@@ -14,12 +14,19 @@ import pytest
 from npl_index.errors import NPLError
 from npl_index.markdown.sections import SectionTree
 from npl_mcp.documents import editor
-from npl_mcp.documents.change_requests import ChangeRequests
+from npl_mcp.documents.folders import SharedFolder
 from npl_mcp.documents.projects import Projects
-from npl_mcp.stores.base.errors import StorageError
+from npl_mcp.stores.base.errors import ConflictError, StorageError, TooLargeError
 from npl_mcp.stores.base.paging import Slice
 from tests.conftest import cases
-from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project, without_stamp
+from tests.npl_mcp.documents.change_requests import (
+    CONFIG,
+    NAME,
+    SECOND,
+    changes_in,
+    make_project,
+    without_stamp,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PROCESSES = 4
@@ -51,17 +58,9 @@ while True:
 """
 
 
-def changes_in(folder: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, ()))
-
-
 def start(code: str, folder: Path, who: str, count: int = EACH) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", OPENING + code, str(folder), who, str(count)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    line = [sys.executable, "-c", OPENING + code, str(folder), who, str(count)]
+    return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def together(code: str, folder: Path) -> list[str]:
@@ -104,7 +103,6 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
     }
     for attempt in range(6):
         process = start(REPLACING, tmp_path, "0")
-        assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.003 * attempt)
         process.send_signal(signal.SIGKILL)
@@ -136,8 +134,7 @@ def edited_meanwhile(
 
 @pytest.mark.parametrize("stepwise", [False, True], ids=["exchanged", "compared"])
 @pytest.mark.parametrize(
-    ("old", "new"),
-    cases("npl_mcp/documents/change_requests")["an_outside_edit_elsewhere_is_merged"],
+    ("old", "new"), cases("npl_mcp/documents/change_requests")["an_outside_edit_elsewhere_is_merged"]
 )
 def test_an_outside_edit_elsewhere_is_merged(
     tmp_path: Path, old: str, new: str, stepwise: bool, monkeypatch: pytest.MonkeyPatch
@@ -249,3 +246,61 @@ def test_nothing_is_written_into_a_hidden_folder(tmp_path: Path, key: str, place
         with pytest.raises(NPLError):
             call()
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()} == before
+
+
+NOTE = "note.md"
+
+
+def changed(folder: Path, change: Callable[[bytes], bytes | None], max_bytes: int = 1000) -> bytes:
+    return SharedFolder(str(folder), "", max_bytes).change(NOTE, NOTE, change)
+
+
+def test_a_program_that_writes_each_time_wins(tmp_path: Path) -> None:
+    """The call ends with an error, and the file has that program's text."""
+    file = tmp_path / NOTE
+    file.write_bytes(b"0")
+
+    def change(data: bytes) -> bytes:
+        file.write_bytes(b"%d" % (int(data) + 1))
+        return b"ours"
+
+    with pytest.raises(ConflictError, match=r"note\.md is being written by another program"):
+        changed(tmp_path, change)
+    assert file.read_bytes().isdigit()
+
+
+def test_what_killed_writers_left_goes_and_what_others_write_stays(tmp_path: Path) -> None:
+    """Not all writers have the lock, so age tells their files apart."""
+    old, young, other = (
+        tmp_path / name for name in (f".npl-{'0' * 16}.tmp", f".npl-{'1' * 16}.tmp", ".x.tmp")
+    )
+    for file in (old, young, other):
+        file.write_bytes(b"")
+    then = time.time() - 20
+    os.utime(old, (then, then))
+    with SharedFolder(str(tmp_path), "").locked(NOTE):
+        assert set(tmp_path.iterdir()) == {young, other}
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    """The folder's limit decides."""
+    (tmp_path / NOTE).write_bytes(b"1234")
+    with pytest.raises(TooLargeError, match=r"note\.md would have 5 bytes; at most 4"):
+        changed(tmp_path, lambda data: data + b"5", 4)
+    assert (tmp_path / NOTE).read_bytes() == b"1234"
+
+
+@pytest.mark.parametrize("how", ["wb", "r+b", "ab"])
+def test_a_file_that_a_program_has_open_for_writing_is_left_to_it(tmp_path: Path, how: str) -> None:
+    """The file has that program's last text, and then the next change."""
+    file = tmp_path / NOTE
+    file.write_bytes(b"old")
+    with file.open(how) as opened:
+        with pytest.raises(ConflictError, match=r"note\.md is being written by another program"):
+            changed(tmp_path, lambda data: data + b" ours")
+        opened.write(b"theirs")
+    theirs = file.read_bytes()
+    assert theirs.endswith(b"theirs")
+    assert changed(tmp_path, lambda data: data + b" ours") == file.read_bytes() == theirs + b" ours"
+    with file.open("rb"):
+        assert changed(tmp_path, lambda data: data + b"!") == theirs + b" ours!"

@@ -81,8 +81,7 @@ def test_a_title_is_read_as_it_was_written(title: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "kept"),
-    cases("npl_mcp/documents/titles")["only_a_title_that_begins_a_text_gives_way"],
+    ("content", "kept"), cases("npl_mcp/documents/titles")["only_a_title_that_begins_a_text_gives_way"]
 )
 def test_only_a_title_that_begins_a_text_gives_way(content: str, kept: str) -> None:
     assert without_title(content) == kept

@@ -9,11 +9,11 @@ import pytest
 from npl_index.errors import InvalidRequestError
 from npl_mcp.documents.change_requests import ChangeRequests
 from npl_mcp.documents.format import ChangeKey
-from npl_mcp.documents.projects import Projects
-from npl_mcp.stores.base.errors import ConflictError, ProjectNotFoundError
+from npl_mcp.documents.projects import LAST_KEY_FILE, Projects
+from npl_mcp.stores.base.errors import ClosedError, ConflictError, ProjectNotFoundError
 from npl_mcp.stores.base.paging import Slice
 from tests.conftest import cases
-from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, make_project
+from tests.npl_mcp.documents.change_requests import CONFIG, NAME, SECOND, changes_in, make_project
 from tests.npl_mcp.opened_files import opened
 
 CASES = cases("npl_mcp/documents/projects")
@@ -21,10 +21,6 @@ CASES = cases("npl_mcp/documents/projects")
 
 def codes(cwd: Path, *roots: Path) -> list[str]:
     return [project.code for project in Projects(cwd, roots).all()]
-
-
-def changes(folder: Path, *roots: Path) -> ChangeRequests:
-    return ChangeRequests(Projects(folder, roots))
 
 
 def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -> None:
@@ -85,7 +81,7 @@ def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
 def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> None:
     """The code still counts after a renaming; two files with one code are an error."""
     file = make_project(tmp_path)
-    requests = changes(tmp_path)
+    requests = changes_in(tmp_path)
     assert requests.get(None, "2", "full").title == "Second"
     file.rename(file.with_name("anything.md"))
     assert requests.get(None, "2", "metadata").path == "docs/CRs/anything.md"
@@ -93,7 +89,7 @@ def test_a_file_is_found_by_its_code_whatever_it_is_called(tmp_path: Path) -> No
     assert requests.get(None, "7", "full").title == "Second"
     file.write_text(SECOND.replace("TST-002", "TST-007"), encoding="utf-8")
     with pytest.raises(ConflictError, match=rf"anything.md.*{NAME}|{NAME}.*anything.md"):
-        changes(tmp_path).get(None, "7", "full")
+        changes_in(tmp_path).get(None, "7", "full")
 
 
 @pytest.mark.parametrize("text", CASES["others"])
@@ -102,7 +98,7 @@ def test_what_is_no_change_request_is_left_out(tmp_path: Path, text: str) -> Non
     file = make_project(tmp_path)
     file.with_name("TST-001-x.md").write_text(text, encoding="utf-8")
     (file.parent / "TST-004-folder.md").mkdir()
-    assert [row.key for row in changes(tmp_path).list(None, None, Slice(50, 0)).items] == ["TST-002"]
+    assert [row.key for row in changes_in(tmp_path).list(None, None, Slice(50, 0)).items] == ["TST-002"]
 
 
 @pytest.mark.parametrize(("head", "title"), CASES["titles"])
@@ -111,7 +107,7 @@ def test_the_title_is_the_first_heading(tmp_path: Path, head: str, title: str) -
     file = make_project(tmp_path)
     front = SECOND.partition("---\n\n")[0] + "---\n"
     file.write_text(front + head, encoding="utf-8")
-    assert changes(tmp_path).list(None, None, Slice(50, 0)).items[0].title == title
+    assert changes_in(tmp_path).list(None, None, Slice(50, 0)).items[0].title == title
 
 
 def fill(folder: Path, count: int) -> None:
@@ -127,7 +123,7 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
     file = make_project(tmp_path)
     os.utime(file, (1, 1))
     fill(file.parent, 1_000)
-    requests = changes(tmp_path)
+    requests = changes_in(tmp_path)
 
     def read() -> list[str]:
         with opened() as names:
@@ -145,7 +141,7 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
 def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
     """A new file with equal size and time is read again."""
     file = make_project(tmp_path)
-    requests = changes(tmp_path)
+    requests = changes_in(tmp_path)
     for status in ("Proposed", "Rejected", "Proposed", "Rejected"):
         stamp = file.stat().st_mtime_ns
         with file.open("r+b") as opened:
@@ -224,3 +220,65 @@ def test_long_lists_of_projects_end(tmp_path: Path) -> None:
         with pytest.raises(ProjectNotFoundError, match="and 10 more") as caught:
             projects.find(wanted)
         assert len(caught.value.near) <= 20
+
+
+def new(changes: ChangeRequests) -> str:
+    return changes.create(None, "Research", {"title": "x"}).key
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
+def test_a_deleted_number_is_not_given_again(tmp_path: Path, restart: bool) -> None:
+    """Neither this server nor the next gives it, for files of any author."""
+    file = make_project(tmp_path)
+    changes = changes_in(tmp_path)
+
+    def server() -> ChangeRequests:
+        return changes_in(tmp_path) if restart else changes
+
+    assert new(server()) == "TST-003"
+    server().delete(None, "3")
+    assert new(server()) == "TST-004"
+    next(file.parent.glob("TST-004-*")).unlink()
+    assert new(server()) == "TST-005"
+    file.with_name("TST-009-x.md").write_text(SECOND.replace("TST-002", "TST-009"), encoding="utf-8")
+    server().delete(None, "9")
+    assert new(server()) == "TST-010"
+
+
+@pytest.mark.parametrize(("kept", "key"), CASES["kept_numbers"])
+def test_the_kept_number_counts_if_it_is_the_projects(tmp_path: Path, kept: str, key: str) -> None:
+    """A file of that name from another program or project is ignored and stays."""
+    make_project(tmp_path)
+    path = tmp_path / LAST_KEY_FILE
+    path.write_text(kept, encoding="utf-8")
+    assert new(changes_in(tmp_path)) == key
+    theirs = kept in ("OTHER", "\0\xff") or len(kept) > 20
+    assert path.read_text(encoding="utf-8") == (kept if theirs else f"{key}\n")
+
+
+def test_the_kept_number_is_not_written_through_a_link(tmp_path: Path) -> None:
+    """The link's target is not changed, and the number is still given."""
+    make_project(tmp_path / "proj")
+    (tmp_path / "secret").write_text("secret", encoding="utf-8")
+    (tmp_path / "proj" / LAST_KEY_FILE).symlink_to(tmp_path / "secret")
+    assert new(changes_in(tmp_path / "proj")) == "TST-003"
+    assert (tmp_path / "secret").read_text(encoding="utf-8") == "secret"
+
+
+@pytest.mark.parametrize("name", ["TST-99999-x.md", "tst-99999"])
+def test_when_no_number_is_left_that_is_said(tmp_path: Path, name: str) -> None:
+    """The error names the file with the highest number, and no file is made."""
+    file = make_project(tmp_path)
+    file.with_name(name).write_text(SECOND.replace("TST-002", "TST-99999"), encoding="utf-8")
+    before = sorted(os.listdir(file.parent))  # noqa: PTH208
+    for _ in range(3):
+        with pytest.raises(ClosedError, match=f"99999.*{name}"):
+            new(changes_in(tmp_path))
+    assert sorted(os.listdir(file.parent)) == before  # noqa: PTH208
+
+
+def test_a_date_in_a_name_is_no_number(tmp_path: Path) -> None:
+    """It would use up all numbers."""
+    file = make_project(tmp_path)
+    file.with_name("TST-20260131-notes.md").write_text("# Notes\n", encoding="utf-8")
+    assert new(changes_in(tmp_path)) == "TST-003"

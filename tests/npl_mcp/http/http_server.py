@@ -1,5 +1,6 @@
 """A server process for tests, and requests written by hand."""
 
+import http.client
 import json
 import os
 import socket
@@ -31,6 +32,17 @@ META = {
 
 
 @dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
 class Running:
     process: subprocess.Popen[bytes]
     state: ServerState
@@ -44,16 +56,54 @@ class Running:
     def log(self) -> str:
         return (self.folder / "stderr.txt").read_text(encoding="utf-8", errors="replace")
 
+    def in_flight(self) -> int:
+        """Return the number of calls that a server is answering."""
+        owner = {"Authorization": f"Bearer {self.state.token}"}
+        text = self.request("GET", "/metrics", headers=owner).body.decode()
+        return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
 
-@dataclass
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: bytes = field(repr=False)
+    def connected(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
-    @property
-    def data(self) -> Any:
-        return json.loads(self.body)
+    def request(self, verb: str, path: str, body: Any = None, headers: Any = None, host: Any = "") -> Answer:
+        """Send one request and read its answer; see :func:`message`."""
+        sent = self.message(verb, path, body, {"Connection": "close", **(headers or {})}, host)
+        with self.connected() as line:
+            # A server that refuses a long body may answer before it has read it.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                line.sendall(sent)
+            return read(line, verb)
+
+    def message(self, method: str, path: str, body: Any = None, headers: Any = None, host: Any = "") -> bytes:
+        """Return a request as it is sent.
+
+        :param body: bytes as they are, else JSON.
+        :param headers: names may have ``_`` in place of ``-``.
+        :param host: the Host header; empty means the right one.
+        """
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        sent = {} if host is None else {"Host": host or f"127.0.0.1:{self.port}"}
+        if body is not None:
+            sent["Content-Length"] = str(len(data))
+        sent.update({name.replace("_", "-"): value for name, value in (headers or {}).items()})
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
+        return "\r\n".join(lines).encode("utf-8", "surrogateescape") + data
+
+    def session_of(self, **headers: str) -> str:
+        """Shake hands as a client of the older protocol; return the id of its session."""
+        return self.request("POST", "/mcp", hello(), {**BOTH, **headers}).headers["mcp-session-id"]
+
+    def call(self, tool: str, arguments: object, **headers: str) -> Answer:
+        """Call a tool by its plain route."""
+        return self.request("POST", f"/mcp/tools/{tool}", arguments, {**JSON, **headers})
+
+    def mcp(self, method: str, params: dict[str, Any], **headers: str) -> Answer:
+        """Send one request of the newer protocol, which knows no handshake."""
+        params = {**params, "_meta": {**META, **params.get("_meta", {})}}
+        sent = {**BOTH, "MCP-Protocol-Version": MODERN, "Mcp-Method": method, **headers}
+        if "name" in params:
+            sent["Mcp-Name"] = params["name"]
+        return self.request("POST", "/mcp", asking(1, method, **params), sent)
 
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:
@@ -85,14 +135,9 @@ def serving(
     work.mkdir(exist_ok=True)
     variables = {"NPL_MCP_PORT": "0", **variables}
     with (folder / "stderr.txt").open("wb") as log:
-        process = subprocess.Popen(
-            command(*flags),
-            cwd=work,
-            env=environment(folder, **variables),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+        env = environment(folder, **variables)
+        process = subprocess.Popen(command(*flags), cwd=work, env=env, **streams)
     try:
         yield Running(process, _listening(process, folder), folder)
     finally:
@@ -102,13 +147,6 @@ def serving(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def in_flight(server: Running) -> int:
-    """Return the number of calls that a server is answering."""
-    owner = {"Authorization": f"Bearer {server.state.token}"}
-    text = request(server, "GET", "/metrics", headers=owner).body.decode()
-    return int(float(text.partition("\nnpl_calls_in_flight ")[2].partition("\n")[0]))
 
 
 def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
@@ -121,93 +159,20 @@ def _listening(process: subprocess.Popen[bytes], folder: Path) -> ServerState:
     raise AssertionError((folder / "stderr.txt").read_text())
 
 
-def connected(server: Running) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+def read(line: socket.socket, verb: str = "GET") -> Answer:
+    """Read an answer up to the end of the connection, or its length.
 
-
-def request(
-    server: Running,
-    method: str,
-    path: str,
-    body: object = None,
-    headers: dict[str, str] | None = None,
-    host: str | None = "",
-) -> Answer:
-    """Send one request and read its answer; see :func:`message`."""
-    sent = message(server, method, path, body, {"Connection": "close", **(headers or {})}, host)
-    with connected(server) as line:
-        # A server that refuses a long body may answer before it has read it.
-        with suppress(BrokenPipeError, ConnectionResetError):
-            line.sendall(sent)
-        return read(line)
-
-
-def message(
-    server: Running,
-    method: str,
-    path: str,
-    body: object = None,
-    headers: dict[str, str] | None = None,
-    host: str | None = "",
-) -> bytes:
-    """Return a request as it is sent.
-
-    :param body: bytes as they are, else JSON.
-    :param host: the Host header; empty means the right one.
+    :raises ConnectionError: the connection ended before.
     """
-    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    sent = {} if host is None else {"Host": host or f"127.0.0.1:{server.port}"}
-    if body is not None:
-        sent["Content-Length"] = str(len(data))
-    sent.update(headers or {})
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
-    return "\r\n".join(lines).encode("utf-8", "surrogateescape") + data
+    answer = http.client.HTTPResponse(line, method=verb)
+    try:
+        answer.begin()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, headers, answer.read())
+    except http.client.HTTPException as error:
+        raise ConnectionError(repr(error)) from None
 
 
-def session_of(server: Running, **headers: str) -> str:
-    """Shake hands as a client of the older protocol; return the id of its session."""
-    return request(server, "POST", "/mcp", hello(), {**BOTH, **headers}).headers["mcp-session-id"]
-
-
-def read(line: socket.socket) -> Answer:
-    """Read an answer up to the end of the connection, or its length."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += _more(line)
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *rest = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (header.partition(":") for header in rest)}
-    length = int(headers.get("content-length", "-1"))
-    while len(body) != length:
-        part = line.recv(65536)
-        if not part:
-            break
-        body += part
-    return Answer(int(first.split()[1]), headers, body)
-
-
-def _more(line: socket.socket) -> bytes:
-    part = line.recv(65536)
-    if not part:
-        raise ConnectionError("the connection ended before the answer")
-    return part
-
-
-def call(server: Running, tool: str, arguments: object, **headers: str) -> Answer:
-    """Call a tool by its plain route."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return request(server, "POST", f"/mcp/tools/{tool}", arguments, {**JSON, **named})
-
-
-def mcp(server: Running, method: str, params: dict[str, Any], **headers: str) -> Answer:
-    """Send one request of the newer protocol, which knows no handshake."""
-    params = {**params, "_meta": {**META, **params.get("_meta", {})}}
-    sent = {
-        **BOTH,
-        "MCP-Protocol-Version": MODERN,
-        "Mcp-Method": method,
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    if "name" in params:
-        sent["Mcp-Name"] = params["name"]
-    return request(server, "POST", "/mcp", asking(1, method, **params), sent)
+# The methods as functions, for other modules.
+call, connected, in_flight = Running.call, Running.connected, Running.in_flight
+mcp, message, request, session_of = Running.mcp, Running.message, Running.request, Running.session_of

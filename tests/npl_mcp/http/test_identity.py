@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,10 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from npl_mcp.config.domains import LISTED, NEEDS
-from npl_mcp.http.identities import SECONDS
+from npl_mcp.http.policy import SECONDS, Refreshed
 from npl_mcp.server.introduction import ALSO, FIRST
 from npl_mcp.stores.access import Permissions, add_token, revoke_token, tokens
 from npl_mcp.stores.base.database import Database
@@ -24,7 +26,7 @@ from tests import engines
 from tests.conftest import cases
 from tests.folders import fill
 from tests.messages import READY, asking, hello
-from tests.npl_mcp.http.http_server import BOTH, JSON, Answer, Running, call, mcp, request, serving
+from tests.npl_mcp.http.http_server import BOTH, JSON, Answer, Running, serving
 from tests.until import until
 
 PLAN = "# Plan\n\n## Siphon\n\nA siphon lifts water over the edge.\n"
@@ -45,19 +47,14 @@ class Site:
     database: Database
     tokens: dict[str, str]
 
-    @property
-    def docs(self) -> Path:
-        return self.server.folder / "docs"
-
-    @property
-    def other(self) -> Path:
-        return self.server.folder / "other"
+    docs = property(lambda self: self.server.folder / "docs")
+    other = property(lambda self: self.server.folder / "other")
 
     def headers(self, who: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[who]}"}
 
     def call(self, who: str, tool: str, /, headers: dict[str, str] | None = None, **arguments: Any) -> Answer:
-        return call(self.server, tool, arguments, **{**self.headers(who), **(headers or {})})
+        return self.server.call(tool, arguments, **{**self.headers(who), **(headers or {})})
 
     def data(self, who: str, tool: str, /, **arguments: Any) -> Any:
         answer = self.call(who, tool, **arguments)
@@ -69,7 +66,7 @@ class Site:
 
     def ask(self, who: str, method: str, **params: Any) -> dict[str, Any]:
         named = {"Mcp_Name": params["uri"]} if "uri" in params else {}
-        answer: dict[str, Any] = mcp(self.server, method, params, **self.headers(who), **named).data
+        answer: dict[str, Any] = self.server.mcp(method, params, **self.headers(who), **named).data
         return answer
 
 
@@ -186,8 +183,8 @@ def test_the_list_has_the_tools_of_the_domains_a_caller_sees(site: Site, domain:
     assert domain in {mine for _, mine in every.values()}
 
 
-def index_of(site: Site, who: str, **arguments: Any) -> str:
-    return site.call(who, "npl_section_index", **arguments).body.decode()
+def index_of(site: Site, who: str, file: str) -> str:
+    return site.call(who, "npl_section_index", file=file).body.decode()
 
 
 # Route by route: what is asked, who sees it and who does not, and whether an answer shows it.
@@ -201,12 +198,6 @@ ROUTES: dict[str, tuple[str, Callable[[Site, str], bool]]] = {
     },
     "metrics": ("no-chat", lambda s, w: b"chat_create_room" in figures(s, w)),
     "sums of metrics": ("no-npl", lambda s, w: b"npl_tokens_served" in figures(s, w)),
-    "projects": ("docs", lambda s, w: s.data(w, "list_projects")["total"] == 2),
-    "tree": ("docs", lambda s, w: s.code(w, "git_tree", path=str(s.other)) != "NOT_FOUND"),
-    "dump": (
-        "docs",
-        lambda s, w: s.call(w, "dump_files", path=str(s.other)).data["error_code"] != "NOT_FOUND",
-    ),
     "artifact to share": (
         "no-artifact",
         lambda s, w: (
@@ -221,7 +212,7 @@ def load(site: Site, who: str, **arguments: Any) -> str:
 
 
 def figures(site: Site, who: str) -> bytes:
-    answer = request(site.server, "GET", "/metrics", None, site.headers(who))
+    answer = site.server.request("GET", "/metrics", None, site.headers(who))
     assert answer.status == 200 or (answer.status, answer.data["error_code"]) == (403, "PERMISSION_DENIED")
     return answer.body
 
@@ -263,25 +254,21 @@ ALIKE = ("OTH", "XXX")
 
 def test_what_is_hidden_is_as_what_is_not_there(site: Site) -> None:
     """Answers about a hidden and an absent thing differ by its name alone."""
-    pairs: list[tuple[str, Callable[[str], Any], str, str]] = [
-        ("no-directive", lambda n: site.ask("no-directive", n), "directive.files.list", "no.such"),
-        ("no-npl", lambda n: site.ask("no-npl", "resources/read", uri=n), "npl://file/a", "nosuch://thing"),
-        ("docs", lambda n: resource(site, "docs", n), "other.md", "othar.md"),
-        ("no-artifact", lambda n: resource(site, "no-artifact", n), "artifact:1", "artifact:9"),
-        ("no-artifact", lambda n: index_of(site, "no-artifact", file=n), "artifact:1", "artifact:9"),
-        ("no-cr", lambda n: index_of(site, "no-cr", file=n), "cr:DOC-001", "cr:DOC-009"),
-        (
-            "docs",
-            lambda n: index_of(site, "docs", file=n),
-            str(site.other / "other.md"),
-            str(site.other / "no.md"),
-        ),
-        ("docs", lambda n: index_of(site, "docs", file=n), str(site.other), str(site.other / "none")),
-        ("docs", lambda n: site.call("docs", "get_cr", key=n).body.decode(), "OTH-001", "XXX-001"),
-        ("docs", lambda n: folder(site, "docs", n), str(site.other), str(site.other / "none")),
+    other = f"{site.other}/"
+    pairs: list[tuple[str, Callable[[Site, str, str], Any], str, str]] = [
+        ("no-directive", Site.ask, "directive.files.list", "no.such"),
+        ("no-npl", read, "npl://file/a", "nosuch://thing"),
+        ("docs", resource, "other.md", "othar.md"),
+        ("no-artifact", resource, "artifact:1", "artifact:9"),
+        ("no-artifact", index_of, "artifact:1", "artifact:9"),
+        ("no-cr", index_of, "cr:DOC-001", "cr:DOC-009"),
+        ("docs", index_of, f"{other}other.md", f"{other}no.md"),
+        ("docs", index_of, other, f"{other}none"),
+        ("docs", lambda s, w, n: s.call(w, "get_cr", key=n).body.decode(), "OTH-001", "XXX-001"),
+        ("docs", folder, other, f"{other}none"),
     ]
     for who, answer, hidden, absent in pairs:
-        shown, missing = json.dumps(answer(hidden)), json.dumps(answer(absent))
+        shown, missing = json.dumps(answer(site, who, hidden)), json.dumps(answer(site, who, absent))
         for name in (hidden, absent, *ALIKE):
             shown, missing = shown.replace(name, "N"), missing.replace(name, "N")
         assert shown == missing, (who, hidden)
@@ -293,8 +280,12 @@ def test_a_field_with_the_name_of_a_path_may_have_any_value(site: Site) -> None:
     assert (request["path"], request["other"]["path"]) == ("crs/DOC-001-siphon.md", ["a", "2"])
 
 
+def read(site: Site, who: str, uri: str) -> dict[str, Any]:
+    return site.ask(who, "resources/read", uri=uri)
+
+
 def resource(site: Site, who: str, path: str) -> dict[str, Any]:
-    return site.ask(who, "resources/read", uri=f"npl://file/{path}")
+    return read(site, who, f"npl://file/{path}")
 
 
 def folder(site: Site, who: str, path: str) -> tuple[int, str]:
@@ -308,7 +299,6 @@ def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain
     """The list, a search and the tool that calls others reveal no hidden one."""
     tool, arguments, _ = CALLS[domain]
     blind = f"no-{domain}"
-    every = {name for name, _, mine in map(_row, LISTED) if mine != domain}
     for who, shown in (("alice", True), (blind, False)):
         listed = small.ask(who, "tools/list")["result"]["tools"]
         about = next(row["description"] for row in listed if row["name"] == "search_tools")
@@ -320,11 +310,6 @@ def test_search_finds_the_tools_of_the_domains_a_caller_sees(small: Site, domain
         assert (tool in names) is shown
         inner = small.call(who, "call_tool", name=tool, arguments=arguments).body.decode()
         assert ("there is no tool" in inner) is not shown
-    assert every
-
-
-def _row(domain: str) -> tuple[str, dict[str, Any], str]:
-    return (*CALLS[domain][:2], domain)
 
 
 EDIT = {"selector": "## Edited", "operation": "append", "content": "Edited."}
@@ -446,7 +431,7 @@ def test_roots_are_those_of_the_server_that_lie_below_those_of_the_token(site: S
         assert site.code(limited, "npl_section_index", file="docs.md") == "NOT_FOUND"
         assert site.code(limited, "npl_load_components", items="syntax") == "OK"
         assert site.code(limited, "list_crs", project="DOC") == "NOT_FOUND"
-    assert "Siphon" in index_of(site, "deep", file="DOC-001-siphon.md")
+    assert "Siphon" in index_of(site, "deep", "DOC-001-siphon.md")
     assert site.data("deep", "list_projects")["total"] == 0
 
 
@@ -470,7 +455,7 @@ def test_the_callers_folder_lies_below_its_roots(site: Site) -> None:
         assert (status, json.loads(body)["error_code"]) == (403, "PERMISSION_DENIED")
         meta = {"npl/cwd": path}
         params = {"name": "npl_section_index", "arguments": {"file": "docs.md"}, "_meta": meta}
-        result = mcp(site.server, "tools/call", params, **site.headers("docs")).data["result"]
+        result = site.server.mcp("tools/call", params, **site.headers("docs")).data["result"]
         assert result["isError"]
         assert result["_meta"]["npl/cwd"] == "refused"
 
@@ -483,7 +468,7 @@ def test_without_a_valid_token_nothing_is_answered(site: Site, method: str, path
     wrong = ("", "npl_nobody", site.tokens["alice"].swapcase(), site.tokens["alice"] + "x")
     for token in wrong:
         headers = {**JSON, "Authorization": f"Bearer {token}"} if token else JSON
-        answer = request(site.server, method, path, {}, headers)
+        answer = site.server.request(method, path, {}, headers)
         assert (answer.status, answer.data["error_code"]) == (401, "PERMISSION_DENIED")
 
 
@@ -491,7 +476,7 @@ def test_the_user_who_runs_the_server_needs_no_token_of_its_own(site: Site) -> N
     """The token of the state file suffices; the named persona acts."""
     own = {"Authorization": f"Bearer {site.server.state.token}"}
     message = {"room_id": 1, "persona": "bob", "message": "hi"}
-    assert call(site.server, "chat_send_message", message, **own).status == 200
+    assert site.server.call("chat_send_message", message, **own).status == 200
 
 
 def test_a_token_ends_when_it_expires_and_soon_after_it_is_revoked(site: Site) -> None:
@@ -556,7 +541,7 @@ def test_a_session_belongs_to_its_first_caller(site: Site) -> None:
     """Another caller's protocol session does not exist, for any message."""
 
     def send(who: str, body: Any, **headers: str) -> Answer:
-        return request(site.server, "POST", "/mcp", body, {**BOTH, **site.headers(who), **headers})
+        return site.server.request("POST", "/mcp", body, {**BOTH, **site.headers(who), **headers})
 
     begun = send("no-npl", hello())
     assert b"npl_load_tailored" not in begun.body
@@ -568,11 +553,6 @@ def test_a_session_belongs_to_its_first_caller(site: Site) -> None:
     assert b"session_list" in mine.body
     assert b"npl_section_index" not in mine.body
     assert send("alice", listing, **session).status == 404
-
-
-def test_ready_tells_nothing_and_needs_no_token(site: Site) -> None:
-    answer = request(site.server, "GET", "/readyz")
-    assert (answer.status, answer.data) == (200, {"ok": True})
 
 
 @pytest.fixture
@@ -590,23 +570,23 @@ def test_a_server_whose_database_does_not_answer_lets_no_caller_in(
     token = {"Authorization": f"Bearer {engines.tokens(tmp_path / 'data', ['alice'])['alice']}"}
     server = serve()
     assert server.state.guarded
-    assert call(server, "session_list", {}, **token).status == 200
+    assert server.call("session_list", {}, **token).status == 200
     database = tmp_path / "data" / "npl.db"
     away = database.rename(tmp_path / "away.db")
     database.write_bytes(b"no database" * 1000)
-    until(lambda: call(server, "session_list", {}, **token).status == 503)
-    for answer in (call(server, "session_list", {}, **token), request(server, "GET", "/readyz")):
+    until(lambda: server.call("session_list", {}, **token).status == 503)
+    for answer in (server.call("session_list", {}, **token), server.request("GET", "/readyz")):
         assert (answer.status, answer.data["error_code"]) == (503, "DATABASE_ERROR")
         assert answer.headers["retry-after"] == "1"
         assert "alice" not in answer.body.decode()
         assert str(tmp_path) not in answer.body.decode()
     own = {"Authorization": f"Bearer {server.state.token}"}
-    assert call(server, "npl_load_components", {"items": "syntax"}, **own).status == 200
+    assert server.call("npl_load_components", {"items": "syntax"}, **own).status == 200
     database.unlink()
-    until(lambda: call(server, "session_list", {}).status == 401)  # no database is no open door
+    until(lambda: server.call("session_list", {}).status == 401)  # no database is no open door
     away.rename(database)
-    until(lambda: call(server, "session_list", {}, **token).status == 200)
-    assert request(server, "GET", "/readyz").status == 200
+    until(lambda: server.call("session_list", {}, **token).status == 200)
+    assert server.request("GET", "/readyz").status == 200
 
 
 @pytest.mark.thorough
@@ -616,10 +596,76 @@ def test_without_tokens_all_is_as_ever_until_the_first_is_made(
     """Arguments name the persona; the first token closes the running server within the stated time."""
     server = serve()
     assert not server.state.guarded
-    assert request(server, "GET", "/readyz").status == 200
+    assert server.request("GET", "/readyz").status == 200
     assert not (tmp_path / "data" / "npl.db").exists()
-    missing = call(server, "chat_send_message", {"room_id": 1, "message": "x"})
+    missing = server.call("chat_send_message", {"room_id": 1, "message": "x"})
     assert missing.data["error_code"] == "MISSING_REQUIRED"
     token = {"Authorization": f"Bearer {engines.tokens(tmp_path / 'data', ['alice'])['alice']}"}
-    until(lambda: call(server, "session_list", {}).status == 401)
-    assert call(server, "session_list", {}, **token).status == 200
+    until(lambda: server.call("session_list", {}).status == 401)
+    assert server.call("session_list", {}, **token).status == 200
+
+
+class Slow:
+    """An answer that comes when it is let, as a number or a failure."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.fails = False
+        self.may_answer = threading.Event()
+
+    def __call__(self) -> int:
+        self.asked += 1
+        self.may_answer.wait(30)
+        if self.fails:
+            raise OSError("gone")
+        return self.asked
+
+
+async def together(kept: Refreshed[int], slow: Slow, many: int) -> list[Any]:
+    parts: list[Any] = []
+
+    async def ask() -> None:
+        try:
+            parts.append(await kept.get())
+        except OSError as error:
+            parts.append(str(error))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(many):
+            group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        slow.may_answer.set()
+    return parts
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_callers_that_come_meanwhile_get_the_same(fails: bool) -> None:
+    """One request serves all of them; a failure is not kept."""
+    slow = Slow()
+    slow.fails = fails
+    kept = Refreshed(slow, 3600)
+
+    assert await together(kept, slow, 50) == ["gone" if fails else 1] * 50
+    assert slow.asked == 1
+    slow.fails = False
+    assert await kept.get() == (2 if fails else 1)
+
+
+async def test_an_old_one_is_asked_for_again() -> None:
+    """With a lifetime of zero, each call asks for it."""
+    slow = Slow()
+    slow.may_answer.set()
+    kept = Refreshed(slow, 0)
+
+    assert [await kept.get(), await kept.get()] == [1, 2]
+
+
+async def test_a_caller_that_goes_away_takes_no_answer_from_others() -> None:
+    """The others get the answer to the same question after one caller gives up."""
+    slow = Slow()
+    kept = Refreshed(slow, 3600)
+
+    with anyio.move_on_after(0.05) as limit:
+        await kept.get()
+    assert limit.cancelled_caught
+    assert await together(kept, slow, 2) == [1, 1]

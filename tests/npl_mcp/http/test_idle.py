@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.npl_mcp.http import http_server
-from tests.npl_mcp.http.http_server import JSON, Running, call, connected, message, read, serving
+from tests.npl_mcp.http.http_server import JSON, Running, read, serving
 from tests.until import until
 
 pytestmark = pytest.mark.thorough
@@ -51,7 +51,7 @@ def asked(line: socket.socket, server: Running) -> int:
 @pytest.mark.parametrize("part", [b"", b"G", b"POST / HTTP/1.1\r\nHost: a\r\n"])
 def test_a_request_that_is_sent_in_part_ends(server: Running, before: int, part: bytes) -> None:
     """It ends on a new connection and on a used one; a used one without a request stays open."""
-    with connected(server) as line, connected(server) as silent:
+    with server.connected() as line, server.connected() as silent:
         assert [asked(line, server) for _ in range(before)] == [200] * before
         assert asked(silent, server) == 200
         if part or not before:
@@ -63,7 +63,7 @@ def test_a_request_that_is_sent_in_part_ends(server: Running, before: int, part:
 
 def answered(server: Running) -> bool:
     """Ask on a new connection."""
-    with connected(server) as line:
+    with server.connected() as line:
         return asked(line, server) == 200
 
 
@@ -73,9 +73,9 @@ def test_idle_connections_do_not_close_the_server_for_others(server: Running, us
     """The oldest of too many connections end before a partial request must."""
     with ExitStack() as lines:
         for _ in range(3 * IDLE):
-            line = lines.enter_context(connected(server))
+            line = lines.enter_context(server.connected())
             while used and asked(line, server) != 200:
-                line = lines.enter_context(connected(server))
+                line = lines.enter_context(server.connected())
             with suppress(ConnectionError):
                 line.sendall(b"GET /healthz HTTP/1.1\r\n")
         assert any(answered(server) for _ in range(10_000))
@@ -91,13 +91,13 @@ def test_strangers_have_a_small_share_of_connections(server: Running, path: str)
     admitted = {**JSON, "Authorization": f"Bearer {TOKEN}"}
 
     def own_call() -> int:
-        own.sendall(message(server, "POST", "/mcp/tools/session_list", {}, admitted))
+        own.sendall(server.message("POST", "/mcp/tools/session_list", {}, admitted))
         return read(own).status
 
     with ExitStack() as lines:
-        own = lines.enter_context(connected(server))
+        own = lines.enter_context(server.connected())
         assert own_call() == 200
-        strangers = [lines.enter_context(connected(server)) for _ in range(2 * IDLE - 2)]
+        strangers = [lines.enter_context(server.connected()) for _ in range(2 * IDLE - 2)]
         for line in strangers:
             line.sendall(first.encode())
 
@@ -105,7 +105,7 @@ def test_strangers_have_a_small_share_of_connections(server: Running, path: str)
             for line in strangers:
                 with suppress(OSError):
                     line.sendall(next_part.encode())
-            return call(server, "session_list", {}, **admitted).status == 200 and answered(server)
+            return server.call("session_list", {}, **admitted).status == 200 and answered(server)
 
         until(lambda: all(others_end() for _ in range(3)))
         assert own_call() == 200

@@ -19,7 +19,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
 
 from npl_mcp.config.domains import PRESETS
-from npl_mcp.http.identities import SECONDS
+from npl_mcp.http.policy import SECONDS
 from npl_mcp.stores.base.database import HEAD
 from npl_mcp.stores.base.postgres import WRITERS
 from npl_mcp.tools.domains import listed_tools
@@ -28,19 +28,9 @@ from tests.clocks import shifted
 from tests.conftest import GUIDE, cases, envelope
 from tests.messages import asking, calling
 from tests.npl_mcp.app.many import put, text, write
-from tests.npl_mcp.http.http_server import (
-    BOTH,
-    MODERN,
-    Answer,
-    Running,
-    call,
-    connected,
-    environment,
-    in_flight,
-    mcp,
-    message,
-    request,
-)
+from tests.npl_mcp.http.http_server import BOTH, MODERN, Answer, Running, environment
+from tests.npl_mcp.http.http_server import serving as server_in
+from tests.npl_mcp.http.test_service import run
 from tests.postgres_server import Server, serving
 from tests.replicas import Balancer, kill, replica, replicas
 from tests.until import until
@@ -68,20 +58,8 @@ def servers(place: Path) -> Iterator[list[Running]]:
 def team(servers: list[Running]) -> Balancer:
     """Rows of each kind, each written through the next server."""
     made = Balancer(servers)
-    made.do("session_create", session_id="s", title="Release")
-    made.do("worklog_init", session_id="s", task="release")
-    plan = {"filename": "plan.md", "content": GUIDE, "created_by": "ann"}
-    made.do("artifact_create", name="plan", artifact_type="document", session_id="s", **plan)
-    plan["content"] += "\n## Tools\n\nSharpen the spade.\n"
-    assert made.do("artifact_add_revision", artifact_id=1, **plan)["revision_num"] == 1
-    made.do("chat_create_room", name="den", members=["ann", "bo"], session_id="s")
-    made.do("chat_send_message", room_id=1, persona="ann", message="hello @bo")
-    todo = made.do("chat_create_todo", room_id=1, persona="ann", description="weed", assigned_to="bo")
-    made.do("chat_claim_todo", persona="bo", event_id=todo["event_id"])
-    made.do("chat_share_artifact", room_id=1, persona="ann", artifact_id=1)
-    made.do("review_create", artifact_id=1, revision_id=2, reviewer_persona="bo")
-    made.do("review_add_comment", review_id=1, location="line:3", comment="why?", persona="bo")
-    made.do("worklog_log", session_id="s", agent_id="ann", action="wrote", summary="the plan")
+    for tool, arguments in cases("npl_mcp/http/replicas_documents")["team"]:
+        made.do(tool, **{"content": GUIDE, **arguments} if "filename" in arguments else arguments)
     return made
 
 
@@ -91,7 +69,7 @@ READS: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/http/replicas")
 def same(servers: list[Running], tool: str, arguments: dict[str, Any]) -> str:
     """Ask all servers at one moment; return the one answer they all give."""
     with ThreadPoolExecutor(len(servers)) as pool:
-        answers = list(pool.map(lambda server: (server, call(server, tool, arguments)), servers))
+        answers = list(pool.map(lambda server: (server, server.call(tool, arguments)), servers))
     # Files of artifacts are copies, in a folder of each server.
     replies = {(reply.status, reply.body.decode().replace(str(at.folder), "")) for at, reply in answers}
     assert len(replies) == 1, replies
@@ -139,13 +117,13 @@ def test_a_server_takes_six_connections_at_most(servers: list[Running], team: Ba
     def work(number: int) -> int:
         read = ("session_get", {"session_id": "s"})
         say = ("chat_send_message", {"room_id": 1, "persona": "ann", "message": "m"})
-        assert call(servers[0], *(say if number % 4 == 0 else read)).status == 200
+        assert servers[0].call(*(say if number % 4 == 0 else read)).status == 200
         return len(engines.query(place, STATEMENT)) if number % 10 == 0 else 0
 
     with psycopg.connect(engines.empty_address(place) or "", autocommit=True) as connection:
         connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({STATEMENT}) AS theirs")
     with ThreadPoolExecutor(24) as pool:
-        waits = pool.submit(call, servers[0], "chat_get_feed", wait)
+        waits = pool.submit(servers[0].call, "chat_get_feed", wait)
         most = max(pool.map(work, range(120)))
         assert waits.result().status == 200
     assert 2 <= most <= 6
@@ -156,18 +134,12 @@ STATEMENT = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND
 
 def command(place: Path, *words: str, **variables: str) -> str:
     """Run ``npl-mcp`` on the servers' database, as on another machine."""
-    env = environment(place, NPL_DATABASE_URL=engines.empty_address(place) or "", **variables)
+    env = environment(place, **{"NPL_DATABASE_URL": engines.empty_address(place) or "", **variables})
     line = [sys.executable, "-m", "npl_mcp", *words]
     return subprocess.run(line, cwd=place, env=env, capture_output=True, text=True, check=True).stdout
 
 
-QUESTIONS: list[tuple[str, dict[str, Any]]] = [
-    ("npl_load_tailored", {"file": "many:", "context": "care of the valve", "explain": True}),
-    ("npl_load_tailored", {"context": "oil a spoon of number7", "token_budget": 300}),
-    ("npl_load_tailored", {"file": "part1", "context": "pump sieve", "format": "markdown"}),
-    ("npl_section_index", {"file": "many:", "token_budget": 2000}),
-    ("npl_section_index", {"file": "part2/page007.md"}),
-]
+QUESTIONS: list[tuple[str, dict[str, Any]]] = cases("npl_mcp/http/replicas_documents")["questions"]
 
 
 def test_documents_of_a_shared_folder_are_the_same_everywhere(place: Path, servers: list[Running]) -> None:
@@ -260,37 +232,34 @@ def test_a_client_without_a_session_that_goes_waits_no_longer(servers: list[Runn
     """The end of its request ends its call."""
     arguments = {"agent_id": "gone", "session_id": "s", "since": 1000, "wait": 60}
     asked = calling(1, "worklog_read", **arguments)
-    with connected(servers[0]) as line:
+    with servers[0].connected() as line:
         line.sendall(
-            message(servers[0], "POST", "/mcp", asked, {**BOTH, "MCP-Protocol-Version": "2025-11-25"})
+            servers[0].message("POST", "/mcp", asked, {**BOTH, "MCP-Protocol-Version": "2025-11-25"})
         )
-        until(lambda: in_flight(servers[0]) == 1)
-    until(lambda: in_flight(servers[0]) == 0)
+        until(lambda: servers[0].in_flight() == 1)
+    until(lambda: servers[0].in_flight() == 0)
 
 
 def test_a_token_counts_on_every_server(tmp_path: Path) -> None:
     """All servers know a new or revoked token within the stated time, and its name."""
     address = engines.address(tmp_path) or ""
     with replicas(tmp_path, address, number=2) as servers:
-        assert [call(server, "session_list", {}).status for server in servers] == [200] * 2
+        assert [server.call("session_list", {}).status for server in servers] == [200] * 2
         token = command(tmp_path, "token", "add", "ann").split()[-1]
         named = {"Authorization": f"Bearer {token}"}
-        until(lambda: [call(server, "session_list", {}).status for server in servers] == [401] * 2)
-        assert [call(server, "session_list", {}, **named).status for server in servers] == [200] * 2
+        until(lambda: [server.call("session_list", {}).status for server in servers] == [401] * 2)
+        assert [server.call("session_list", {}, **named).status for server in servers] == [200] * 2
         team = Balancer(servers, **named)
         team.do("chat_create_room", name="den", members=["ann", "bo"])
         for server in servers:
-            assert call(server, "chat_send_message", {"room_id": 1, "message": "m"}, **named).status == 200
+            assert server.call("chat_send_message", {"room_id": 1, "message": "m"}, **named).status == 200
             other = {"room_id": 1, "message": "m", "persona": "bo"}
-            assert call(server, "chat_send_message", other, **named).status == 403
-        said = [
-            event
-            for event in team.do("chat_get_feed", room_id=1)["items"]
-            if event["event_type"] == "message"
-        ]
-        assert [message["persona"] for message in said] == ["ann"] * 2
+            assert server.call("chat_send_message", other, **named).status == 403
+        events = team.do("chat_get_feed", room_id=1)["items"]
+        messages = [event for event in events if event["event_type"] == "message"]
+        assert [message["persona"] for message in messages] == ["ann"] * 2
         command(tmp_path, "token", "revoke", "ann")
-        until(lambda: [call(server, "session_list", {}, **named).status for server in servers] == [401] * 2)
+        until(lambda: [server.call("session_list", {}, **named).status for server in servers] == [401] * 2)
 
 
 UNUSABLE = (500, 503)
@@ -312,46 +281,38 @@ def database(postgres: Server, name: str) -> str:
 
 
 def ready(servers: list[Running]) -> list[int]:
-    return [request(server, "GET", "/readyz").status for server in servers]
+    return [server.request("GET", "/readyz").status for server in servers]
 
 
 def test_a_restart_of_the_database_costs_calls_and_nothing_else(tmp_path: Path, postgres: Server) -> None:
     """Calls meanwhile fail with the advice to retry; then the servers and their waiting calls go on."""
-    with (
-        replicas(tmp_path, database(postgres, "restarted")) as servers,
-        ThreadPoolExecutor(len(servers)) as pool,
-    ):
+    with replicas(tmp_path, database(postgres, "restarted")) as servers, ThreadPoolExecutor(3) as pool:
         team = Balancer(servers)
         team.do("chat_create_room", name="den", members=["ann", "bo"])
         since = team.do("chat_send_message", room_id=1, persona="ann", message="before")["event_id"]
         wait = {"room_id": 1, "since": since, "wait": 60}
 
         def all_wait() -> list[Future[Answer]]:
-            begun = [pool.submit(call, server, "chat_get_feed", wait) for server in servers]
-            until(lambda: all(in_flight(server) == 1 for server in servers))
+            begun = [pool.submit(server.call, "chat_get_feed", wait) for server in servers]
+            until(lambda: all(server.in_flight() == 1 for server in servers))
             return begun
 
         waited = all_wait()
         postgres.ask("stop")
         refused = [answer.result() for answer in waited]
-        refused += [call(server, "session_list", {}) for server in servers]
-        refused += [
-            call(server, "chat_send_message", {"room_id": 1, "persona": "bo", "message": "m"})
-            for server in servers
-        ]
+        asked = (("session_list", {}), ("chat_send_message", SAY))
+        refused += [server.call(tool, given) for server in servers for tool, given in asked]
         assert {answer.data["error_code"] for answer in refused} == {"DATABASE_ERROR"}
         assert all(answer.status in UNUSABLE and "try again" in answer.data["error"] for answer in refused)
         assert ready(servers) == [503] * 3
-        assert [request(server, "GET", "/healthz").status for server in servers] == [200] * 3
+        assert [server.request("GET", "/healthz").status for server in servers] == [200] * 3
 
         postgres.ask("start")
         until(lambda: ready(servers) == [200] * 3)
         waited = all_wait()
         team.do("chat_send_message", room_id=1, persona="bo", message="after")
-        said = [
-            [item["data"]["message"] for item in answer.result().data["data"]["items"]] for answer in waited
-        ]
-        assert said == [["after"]] * 3
+        news = [answer.result().data["data"]["items"] for answer in waited]
+        assert [[item["data"]["message"] for item in items] for items in news] == [["after"]] * 3
 
 
 def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Server) -> None:
@@ -368,12 +329,12 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
         old = asking(1, "tools/call", **asked)
         head = {**BOTH, **named, "MCP-Protocol-Version": "2025-11-25"}
         ways: list[Callable[[], Answer]] = [
-            lambda: call(server, "chat_get_feed", wait, **named),
-            lambda: mcp(server, "tools/call", asked, **named),
-            lambda: request(server, "POST", "/mcp", old, head),
+            lambda: server.call("chat_get_feed", wait, **named),
+            lambda: server.mcp("tools/call", asked, **named),
+            lambda: server.request("POST", "/mcp", old, head),
         ]
         waited = [pool.submit(way) for way in ways]
-        until(lambda: in_flight(server) == 3)
+        until(lambda: server.in_flight() == 3)
         time.sleep(SECONDS)  # the tokens that the server knows are old
         postgres.ask("stop")
         for answer in waited:
@@ -386,14 +347,12 @@ def test_a_token_counts_when_the_database_was_away(tmp_path: Path, postgres: Ser
 
 
 def admits(server: Running, named: dict[str, str]) -> bool:
-    return call(server, "session_list", {}, **named).status == 200
+    return server.call("session_list", {}, **named).status == 200
 
 
-def token_of(place: Path, address: str, name: str, *flags: str) -> str:
+def token_of(place: Path, address: str, name: str) -> str:
     """Make a token in a database, and return it."""
-    env = environment(place, NPL_DATABASE_URL=address)
-    line = [sys.executable, "-m", "npl_mcp", "token", "add", name, *flags]
-    return subprocess.run(line, env=env, capture_output=True, text=True, check=True).stdout.split()[-1]
+    return command(place, "token", "add", name, NPL_DATABASE_URL=address).split()[-1]
 
 
 def test_a_write_is_acknowledged_though_its_token_cannot_be_checked(tmp_path: Path) -> None:
@@ -437,13 +396,11 @@ def test_servers_share_the_connections_that_there_are(tmp_path: Path, postgres: 
             answers = list(pool.map(lambda at: team.answer(asked[at % 3][0], **asked[at % 3][1]), range(66)))
             assert {answer.status for answer in answers} == {200}, [answer.data for answer in answers]
             connection.execute(f"ALTER {limit} CONNECTION LIMIT 0")
-            connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({THEIRS}) AS theirs")
-            refused = call(servers[0], *asked[0]).data
+            theirs = STATEMENT.replace("current_database()", "'scarce'")
+            connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({theirs}) AS theirs")
+            refused = servers[0].call(*asked[0]).data
             assert refused["error_code"] == "DATABASE_ERROR"
             assert "CONNECTION LIMIT" in refused["error"]
-
-
-THEIRS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'npl' AND datname = 'scarce'"
 
 
 def test_a_server_starts_without_its_database_and_is_ready_when_that_comes(
@@ -455,7 +412,7 @@ def test_a_server_starts_without_its_database_and_is_ready_when_that_comes(
         assert ready([server]) == [503]
         postgres.ask("start")
         until(lambda: ready([server]) == [200])
-        assert call(server, "session_create", {}).status == 200
+        assert server.call("session_create", {}).status == 200
 
 
 def upgraded(address: str, versions: int) -> None:
@@ -476,17 +433,17 @@ def test_clocks_of_servers_may_differ(tmp_path: Path) -> None:
         ann, bo = ({"Authorization": f"Bearer {own}"} for own in (token, other))
         for server, named in ((right, ann), (ahead, bo)):
             until(partial(admits, server, named))
-        assert call(right, "chat_create_room", {"name": "den", "members": ["ann", "bo"]}, **ann).status == 200
+        assert right.call("chat_create_room", {"name": "den", "members": ["ann", "bo"]}, **ann).status == 200
         write_all(ahead, bo)
         for description in ("weed", "water"):
             todo = {"room_id": 1, "description": description}
-            assert call(right, "chat_create_todo", todo, **ann).status == 200
-        claimed = call(right, "chat_claim_todo", {"room_id": 1}, **ann).data["data"]["todo"]
-        taken = call(ahead, "chat_claim_todo", {"event_id": claimed["event_id"]}, **bo)
+            assert right.call("chat_create_todo", todo, **ann).status == 200
+        claimed = right.call("chat_claim_todo", {"room_id": 1}, **ann).data["data"]["todo"]
+        taken = ahead.call("chat_claim_todo", {"event_id": claimed["event_id"]}, **bo)
         assert (taken.status, taken.data["error_code"]) == (422, "OPERATION_FAILED")
-        second = call(ahead, "chat_claim_todo", {"room_id": 1}, **bo).data["data"]["todo"]
+        second = ahead.call("chat_claim_todo", {"room_id": 1}, **bo).data["data"]["todo"]
         for server in (right, ahead):
-            listed = call(server, "chat_list_todos", {"room_id": 1}, **bo).data["data"]["items"]
+            listed = server.call("chat_list_todos", {"room_id": 1}, **bo).data["data"]["items"]
             assert {todo["event_id"]: todo["assigned_to"] for todo in listed} == {
                 claimed["event_id"]: "ann",
                 second["event_id"]: "bo",
@@ -507,7 +464,7 @@ AND table_name <> 'tool_call'
 def write_all(server: Running, headers: dict[str, str]) -> None:
     """Write something of each kind."""
     for tool, arguments in WRITES:
-        answer = call(server, tool, arguments, **headers)
+        answer = server.call(tool, arguments, **headers)
         assert answer.status == 200, answer.data
 
 
@@ -522,21 +479,38 @@ def test_servers_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
         team.do("chat_create_room", name="den", members=["ann", "bo"])
         upgraded(address, 1)
         for server in servers:  # some have connections, some open the first
-            assert call(server, "chat_send_message", SAY).status == 200
+            assert server.call("chat_send_message", SAY).status == 200
         kill(servers[0])
         with replica(tmp_path, address, 0) as again:
-            assert call(again, "chat_send_message", SAY).status == 200
+            assert again.call("chat_send_message", SAY).status == 200
             assert len(team.do("chat_get_feed", room_id=1)["items"]) == 3 + len(servers)
             upgraded(address, 2)
             for server in (again, *servers[1:]):
-                refused = call(server, "chat_send_message", SAY)
+                refused = server.call("chat_send_message", SAY)
                 assert (refused.status in UNUSABLE, refused.data["error_code"]) == (True, "DATABASE_ERROR")
                 assert "created by a newer version of npl" in refused.data["error"]
                 assert "install that version" in refused.data["error"]
-                assert call(server, "chat_get_feed", {"room_id": 1}).status in UNUSABLE
+                assert server.call("chat_get_feed", {"room_id": 1}).status in UNUSABLE
             until(lambda: ready([again, *servers[1:]]) == [503] * 2)
             upgraded(address, 1)
             until(lambda: ready([again, *servers[1:]]) == [200] * 2)
 
 
 SAY = {"room_id": 1, "persona": "ann", "message": "m"}
+
+
+def test_a_server_of_another_project_does_not_start(tmp_path: Path) -> None:
+    """The error names the project of the others; answers name no local path."""
+    variables = engines.environment(tmp_path / "data")
+    project = str(tmp_path / "project")
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    with server_in(first, **variables, NPL_PROJECT=project) as server:
+        given = {"name": "plan", "artifact_type": "text", "filename": "a.md", "content": "# A\n"}
+        made = server.call("artifact_create", given).data["data"]
+        room = server.call("chat_create_room", {"name": "den", "members": ["ann"]}).data["data"]
+        assert {"file_path", "meta_path", "web_url"}.isdisjoint({*made, *room})
+        other = run(second, **variables)
+        assert other.returncode == 2
+        assert f"set NPL_PROJECT={project}" in other.stderr

@@ -17,36 +17,15 @@ from typing import Any
 import pytest
 
 from npl_mcp import __version__
-from npl_mcp.config.server_state import (
-    LOCK,
-    STATE_FILE,
-    ServerState,
-    is_locked,
-    process_start,
-    read_state,
-    running_server,
-)
+from npl_mcp.config import server_state
+from npl_mcp.config.server_state import LOCK, STATE_FILE, ServerState, read_state, running_server
 from npl_mcp.http import service
-from npl_mcp.http.service import AlreadyRunningError, hold, write_state
+from npl_mcp.http.service import hold, write_state
 from npl_mcp.server.startup import MAX_BYTES
 from tests.conftest import cases
 from tests.folders import fill
 from tests.messages import asking, calling
-from tests.npl_mcp.http.http_server import (
-    BOTH,
-    JSON,
-    META,
-    MODERN,
-    call,
-    command,
-    connected,
-    environment,
-    in_flight,
-    message,
-    request,
-    serving,
-    session_of,
-)
+from tests.npl_mcp.http.http_server import BOTH, JSON, META, MODERN, command, environment, serving
 from tests.npl_mcp.server.speaking import spoken_to
 from tests.npl_mcp.web.browsing import Visitor
 from tests.until import until
@@ -62,19 +41,13 @@ def big() -> dict[str, str]:
 def described(url: str | None, socket: str | None) -> ServerState:
     """Return the state of this process as a server."""
     pid = os.getpid()
-    return ServerState(url, socket, pid, process_start(pid), time.time(), __version__, "t")
+    return ServerState(url, socket, pid, server_state.process_start(pid), time.time(), __version__, "t")
 
 
 def run(folder: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*flags),
-        cwd=folder,
-        env=environment(folder, **{"NPL_MCP_PORT": "0", **variables}),
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    env = environment(folder, **{"NPL_MCP_PORT": "0", **variables})
+    read: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 90, "check": False}
+    return subprocess.run(command(*flags), cwd=folder, env=env, **read)
 
 
 @pytest.fixture
@@ -105,10 +78,8 @@ def test_a_server_is_started_shown_and_stopped_once(stopped: Path) -> None:
     shown = run(stopped, "status")
     assert shown.returncode == 0
     rows = dict(line.split(": ", 1) for line in shown.stdout.splitlines())
-    assert rows["state"] == "running"
-    assert rows["address"] == f"{state.url}/mcp"
-    assert rows["process"] == str(state.pid)
-    assert rows["token needed"] == "yes"
+    names = ("state", "address", "process", "token needed")
+    assert [rows[name] for name in names] == ["running", f"{state.url}/mcp", str(state.pid), "yes"]
     assert state.token not in shown.stdout
     told = json.loads(run(stopped, "status", "--json").stdout)
     assert (told["address"], told["process"], told["token_needed"]) == (f"{state.url}/mcp", state.pid, True)
@@ -131,47 +102,21 @@ def test_a_start_with_other_flags_fails_and_names_them(stopped: Path) -> None:
     assert "other values of --root, --write, --web, --token: stop it first" in others.stderr
 
 
-DIARY = "# Diary\n\nThe wombat is OUTSIDE.\n"
-PROJECT = '[project]\ncode = "OUT"\nname = "OUTSIDE"\nticketsPath = "crs"\n'
-
-
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_working_directory_is_no_root_where_one_is_given(tmp_path: Path, transport: str) -> None:
     """The server starts above its root, as services do in ``/``."""
-    work = fill(
-        tmp_path / "work",
-        {
-            "docs/a.md": "# A\n\nThe wombat is in.\n",
-            "npl.md": DIARY,
-            "private/diary.md": DIARY,
-            "private/key.txt": "OUTSIDE\n",
-            ".mdt-config.toml": PROJECT,
-            "crs/OUT-001-x.md": "---\ncode: OUT-001\ntitle: OUTSIDE\n---\n",
-            "directive/reference/x.md": "OUTSIDE\n",
-        },
-    )
+    work = fill(tmp_path / "work", cases("npl_mcp/http/service")["files_outside"])
     subprocess.run(["git", "init", "--quiet", work], check=True)
     (work / "docs" / "link.md").symlink_to(work / "private" / "diary.md")
     named = [name for path in ("private/diary.md", "private") for name in (path, f"{work}/{path}")]
     named += [f"{work}/private/diary.md".lstrip("/"), "link.md", "docs/link.md", "npl.md", "../private"]
-    calls: list[tuple[str, dict[str, object]]] = [
-        ("npl_load_tailored", {"context": "wombat diary"}),
-        ("npl_load_tailored", {"selectors": ["private/diary > # Diary"]}),
-        ("search", {"query": "wombat diary"}),
-        ("list_projects", {}),
-        ("directive_files_list", {}),
-    ]
+    calls: list[tuple[str, dict[str, object]]] = cases("npl_mcp/http/service")["calls_about_roots"]
     for name in named:
-        calls += [
-            ("npl_load_tailored", {"context": "wombat", "file": name}),
-            ("npl_section_index", {"file": name}),
-        ]
-        calls += [("dump_files", {"path": name}), ("git_tree", {"path": name})]
-        edit = {"file": name, "selector": "# Diary", "content": "More."}
-        calls += [("npl_update_section", {**edit, "operation": "append"})]
-        calls += [
-            ("npl_update_section", {"file": f"{name}/new.md", "operation": "create", "content": "# N\n"})
-        ]
+        edit = {"file": name, "selector": "# Diary", "content": "More.", "operation": "append"}
+        new = {"file": f"{name}/new.md", "operation": "create", "content": "# N\n"}
+        calls += [("npl_load_tailored", {"context": "wombat", "file": name})]
+        calls += [("npl_section_index", {"file": name}), ("npl_update_section", edit)]
+        calls += [("npl_update_section", new), ("dump_files", {"path": name}), ("git_tree", {"path": name})]
 
     def texts() -> dict[Path, bytes]:
         outside = (path for path in work.rglob("*.*") if not path.is_relative_to(work / "docs"))
@@ -182,7 +127,7 @@ def test_the_working_directory_is_no_root_where_one_is_given(tmp_path: Path, tra
         flags = ("--root", str(work / "docs"), "--write")
         if transport == "http":
             server = stack.enter_context(serving(tmp_path, *flags))
-            answers = [(tool, given, str(call(server, tool, given).data)) for tool, given in calls]
+            answers = [(tool, given, str(server.call(tool, given).data)) for tool, given in calls]
         else:
             speaker = stack.enter_context(spoken_to(tmp_path, *flags))
             answers = [(tool, given, str(speaker.call(tool, **given))) for tool, given in calls]
@@ -248,19 +193,6 @@ def test_no_other_process_is_stopped(tmp_path: Path) -> None:
             bystander.kill()
 
 
-def test_the_lock_is_one_servers(tmp_path: Path) -> None:
-    """A second holder is refused until the first is gone."""
-    folder = tmp_path / "data"
-    with hold(folder):
-        assert is_locked(folder)
-        with pytest.raises(AlreadyRunningError, match="is running"), hold(folder):
-            pass
-        assert is_locked(folder)
-    assert not is_locked(folder)
-    with hold(folder):
-        pass
-
-
 def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
     """Its mode is 0600, also after an earlier file, and it reads as written."""
     (tmp_path / STATE_FILE).write_text("old", encoding="utf-8")
@@ -275,19 +207,19 @@ def test_the_state_file_is_whole_and_private(tmp_path: Path) -> None:
 
 def test_a_process_is_told_from_a_later_one_of_its_number() -> None:
     """A process's start time does not change; a missing process has none."""
-    own = process_start(os.getpid())
+    own = server_state.process_start(os.getpid())
     assert own is not None
-    assert own == process_start(os.getpid())
-    assert process_start(2**22 + 1) is None
+    assert own == server_state.process_start(os.getpid())
+    assert server_state.process_start(2**22 + 1) is None
 
 
 def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
     """Idle connections, half-sent requests and waiting streams do not keep it alive."""
     with serving(tmp_path) as server:
-        session = {**BOTH, "Mcp-Session-Id": session_of(server)}
-        half = message(server, "POST", "/mcp", b"{", {**JSON, "Content-Length": "90"})
-        parts = (b"", half[:60], half, message(server, "GET", "/mcp", None, session))
-        lines = [connected(server) for _ in range(8)]
+        session = {**BOTH, "Mcp-Session-Id": server.session_of()}
+        half = server.message("POST", "/mcp", b"{", {**JSON, "Content-Length": "90"})
+        parts = (b"", half[:60], half, server.message("GET", "/mcp", None, session))
+        lines = [server.connected() for _ in range(8)]
         try:
             for number, line in enumerate(lines):
                 line.sendall(parts[number % 4])
@@ -305,9 +237,9 @@ def test_a_signal_ends_it_whatever_is_connected(tmp_path: Path) -> None:
 def test_a_running_call_does_not_keep_it_alive(tmp_path: Path) -> None:
     """A long uninterruptible call ends with the server, which still removes its files."""
     flags = ("--socket", str(tmp_path / "s"), "--port", "0")
-    with serving(tmp_path, *flags, files=big(), NPL_TIME_LIMIT="600") as server, connected(server) as line:
-        line.sendall(message(server, *ENDING["a call that runs"]))
-        until(lambda: in_flight(server) == 1)
+    with serving(tmp_path, *flags, files=big(), NPL_TIME_LIMIT="600") as server, server.connected() as line:
+        line.sendall(server.message(*ENDING["a call that runs"]))
+        until(lambda: server.in_flight() == 1)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(timeout=60) == 0
         with suppress(ConnectionResetError):
@@ -384,21 +316,13 @@ def test_a_server_without_its_data_folder_ends(tmp_path: Path, gone: str) -> Non
 def test_a_server_says_where_it_listens_and_nothing_else(tmp_path: Path) -> None:
     """Standard output has the address; a caller's mistakes leave standard error empty."""
     (tmp_path / "docs").mkdir()
-    with subprocess.Popen(
-        command("--root", "docs"),
-        cwd=tmp_path,
-        env=environment(tmp_path, NPL_MCP_PORT="0"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    env = environment(tmp_path, NPL_MCP_PORT="0")
+    with subprocess.Popen(command("--root", "docs"), cwd=tmp_path, env=env, **pipes) as process:
         first, pages, serves = (process.stdout.readline().decode() for _ in range(3))
         port = int(first.rpartition(":")[2].partition("/")[0])
-        for data in (
-            b"nonsense\r\n\r\n",
-            b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n",
-            b"POST /mcp HTTP/1.1\r\n",
-        ):
+        odd = (b"nonsense\r\n\r\n", b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /mcp HTTP/1.1\r\n")
+        for data in odd:
             with socket.create_connection(("127.0.0.1", port)) as line:
                 line.sendall(data)
                 line.shutdown(socket.SHUT_WR)
@@ -430,7 +354,7 @@ def test_a_server_serves_the_folder_it_is_started_in(tmp_path: Path) -> None:
     (tmp_path / "work" / "siphons.md").write_text("# Siphons\n\nClean each siphon.\n", encoding="utf-8")
     with serving(tmp_path) as server:
         assert server.state.serves.startswith(f"serves the working directory, {tmp_path / 'work'}")
-        answer = call(server, "npl_load_tailored", {"context": "clean a siphon"}).data["data"]
+        answer = server.call("npl_load_tailored", {"context": "clean a siphon"}).data["data"]
         assert [row["file"] for row in answer["sections"]] == ["siphons.md"]
 
 
@@ -471,7 +395,7 @@ def test_where_the_pages_are(
     with serving(tmp_path, *flags, **variables) as server:
         assert server.state.pages == pages
         if server.state.url:
-            status = request(server, "GET", "/sign-in", headers={"Accept": "text/html"}).status
+            status = server.request("GET", "/sign-in", headers={"Accept": "text/html"}).status
             assert status == (404 if pages is None else 200)
         if pages is None:
             opened = run(tmp_path, "open")
@@ -482,13 +406,13 @@ def test_pages_that_only_show_change_nothing(tmp_path: Path) -> None:
     """They have no forms, and refuse forms of others."""
     with serving(tmp_path, "--web", "read") as server:
         assert server.state.pages == server.state.url
-        call(server, "chat_create_room", {"name": "Harbour", "members": ["ann"]})
+        server.call("chat_create_room", {"name": "Harbour", "members": ["ann"]})
         visitor = Visitor(server)
         page = visitor.open("/rooms/1")
         assert [form for form in page.all("form") if form.get("method") == "post"] == []
         sent = visitor.post("/rooms/1/messages", {"persona": "ann", "message": "x"})
         assert (sent.status, "only show" in sent.text) == (403, True)
-        assert call(server, "chat_get_feed", {"room_id": 1}).data["data"]["total"] == 1
+        assert server.call("chat_get_feed", {"room_id": 1}).data["data"]["total"] == 1
 
 
 ENDING: dict[str, tuple[str, str, Any, dict[str, str]]] = {
@@ -514,17 +438,16 @@ OF_SESSIONS = {
 def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
     """The envelope or the last event of the stream says so, for any tool; the log has it once."""
     with serving(tmp_path, files=big(), NPL_TIME_LIMIT="600") as server:
-        assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
-        accept = {**BOTH, "Mcp-Session-Id": session_of(server)}
+        assert server.call("chat_create_room", {"name": "r", "members": ["a"]}).status == 200
+        accept = {**BOTH, "Mcp-Session-Id": server.session_of()}
         with ThreadPoolExecutor(len(ENDING) + len(OF_SESSIONS)) as callers:
-            asked = {what: callers.submit(request, server, *of) for what, of in ENDING.items()}
+            asked = {what: callers.submit(server.request, *of) for what, of in ENDING.items()}
+            sent = {number: calling(number, tool, **given) for number, (tool, given) in OF_SESSIONS.items()}
             streams = {
-                number: callers.submit(
-                    request, server, "POST", "/mcp", calling(number, tool, **arguments), accept
-                )
-                for number, (tool, arguments) in OF_SESSIONS.items()
+                number: callers.submit(server.request, "POST", "/mcp", body, accept)
+                for number, body in sent.items()
             }
-            until(lambda: in_flight(server) == 6)
+            until(lambda: server.in_flight() == 6)
             server.process.send_signal(signal.SIGTERM)
             answers = {what: answer.result(60) for what, answer in asked.items()}
             events = {number: stream.result(60).body for number, stream in streams.items()}
@@ -542,9 +465,9 @@ def test_calls_in_flight_are_told_that_the_server_ends(tmp_path: Path) -> None:
 def test_a_server_that_gets_no_processor_tells_its_callers_all_the_same(tmp_path: Path) -> None:
     """The time for calls in flight counts from the signal."""
     with serving(tmp_path) as server, ThreadPoolExecutor(1) as callers:
-        assert call(server, "chat_create_room", {"name": "r", "members": ["a"]}).status == 200
-        waiting = callers.submit(request, server, *ENDING["a call that waits"])
-        until(lambda: in_flight(server) == 1)
+        assert server.call("chat_create_room", {"name": "r", "members": ["a"]}).status == 200
+        waiting = callers.submit(server.request, *ENDING["a call that waits"])
+        until(lambda: server.in_flight() == 1)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.05)  # the signal has arrived; the server has not looked at its connections yet
         server.process.send_signal(signal.SIGSTOP)
