@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Annotated, Any
 
 from npl_mcp.config.domains import Of
@@ -62,7 +63,7 @@ def parse_since(since: int | str, name: str) -> int | str:
 def read(tx: Transaction, room_id: int, count: int, since: int | str | None, page: Slice) -> Page[Event]:
     """Return events of a room in chronological order.
 
-    Positions in a room have no gaps, so every page is a range of them.
+    Positions in a room have no gaps, so every page begins at one of them.
 
     :param count: events in the room.
     :param since: the event or the time before the first returned event; ``None`` for the latest events, where
@@ -70,20 +71,17 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     :returns: a page; its total counts all events, or all events after ``since``.
     """
     if since is None:
-        seen, order = 0, "event.position DESC"
-        last = count - page.offset
-        first = max(last - page.limit, 0) + 1
+        seen, side, bound, order = 0, "<=", count - page.offset, "event.position DESC"
     else:
         seen, order = _position_of(tx, room_id, since), "event.position"
-        first = seen + 1 + page.offset
-        last = min(first + page.limit - 1, count)
-    items = _events(tx, _RANGE, order, room=room_id, first=first, last=last) if first <= last else ()
+        side, bound = ">", seen + page.offset
+    where, order = f"event.room_id = :room AND event.position {side} :bound", f"{order} LIMIT :limit"
+    items = _events(tx, where, order, room=room_id, bound=bound, limit=page.limit)
     if items:
-        cursor = items[-1].id
-    else:
-        sql = "SELECT id FROM event WHERE room_id = :room AND position = :last"
-        last = count if since is None else seen
-        cursor = since if isinstance(since, int) else tx.value(sql, room=room_id, last=last) or 0
+        return page.page(items, count - seen, items[-1].id)
+    sql = "SELECT id FROM event WHERE room_id = :room AND position = :last"
+    last = count if since is None else seen
+    cursor = since if isinstance(since, int) else tx.value(sql, room=room_id, last=last) or 0
     return page.page(items, count - seen, cursor)
 
 
@@ -97,9 +95,6 @@ def _position_of(tx: Transaction, room_id: int, since: int | str) -> int:
     return tx.value(sql, room=room_id, since=since) or 0
 
 
-_RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"
-
-
 def by_ids(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
     """Return the events of a room with some ids, in order; ids of other rooms and unknown ids are skipped.
 
@@ -110,10 +105,9 @@ def by_ids(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ..
 
 
 def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any) -> tuple[Event, ...]:
-    """Return the events that match a condition, in order.
+    """Return the events that match a condition, oldest first.
 
-    :param order: the order, by position or by id, which grow together; a page has the first events in this
-        order.
+    :param order: the order, by position or by id, which grow together, in which a page has the first events.
     :param values: the parameters of the condition.
     """
     rows = tx.first_rows(
@@ -122,8 +116,7 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
         f" WHERE {where} ORDER BY {order}",
         **values,
     )
-    if order.endswith("DESC"):
-        rows.reverse()
+    rows.sort(key=itemgetter("id"))
     reactions: dict[int, dict[str, list[str]]] = {}
     sql = "SELECT event_id, emoji, persona FROM reaction WHERE event_id IN :ids ORDER BY reaction_event_id"
     for row in tx.all(sql, ids=[row["id"] for row in rows]):

@@ -180,11 +180,8 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     :raises ClosedError: the room is archived.
     :raises InvalidRequestError: no mention could match the name.
     """
-    require_room(tx, room_id)
-    if is_member(tx, room_id, persona):
-        return
-    _new_member(persona, "persona")
-    _add_member(tx, room_id, persona)
+    if not is_member(tx, room_id, persona):
+        _add_member(tx, room_id, _new_member(persona, "persona"))
 
 
 def _add_member(tx: Transaction, room_id: int, persona: str) -> None:
@@ -201,23 +198,20 @@ def leave(tx: Transaction, room_id: int, persona: str) -> None:
 
     :raises ClosedError: the room is archived.
     """
-    require_room(tx, room_id)
-    if not is_member(tx, room_id, persona):
-        return
-    post(tx, room_id, persona, "persona_leave", {"action": "left", "persona": persona})
-    tx.run("DELETE FROM member WHERE room_id = :room AND persona = :persona", room=room_id, persona=persona)
+    if is_member(tx, room_id, persona):
+        post(tx, room_id, persona, "persona_leave", {"action": "left", "persona": persona})
+        tx.run("DELETE FROM member WHERE room_id = :room AND persona = :who", room=room_id, who=persona)
 
 
 def archive(tx: Transaction, room_id: int, persona: str, *, reopen: bool = False) -> None:
     """Archive or reopen a room, with an event that is its last or its next one. Idempotent."""
     require_member(tx, room_id, persona)
-    if (details(tx, room_id).archived_at is None) is reopen:
-        return
     sql = "UPDATE room SET archived_at = :moment WHERE id = :room"
-    if reopen:
+    is_archived = details(tx, room_id).archived_at is not None
+    if reopen and is_archived:
         tx.run(sql, moment=None, room=room_id)
         post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
-    else:
+    elif not reopen and not is_archived:
         post(tx, room_id, persona, "room_archive", {"action": "archived"})
         tx.run(sql, moment=tx.now, room=room_id)
 
@@ -371,7 +365,6 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
     """
     if is_member(tx, room_id, persona):
         return
-    require_room(tx, room_id)
     known = members(tx, room_id)
     names = near_names(persona, known, _NEAR) or known[:_NEAR]
     listed = ", ".join(map(repr, names)) + (", …" if len(names) < len(known) else "")
@@ -392,9 +385,12 @@ def require_known(tx: Transaction, persona: str) -> None:
 
 
 def is_member(tx: Transaction, room_id: int, persona: str) -> bool:
-    """Return whether a persona is a member of a room."""
-    sql = "SELECT 1 FROM member WHERE room_id = :room AND persona = :who"
-    return tx.value(sql, room=room_id, who=persona) is not None
+    """Return whether a persona is a member of a room.
+
+    :raises RoomNotFoundError: the room does not exist.
+    """
+    sql = "SELECT persona FROM room LEFT JOIN member ON room_id = id AND persona = :who WHERE id = :room"
+    return tx.require(_missing(room_id), sql, room=room_id, who=persona)["persona"] is not None
 
 
 def require_room(tx: Transaction, room_id: int) -> int:
@@ -402,9 +398,12 @@ def require_room(tx: Transaction, room_id: int) -> int:
 
     :raises RoomNotFoundError: the room does not exist.
     """
-    missing = errors.RoomNotFoundError(f"there is no room {room_id}", hint="chat_list_rooms lists all rooms")
     sql = "SELECT event_count FROM room WHERE id = :room"
-    return int(tx.require(missing, sql, room=room_id)["event_count"])
+    return int(tx.require(_missing(room_id), sql, room=room_id)["event_count"])
+
+
+def _missing(room_id: int) -> errors.RoomNotFoundError:
+    return errors.RoomNotFoundError(f"there is no room {room_id}", hint="chat_list_rooms lists all rooms")
 
 
 def require_event(tx: Transaction, event_id: int) -> Row:

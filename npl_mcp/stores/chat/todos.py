@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
@@ -60,8 +60,8 @@ def create(tx: Transaction, room_id: int, persona: str, description: str, assign
     event = rooms.post(tx, room_id, persona, "todo_create", data, notify={"todo_assign": others})
     change = {"changed_at": tx.now, "changed_by": persona}
     tx.insert("todo", "event_id", event_id=event.event_id, assigned_to=assigned_to, **change)
-    todo = _todo(_require(tx, event.event_id))
-    return replace(todo, notification=next(iter(event.notifications or ()), None))
+    sent = next(iter(event.notifications or ()), None)
+    return Todo(event.event_id, room_id, persona, description, STATUSES[0], assigned_to, sent)
 
 
 def update(

@@ -92,22 +92,23 @@ def _back(visit: Visit, mark: object = None) -> str:
     return f"/rooms/{visit.path('room')}" + (f"#event-{mark}" if mark else "#end")
 
 
-def _member(visit: Visit) -> dict[str, Any]:
-    """Return the sender of a form, who becomes a member of its room."""
-    return {"join": visit.path("room"), "persona": visit.who}
+async def _call_as_member(visit: Visit, tool: str, **given: Any) -> Any:
+    """Call a tool for the sender of a form, who becomes a member of its room."""
+    await visit.call("chat_update_room", room_id=visit.path("room"), persona=visit.who, action="join")
+    return await visit.call(tool, persona=visit.who, **given)
 
 
 async def write(tool: str, fields: Sequence[str], visit: Visit) -> str:
     """Write an event with a tool, from the fields of the form."""
     given = {name: visit.form.get(name) or None for name in fields}
-    written = await visit.call(tool, room_id=visit.path("room"), **_member(visit), **given)
+    written = await _call_as_member(visit, tool, room_id=visit.path("room"), **given)
     return _back(visit, written["event_id"])
 
 
 async def react(visit: Visit) -> str:
     """React to an event; the button gives the event and the reaction."""
     target, _, emoji = visit.form.get("reaction", "").partition(" ")
-    await visit.call("chat_react", event_id=target, emoji=emoji, **_member(visit))
+    await _call_as_member(visit, "chat_react", event_id=target, emoji=emoji)
     return _back(visit, target)
 
 
@@ -115,9 +116,9 @@ async def change_todo(visit: Visit) -> str:
     """Claim a todo, or set its state."""
     todo, wanted = visit.path("event"), visit.form.get("status", "")
     if wanted == "claim":
-        await visit.call("chat_claim_todo", event_id=todo, **_member(visit))
+        await _call_as_member(visit, "chat_claim_todo", event_id=todo)
     else:
-        await visit.call("chat_update_todo", event_id=todo, status=wanted, **_member(visit))
+        await _call_as_member(visit, "chat_update_todo", event_id=todo, status=wanted)
     return _back(visit, todo)
 
 
