@@ -24,8 +24,7 @@ from npl_mcp.stores.chat.rooms import of_session as rooms_of
 from npl_mcp.stores.review.reviews import Review
 from npl_mcp.stores.review.reviews import find as reviews_of
 from npl_mcp.stores.session import Session
-from npl_mcp.stores.worklog.rows import WorklogSession
-from npl_mcp.stores.worklog.worklogs import newest_of
+from npl_mcp.stores.worklog.worklogs import WorklogSession, newest_of
 from npl_mcp.tools.contract.parameters import Check, Line, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
 
