@@ -16,7 +16,7 @@ from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
+from npl_mcp.stores.chat import feed, messages, rooms, todos
 from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
     Actor,
@@ -283,7 +283,7 @@ async def chat_get_notifications(
     offset: int | None = None,
     since: Annotated[Whole | None, "Cursor of the last answer"] = None,
     wait: Wait = 0,
-) -> Page[inbox.Notification]:
+) -> Page[feed.Notification]:
     """List notifications, newest first.
 
     :param unread_only: leave out notifications that were read.
@@ -295,20 +295,20 @@ async def chat_get_notifications(
 
     return await when_new(
         app,
-        lambda _: Topic(inbox.POSITIONS, persona),
+        lambda _: Topic(feed.MAILBOX_POSITIONS, persona),
         wait,
-        lambda tx: inbox.read(tx, persona, unread_only, since, part),
+        lambda tx: feed.notifications(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
     )
 
 
-def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
+def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> feed.MarkedRead:
     """Mark a notification as read.
 
     :returns: a read notification.
     :raises RecordNotFoundError: there is no such notification.
     """
-    return app.database.writing(inbox.mark_read, notification_id, persona)
+    return app.database.writing(feed.mark_read, notification_id, persona)
 
 
 TOOLS = (

@@ -329,7 +329,7 @@ def deliver(
 ) -> Sequence[NewNotification]:
     """Notify members of a room about one of its events.
 
-    :param kind: the type of the notification; see :class:`~npl_mcp.stores.chat.inbox.Notification`.
+    :param kind: the type of the notification; see :class:`~npl_mcp.stores.chat.feed.Notification`.
     :param personas: the recipients, without duplicates; former members are skipped.
     :returns: one notification for each member, in their order.
     """
