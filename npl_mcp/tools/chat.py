@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.context import Context
@@ -27,6 +28,7 @@ from npl_mcp.tools.contract.parameters import (
     RowId,
     ShortName,
     Text,
+    Unlisted,
     Wait,
     Whole,
 )
@@ -45,7 +47,18 @@ class Claim:
     todo: todos.Todo | None
 
 
+T = TypeVar("T")
+
+Join = Annotated[RowId | None, Unlisted]
 Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
+
+
+def _write(app: Context, join: int | None, persona: str, change: Callable[[Transaction], T]) -> T:
+    """Return the result of a change, before which a persona may join a room: both or neither."""
+    with app.database.write() as tx:
+        if join is not None:
+            rooms.join(tx, join, persona)
+        return change(tx)
 
 
 def chat_create_room(
@@ -91,7 +104,12 @@ def chat_update_room(
 
 
 def chat_send_message(
-    app: Context, room_id: RowId, persona: Actor, message: Text, reply_to_id: RowId | None = None
+    app: Context,
+    room_id: RowId,
+    persona: Actor,
+    message: Text,
+    reply_to_id: RowId | None = None,
+    join: Join = None,
 ) -> rooms.NewEvent:
     """Send a message; @name notifies a member, @all everyone.
 
@@ -102,17 +120,19 @@ def chat_send_message(
     :raises RecordNotFoundError: the answered event is not in the room.
     :raises ClosedError: the room or its session is archived.
     """
-    return app.database.writing(messages.send, room_id, persona, message, reply_to_id)
+    return _write(app, join, persona, lambda tx: messages.send(tx, room_id, persona, message, reply_to_id))
 
 
-def chat_react(app: Context, event_id: RowId, persona: Actor, emoji: Emoji) -> rooms.NewEvent:
+def chat_react(
+    app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None
+) -> rooms.NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     """
-    return app.database.writing(messages.react, event_id, persona, emoji)
+    return _write(app, join, persona, lambda tx: messages.react(tx, event_id, persona, emoji))
 
 
 def chat_share_artifact(
@@ -135,7 +155,12 @@ def chat_share_artifact(
 
 
 def chat_create_todo(
-    app: Context, room_id: RowId, persona: Actor, description: Text, assigned_to: Name | None = None
+    app: Context,
+    room_id: RowId,
+    persona: Actor,
+    description: Text,
+    assigned_to: Name | None = None,
+    join: Join = None,
 ) -> todos.Todo:
     """Create a todo in a room.
 
@@ -144,7 +169,7 @@ def chat_create_todo(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
-    return app.database.writing(todos.create, room_id, persona, description, assigned_to)
+    return _write(app, join, persona, lambda tx: todos.create(tx, room_id, persona, description, assigned_to))
 
 
 def chat_update_todo(
@@ -154,6 +179,7 @@ def chat_update_todo(
     status: Annotated[str, "pending, in_progress, done or cancelled", Check(checks.choice, todos.STATUSES)],
     assigned_to: Name | None = None,
     expect: Annotated[str | None, "Status you read", Check(checks.choice, todos.STATUSES)] = None,
+    join: Join = None,
 ) -> rooms.NewEvent:
     """Change a todo's status or assignee.
 
@@ -166,7 +192,9 @@ def chat_update_todo(
     :raises ConflictError: the todo has not the expected status.
     :raises InvalidRequestError: the event is not a todo.
     """
-    return app.database.writing(todos.update, event_id, persona, status, assigned_to, expect)
+    return _write(
+        app, join, persona, lambda tx: todos.update(tx, event_id, persona, status, assigned_to, expect)
+    )
 
 
 async def chat_claim_todo(
@@ -175,6 +203,7 @@ async def chat_claim_todo(
     event_id: RowId | None = None,
     room_id: Annotated[RowId | None, "Without event_id: your claimed todo, else the oldest ready one"] = None,
     wait: Wait = 0,
+    join: Join = None,
 ) -> Claim:
     """Claim a todo for yourself: it is in progress, as yours.
 
@@ -194,6 +223,8 @@ async def chat_claim_todo(
         )
 
     def claim(tx: Transaction) -> Claim:
+        if join is not None:
+            rooms.join(tx, join, persona)
         if event_id is not None:
             return Claim(True, todos.claim(tx, event_id, persona))
         todo = todos.claim_next(tx, room_id or 0, persona)

@@ -21,12 +21,12 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat.rooms import Room
 from npl_mcp.stores.chat.rooms import of_session as rooms_of
-from npl_mcp.stores.review.reviews import Review
-from npl_mcp.stores.review.reviews import find as reviews_of
 from npl_mcp.stores.session import Session
 from npl_mcp.stores.worklog.worklogs import WorklogSession, newest_of
 from npl_mcp.tools.contract.parameters import Check, Line, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.review import Review
+from npl_mcp.tools.review import find as reviews_of
 
 SHOWN = 200
 """Maximum rooms, artifacts and reviews in one answer; the session's counts include all."""
@@ -100,7 +100,7 @@ def session_get(app: Context, session_id: Name) -> SessionView:
     with app.database.read() as tx:
         details = session.get(tx, session_id)
         rooms, artifacts = rooms_of(tx, details.id, SHOWN), artifacts_of(tx, details.id, SHOWN)
-        reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=details.id).items
+        reviews = reviews_of(tx, Slice(SHOWN, 0), session=details.id).items
         log = newest_of(tx, app.project, details.id)
     return SessionView(details, rooms, artifacts, reviews, log, _web_url(app, details.id))
 

@@ -429,7 +429,7 @@ class Database:
             migrate(engine, deadline, OLDEST)
             deadline.renew()
         self._schema = HEAD if schema is None else max(HEAD, schema.number)
-        return engine.pool(READERS, read_only=True), engine.pool(1, read_only=False)
+        return Pool(engine, READERS, read_only=True), Pool(engine, 1, read_only=False)
 
 
 def _usable(schema: Schema) -> bool:

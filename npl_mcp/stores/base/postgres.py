@@ -23,7 +23,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.engine import Reason
@@ -60,10 +59,6 @@ _NETWORK = {
 
 
 _RETRY_SECONDS = 0.1
-
-UNUSED_SECONDS = 1.0
-"""Seconds after which one of the unused connections is closed, since another process may need it."""
-
 
 # The driver also raises the errors of its warnings, which would reveal user and database.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
@@ -129,9 +124,7 @@ class PostgresEngine(engine.Engine):
     dialect = "postgres"
     state = "SELECT pg_current_snapshot()::text"
     reasons = _REASONS
-
-    failure: DatabaseError | None = None
-    """Why the last connection could not be opened; its calls wait in other threads."""
+    unused_seconds = 1.0
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -151,15 +144,11 @@ class PostgresEngine(engine.Engine):
         """Open a connection; wait for a free one of the server."""
         while True:
             try:
-                raw = self._connected(deadline)
-            except DatabaseError as error:
-                self.failure = error
-                if not isinstance(error, engine.FullError) or not deadline.seconds:
+                return self._connected(deadline)
+            except engine.FullError:
+                if not deadline.seconds:
                     raise
                 time.sleep(min(_RETRY_SECONDS, deadline.seconds))
-            else:
-                self.failure = None
-                return raw
 
     def _connected(self, deadline: engine.CallDeadline) -> Any:
         conninfo = psycopg.conninfo
@@ -189,10 +178,6 @@ class PostgresEngine(engine.Engine):
             raw.close()
             raise
         return raw
-
-    def pool(self, most: int, *, read_only: bool) -> engine.Pool:  # noqa: ARG002
-        """Return connections that stay open between transactions."""
-        return _Pool(self, most)
 
     def is_alive(self, raw: Any) -> bool:
         """Return whether the server is silent; on an idle connection it only announces its end."""
@@ -302,46 +287,6 @@ class PostgresEngine(engine.Engine):
         """Set the sequence of a numbered table to the highest number."""
         key, name = table.key[0], table.name
         transaction.value(f"SELECT setval(pg_get_serial_sequence('{name}', '{key}'), max({key})) FROM {name}")
-
-
-class _Pool:
-    """Connections that a thread of psycopg's pool opens."""
-
-    def __init__(self, owner: PostgresEngine, most: int) -> None:
-        self._engine = owner
-        connects: Any = self
-        self._pool = ConnectionPool(
-            connection_class=connects,
-            min_size=0,
-            max_size=most,
-            open=True,
-            max_idle=UNUSED_SECONDS,
-            reconnect_timeout=engine.BUSY_MILLISECONDS / 1000,
-            num_workers=1,
-        )
-
-    def connect(self, _conninfo: str) -> Any:
-        """Open a connection for the pool."""
-        return self._engine.connect(engine.CallDeadline(), read_only=False)
-
-    def take(self, deadline: engine.CallDeadline) -> Any:
-        while True:
-            try:
-                raw: Any = self._pool.getconn(deadline.seconds)
-            except PoolTimeout:
-                raise self._engine.failure or engine.BusyError(engine.TOO_MANY_CALLS) from None
-            if self._engine.is_alive(raw):
-                return raw
-            raw.close()
-            self._pool.putconn(raw)
-
-    def put_back(self, raw: Any) -> None:
-        if not self._engine.is_idle(raw):
-            raw.close()
-        self._pool.putconn(raw)
-
-    def close(self) -> None:
-        self._pool.close(timeout=0)
 
 
 _COMMENT = re.compile(r"npl, from schema (\w{1,32}) on")

@@ -80,6 +80,7 @@ class SharedParameters:
     :param filename: name of the file, with its extension.
     :param format: form of the answer; by default that of the server.
     :param item: name of an item of that kind, or a pattern.
+    :param join: room that the persona joins first, unless it is a member.
     :param key: key of the change request, ``MDT-004``, or its number.
     :param limit: maximum number of entries in the answer.
     :param message: text of the message.

@@ -92,23 +92,22 @@ def _back(visit: Visit, mark: object = None) -> str:
     return f"/rooms/{visit.path('room')}" + (f"#event-{mark}" if mark else "#end")
 
 
-async def _call_as_member(visit: Visit, tool: str, **given: Any) -> Any:
-    """Call a tool for the sender of a form, who becomes a member of its room."""
-    await visit.call("chat_update_room", room_id=visit.path("room"), persona=visit.who, action="join")
-    return await visit.call(tool, persona=visit.who, **given)
+def _member(visit: Visit) -> dict[str, Any]:
+    """Return the sender of a form, who becomes a member of its room."""
+    return {"join": visit.path("room"), "persona": visit.who}
 
 
 async def write(tool: str, fields: Sequence[str], visit: Visit) -> str:
     """Write an event with a tool, from the fields of the form."""
     given = {name: visit.form.get(name) or None for name in fields}
-    written = await _call_as_member(visit, tool, room_id=visit.path("room"), **given)
+    written = await visit.call(tool, room_id=visit.path("room"), **_member(visit), **given)
     return _back(visit, written["event_id"])
 
 
 async def react(visit: Visit) -> str:
     """React to an event; the button gives the event and the reaction."""
     target, _, emoji = visit.form.get("reaction", "").partition(" ")
-    await _call_as_member(visit, "chat_react", event_id=target, emoji=emoji)
+    await visit.call("chat_react", event_id=target, emoji=emoji, **_member(visit))
     return _back(visit, target)
 
 
@@ -116,9 +115,9 @@ async def change_todo(visit: Visit) -> str:
     """Claim a todo, or set its state."""
     todo, wanted = visit.path("event"), visit.form.get("status", "")
     if wanted == "claim":
-        await _call_as_member(visit, "chat_claim_todo", event_id=todo)
+        await visit.call("chat_claim_todo", event_id=todo, **_member(visit))
     else:
-        await _call_as_member(visit, "chat_update_todo", event_id=todo, status=wanted)
+        await visit.call("chat_update_todo", event_id=todo, status=wanted, **_member(visit))
     return _back(visit, todo)
 
 

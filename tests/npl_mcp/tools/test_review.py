@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.base.checks import TEXT
-from npl_mcp.stores.review.reviews import MAX_ANNOTATED
+from npl_mcp.tools.review import MAX_ANNOTATED
 from tests.conftest import Call, cases
 
 
