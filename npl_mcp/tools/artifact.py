@@ -18,16 +18,7 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.engine import Row
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
-from npl_mcp.tools.contract.parameters import (
-    Actor,
-    Check,
-    Line,
-    Name,
-    RowId,
-    Text,
-    Unlisted,
-    Whole,
-)
+from npl_mcp.tools.contract.parameters import Actor, Check, Line, Name, RowId, Text, Unlisted, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
 FileName = Annotated[str, Check(files.check_filename)]

@@ -40,9 +40,7 @@ MAX_HINTS, HINT_TOKENS = 3, 60
 HINT = "npl_load_tailored selectors, quoted from files: "
 
 File = Annotated[
-    str | None,
-    "Files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
-    CommaList,
+    str | None, "Files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots", CommaList
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Format = Literal["json", "markdown"] | None
@@ -334,9 +332,7 @@ def npl_update_section(
 
 
 async def npl_hints(
-    app: Context,
-    context: Annotated[str, "A prompt"],
-    folder: Annotated[str, "Absolute path of a project"],
+    app: Context, context: Annotated[str, "A prompt"], folder: Annotated[str, "Absolute path of a project"]
 ) -> str:
     """Name the sections of a project that certainly answer a prompt, for the hook of a client.
 

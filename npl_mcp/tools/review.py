@@ -374,12 +374,7 @@ def review_complete(
 
 
 def review_comment_own(
-    app: Context,
-    artifact_id: RowId,
-    revision: Whole,
-    reviewer_persona: Actor,
-    location: str,
-    comment: Text,
+    app: Context, artifact_id: RowId, revision: Whole, reviewer_persona: Actor, location: str, comment: Text
 ) -> NewComment:
     """Comment in the persona's review of a revision, which begins unless it is in progress; both or neither.
 

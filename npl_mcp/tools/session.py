@@ -77,9 +77,7 @@ def _web_url(app: Context, session_id: str) -> str | None:
 
 
 def session_create(
-    app: Context,
-    title: Line | None = None,
-    session_id: Annotated[ShortName | None, "own id"] = None,
+    app: Context, title: Line | None = None, session_id: Annotated[ShortName | None, "own id"] = None
 ) -> SessionCreated:
     """Create a session that groups rooms and artifacts.
 
