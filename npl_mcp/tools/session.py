@@ -14,8 +14,6 @@ from npl_index.errors import MissingRequestError
 from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.artifacts import ArtifactEntry
-from npl_mcp.stores.artifact.artifacts import of_session as artifacts_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
@@ -23,6 +21,8 @@ from npl_mcp.stores.chat.rooms import Room
 from npl_mcp.stores.chat.rooms import of_session as rooms_of
 from npl_mcp.stores.session import Session
 from npl_mcp.stores.worklog.worklogs import WorklogSession, newest_of
+from npl_mcp.tools.artifact import ArtifactEntry
+from npl_mcp.tools.artifact import of_session as artifacts_of
 from npl_mcp.tools.contract.parameters import Check, Line, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
 from npl_mcp.tools.review import Review
