@@ -298,6 +298,7 @@ class Everything(RuleBasedStateMachine):
 @pytest.fixture
 def template(tmp_path: Path) -> Path:
     """A data folder with an empty database: making the tables takes longer than an example."""
+    (tmp_path / "data").mkdir()
     app = App(settings_in(tmp_path))
     app.stores.database.open()
     app.close()
