@@ -143,7 +143,6 @@ def create(
     number = None
     if session_id is not None or session_title is not None:
         number = session.ensure(tx, session_id, session_title)
-        session.touch(tx, number)
     about = {"name": name, "description": description, "session_number": number}
     row: Row | None = tx.insert("room", "id", "name", created_at=tx.now, **about)
     if row is None:

@@ -214,4 +214,5 @@ def test_a_verdict_is_given_once(call: Call) -> None:
         assert call("review_complete", **done)["data"]["verdict"] == "approved"
     assert call("review_complete", **{**done, "verdict": "changes_needed"})["success"] is False
     assert call("review_complete", **{**done, "verdict": "fine"})["error_code"] == "INVALID_PARAMETER"
+    assert "is complete" in call("review_add_comment", **comment(done))["error"]
     assert call("review_list", artifact_id=ids["artifact_id"])["data"]["items"][0]["verdict"] == "approved"
