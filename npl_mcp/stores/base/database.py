@@ -26,18 +26,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from npl_index.errors import NotFoundError
 from npl_index.library.references import near_names
-from npl_mcp.stores.base.engine import (
-    READERS,
-    BusyError,
-    CallDeadline,
-    Engine,
-    MigratedError,
-    Pool,
-    RefusedError,
-    Schema,
-)
+from npl_mcp.stores.base.engine import CallDeadline, Engine, Pool, Schema
 from npl_mcp.stores.base.engine import Row as Row
-from npl_mcp.stores.base.errors import RESTORE, DatabaseError
+from npl_mcp.stores.base.errors import RESTORE, BusyError, DatabaseError, MigratedError, RefusedError
 from npl_mcp.stores.base.migrating import HEAD as HEAD
 from npl_mcp.stores.base.migrating import RELEASED, migrate
 from npl_mcp.stores.base.paging import Page, Slice
@@ -50,6 +41,8 @@ OLDEST = "0005"
 """The oldest migration whose programs may still use a database with the newest: all later migrations only add
 parts that those programs do not need.
 """
+
+READERS = 4
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
 """Maximum characters of a page; further rows are on the next page. A thousand of the longest messages have 64

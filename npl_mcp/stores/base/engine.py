@@ -15,30 +15,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.errors import BusyError, DatabaseError
 
 BUSY_MILLISECONDS = 10_000
 """Maximum milliseconds that a call waits for its turn, for a connection and for locks, together."""
 
-READERS = 4
-
 Row = dict[str, Any]
-
-
-class BusyError(DatabaseError):
-    """Other programs held the database for too long; the connections are sound."""
-
-
-class FullError(BusyError):
-    """The server accepts no further connection; the open ones are sound."""
-
-
-class RefusedError(DatabaseError):
-    """A constraint refused a row; the connections are sound."""
-
-
-class MigratedError(DatabaseError):
-    """The schema changed since the database was opened; no transaction was begun."""
 
 
 class CallDeadline:

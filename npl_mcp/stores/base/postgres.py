@@ -26,7 +26,7 @@ import psycopg
 
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.engine import Reason
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.errors import BusyError, DatabaseError, FullError, MigratedError, RefusedError
 
 WRITERS = 0x4E504C44  # "NPLD"
 """Key of the writers' advisory lock; its scope is one database."""
@@ -88,15 +88,13 @@ _FULL = "the server has no connection left"
 # By the SQLSTATE, or by the text of an error without one.
 _REASONS = (
     # Without a SQLSTATE: the connection was refused or lost.
-    Reason("clients already|connection slots|(too many|no more) connections", _FULL, _MORE, engine.FullError),
+    Reason("clients already|connection slots|(too many|no more) connections", _FULL, _MORE, FullError),
     Reason("pg_hba", "the server refuses connections from here"),
     Reason(
-        "^state (55P03|40|57014)",
-        "it was locked by another program for too long; try again",
-        kind=engine.BusyError,
+        "^state (55P03|40|57014)", "it was locked by another program for too long; try again", kind=BusyError
     ),
     Reason("^state 53100", "the server's disk is full", "make room there, then try again"),
-    Reason("^state 53300", _FULL, _MORE, engine.FullError),
+    Reason("^state 53300", _FULL, _MORE, FullError),
     Reason("^state 53", "the server has too little room or memory", _AGAIN),
     Reason("^state 57P", "the server is starting or ending", _AGAIN),
     Reason("^state 08", "the connection was lost", _AGAIN),
@@ -109,7 +107,7 @@ _REASONS = (
     Reason("^state (42P01|XX00[12])", "it is damaged; stop all servers, then restore a backup"),
     # Includes disk errors other than a full disk, such as an exhausted quota.
     Reason("^state (XX|58)", "the server failed", _LOG),
-    Reason("^state 2[23]", "it refused a row that contradicts others", kind=engine.RefusedError),
+    Reason("^state 2[23]", "it refused a row that contradicts others", kind=RefusedError),
     Reason("^(?!state )", "PostgreSQL cannot be reached, or the connection was lost", _AGAIN),
 )
 
@@ -145,7 +143,7 @@ class PostgresEngine(engine.Engine):
         while True:
             try:
                 return self._connected(deadline)
-            except engine.FullError:
+            except FullError:
                 if not deadline.seconds:
                     raise
                 time.sleep(min(_RETRY_SECONDS, deadline.seconds))
@@ -215,7 +213,7 @@ class PostgresEngine(engine.Engine):
         raw.patience = None
         moment, number = cursor.fetchone()
         if number != schema:
-            raise engine.MigratedError("the database was migrated by another server; try again")
+            raise MigratedError("the database was migrated by another server; try again")
         return str(moment)
 
     def commit(self, raw: Any, *, read_only: bool) -> None:

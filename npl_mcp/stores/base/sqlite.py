@@ -22,7 +22,7 @@ from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.engine import Reason
-from npl_mcp.stores.base.errors import RESTORE, DatabaseError
+from npl_mcp.stores.base.errors import RESTORE, BusyError, DatabaseError, RefusedError
 from npl_mcp.stores.base.folder import private_folder
 from npl_mcp.stores.base.paging import now
 
@@ -56,13 +56,13 @@ _REASONS = (
     Reason("disk is full", "the disk is full; make room, then try again"),
     Reason("readonly|read-only", "the data folder is read-only"),
     Reason("unable to open", "its file cannot be opened or created; is there a writable data folder?"),
-    Reason("locked", "it was locked by another program for too long; try again", kind=engine.BusyError),
+    Reason("locked", "it was locked by another program for too long; try again", kind=BusyError),
     Reason("malformed|vtable constructor failed", f"it is damaged; {RESTORE}"),
     Reason("could not decode", "a text in it is damaged; 'npl-mcp check' names the row"),
     Reason("not a database", _FOREIGN),
     Reason("disk i/o", "the disk reports an error, or its files were removed"),
-    Reason("constraint failed", "it refused a row that contradicts others", kind=engine.RefusedError),
-    Reason("cannot store", "it refused a row that contradicts its columns", kind=engine.RefusedError),
+    Reason("constraint failed", "it refused a row that contradicts others", kind=RefusedError),
+    Reason("cannot store", "it refused a row that contradicts its columns", kind=RefusedError),
 )
 
 

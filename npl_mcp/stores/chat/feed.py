@@ -168,9 +168,7 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     sql = "SELECT event_id, emoji, persona FROM reaction WHERE event_id IN :ids ORDER BY reaction_event_id"
     for row in tx.all(sql, ids=[row["id"] for row in rows]):
         reactions.setdefault(row["event_id"], {}).setdefault(row["emoji"], []).append(row["persona"])
-    return tuple(
-        fill(Event, row, data=_current_data(row), reactions=reactions.get(row["id"])) for row in rows
-    )
+    return tuple(fill(Event, row, data=data_of(row), reactions=reactions.get(row["id"])) for row in rows)
 
 
 def notifications(
@@ -197,7 +195,7 @@ def notifications(
         f" WHERE {where} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
     )
     rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)
-    items = tuple(fill(Notification, row, event_data=_current_data(row)) for row in rows)
+    items = tuple(fill(Notification, row, event_data=data_of(row)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return page.page(items, total, cursor)
 
@@ -232,25 +230,15 @@ def text_of(data: str) -> str:
 
 
 def data_of(row: Row) -> dict[str, Any]:
-    """Return an event's data in its original state.
+    """Return an event's data; that of a todo has its current state, not its initial one.
 
-    :param row: a row with ``data`` of an event; its id is ``event_id``, or else ``id``.
+    :param row: a row with ``data`` of an event, and ``status`` and ``assigned_to`` of a todo; its id is
+        ``event_id``, or else ``id``.
     :raises DatabaseError: the data is not readable.
     """
     where = f"event {row['event_id'] if 'event_id' in row else row['id']}, column data"
     data = json_of(row["data"], where)
     if not isinstance(data, dict):
         raise damaged(f"{where} holds no object")
-    return data
-
-
-def _current_data(row: Row) -> dict[str, Any]:
-    """Return an event's data; that of a todo has its current state, not its initial one.
-
-    :param row: the row for :func:`data_of`, with ``status`` and ``assigned_to`` of a todo.
-    :raises DatabaseError: the data is not readable.
-    """
-    data = data_of(row)
-    if row["status"] is not None:
-        data |= {"status": row["status"], "assigned_to": row["assigned_to"]}
-    return data
+    state = {} if row["status"] is None else {name: row[name] for name in ("status", "assigned_to")}
+    return data | state
