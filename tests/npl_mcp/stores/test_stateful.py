@@ -111,6 +111,12 @@ REPEATABLE = (
 )
 """Tools whose second equal call has the answer of the first."""
 
+FILTERS = (
+    *(("session_list", "status", status) for status in ("active", "archived")),
+    *(("review_list", "reviewer_persona", persona) for persona in ("ann", "bo")),
+    *(("review_list", "status", "completed"), ("review_list", "artifact_id", 1)),
+)
+
 Fact = tuple[tuple[object, ...], str, Values, Values]
 """What an answer said: its subject, a call that reads it, and fields of that call's answer."""
 
@@ -263,8 +269,11 @@ class Everything(RuleBasedStateMachine):
         """Read everything again, whole and page by page, then check the database and the files."""
         for fact in self.facts.values():
             self.check(fact)
-        self.check_pages("session_list")
-        self.check_pages("review_list")
+        for tool, name, value in FILTERS:
+            self.check_pages(tool)
+            entries = self.do(tool, limit=1_000)["items"]
+            only = self.do(tool, limit=1_000, **{name: value})["items"]
+            assert only == [entry for entry in entries if entry[name] == value]
         for archived in (False, True):
             self.check_pages("artifact_list", archived=archived)
             self.check_pages("chat_list_rooms", archived=archived)
