@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
+from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.errors import AlreadyExistsError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.chat import feed, messages, rooms, todos
 from npl_mcp.stores.commits import Topic
@@ -80,7 +82,18 @@ def chat_create_room(
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
     """
-    room = app.database.writing(rooms.create, name, members, description, session_id, session_title)
+    with app.database.write() as tx:
+        about: dict[str, Any] = {"name": name, "description": description, "created_at": tx.now}
+        if session_id is not None or session_title is not None:
+            about["session_number"] = session.ensure(tx, session_id, session_title)
+        row: Row | None = tx.insert("room", "id", "name", **about)
+        if row is None:
+            taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
+            problem = f"there is already a room {name!r}, room {taken}"
+            raise AlreadyExistsError(problem, hint="choose another name")
+        for persona in members:
+            rooms.add_member(tx, row["id"], persona)
+        room = rooms.changed_room(tx, row["id"])
     pages = app.settings.web_url
     return replace(room, web_url=pages and f"{pages}/rooms/{room.room_id}")
 

@@ -382,21 +382,20 @@ class Database:
 
     def _open_pools(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
         pools = self._pools
-        if pools is None or self._mark != self.engine.mark():
-            # Opening may wait for other programs, and this wait counts towards the caller's deadline.
-            if not self._lock.acquire(timeout=deadline.seconds):
-                raise BusyError("the database cannot be used: it is being opened; try again")
-            try:
-                pools = self._pools
-                if pools is None or self._mark != self.engine.mark():
-                    self._dispose()
-                    with self.engine.translated():
-                        pools = self._open(deadline)
-                    self._mark = self.engine.mark()
-                    self._pools = pools
-            finally:
-                self._lock.release()
-        return pools
+        if pools is not None and self._mark == self.engine.mark():
+            return pools
+        # Opening may wait for other programs, and this wait counts towards the caller's deadline.
+        if not self._lock.acquire(timeout=deadline.seconds):
+            raise BusyError("the database cannot be used: it is being opened; try again")
+        try:
+            if self._pools is None or self._mark != self.engine.mark():
+                self._dispose()
+                with self.engine.translated():
+                    pools = self._open(deadline)
+                self._mark, self._pools = self.engine.mark(), pools
+            return self._pools
+        finally:
+            self._lock.release()
 
     def _close(self, pools: tuple[Pool, Pool]) -> None:
         """Close the connections of some pools, unless the database was opened again since."""

@@ -127,33 +127,6 @@ class NewEvent:
     notifications: Sequence[NewNotification] | None = None
 
 
-def create(
-    tx: Transaction,
-    name: str,
-    personas: Sequence[str],
-    description: str | None,
-    session_id: str | None,
-    session_title: str | None,
-) -> ChangedRoom:
-    """Create a room. A session's id or title puts it in that session, which is created if necessary.
-
-    :param personas: the members, without duplicates.
-    :raises AlreadyExistsError: the name is taken.
-    """
-    number = None
-    if session_id is not None or session_title is not None:
-        number = session.ensure(tx, session_id, session_title)
-    about = {"name": name, "description": description, "session_number": number}
-    row: Row | None = tx.insert("room", "id", "name", created_at=tx.now, **about)
-    if row is None:
-        taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
-        hint = "choose another name"
-        raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
-    for persona in personas:
-        _add_member(tx, row["id"], persona)
-    return changed_room(tx, row["id"])
-
-
 def new_members(names: Sequence[str], parameter: str) -> list[str]:
     """Check the names of new members, and drop duplicates.
 
@@ -180,10 +153,11 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     :raises InvalidRequestError: no mention could match the name.
     """
     if not is_member(tx, room_id, persona):
-        _add_member(tx, room_id, _new_member(persona, "persona"))
+        add_member(tx, room_id, _new_member(persona, "persona"))
 
 
-def _add_member(tx: Transaction, room_id: int, persona: str) -> None:
+def add_member(tx: Transaction, room_id: int, persona: str) -> None:
+    """Add a persona that is not a member yet."""
     sql = (
         "INSERT INTO member (room_id, persona, position, joined_at)"
         " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room"
