@@ -360,10 +360,9 @@ def review_complete(
             hint = "begin your own"
             raise errors.NotAllowedError(f"review {review_id} is {review['reviewer_persona']!r}'s", hint=hint)
         if review["status"] == "in_progress":
-            sql = (
-                "UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment,"
-                " verdict = :verdict WHERE id = :review"
-            )
+            sql = """
+                UPDATE review SET status = 'completed', completed_at = :now, overall_comment = :comment,
+                verdict = :verdict WHERE id = :review"""
             tx.run(sql, now=tx.now, comment=overall_comment, verdict=verdict, review=review_id)
             return Completion(review_id, "completed", overall_comment, verdict)
         for name, given in (("overall comment", overall_comment), ("verdict", verdict)):
@@ -409,10 +408,9 @@ def _own(app: Context, artifact_id: int, number: int, reviewer_persona: str) -> 
 
     :param number: the revision's number.
     """
-    sql = (
-        "SELECT max(id) FROM review WHERE revision_id = :revision AND reviewer_persona = :who"
-        " AND status = 'in_progress'"
-    )
+    sql = """
+        SELECT max(id) FROM review WHERE revision_id = :revision AND reviewer_persona = :who
+        AND status = 'in_progress'"""
     with app.database.write() as tx:
         revision = artifacts.require_revision(tx, artifact_id, number)
         known: int | None = tx.value(sql, revision=revision["id"], who=reviewer_persona)

@@ -159,10 +159,9 @@ def session_update(
     """
     if title is None and status is None:
         raise MissingRequestError("the call changes nothing", parameter="title", hint="give title or status")
-    sql = (
-        "UPDATE session SET title = coalesce(:title, title), status = coalesce(:status, status),"
-        f" updated_at = :now WHERE number = :number RETURNING {session.COLUMNS}"
-    )
+    sql = f"""
+        UPDATE session SET title = coalesce(:title, title), status = coalesce(:status, status),
+        updated_at = :now WHERE number = :number RETURNING {session.COLUMNS}"""
     with app.database.write() as tx:
         before = session.find(tx, session_id)
         if before["status"] == "archived" and title is not None and status in (None, "archived"):

@@ -49,7 +49,8 @@ LONG_SECONDS = 60
 """Maximum seconds of a statement that reads or changes all rows, in a check or a migration."""
 
 # A connection to a silently vanished server is given up after eleven seconds.
-_NETWORK = {
+_NETWORK: Mapping[str, Any] = {
+    "application_name": "npl",
     "keepalives": "1",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
@@ -155,11 +156,8 @@ class PostgresEngine(engine.Engine):
         except psycopg.ProgrammingError:
             raise _unreadable() from None
         # libpq ignores a timeout of less than two seconds.
-        waits: dict[str, Any] = {
-            "connect_timeout": max(2, math.ceil(deadline.seconds)),
-            "application_name": "npl",
-        }
-        where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
+        waits = {**_NETWORK, "connect_timeout": max(2, math.ceil(deadline.seconds))}
+        where = conninfo.make_conninfo(**{**waits, **given, "client_encoding": "utf8"})
         with self.translated():
             raw: Any = Connection.connect(where, autocommit=True)
         try:
@@ -194,17 +192,13 @@ class PostgresEngine(engine.Engine):
         # A fast plan for the lists of one room or persona may be slow for another, and planning takes a tenth
         # of a millisecond. A write finds its rows by their keys; repeated planning took half of its time,
         # while all other writers wait.
-        begun = (
-            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL plan_cache_mode = force_custom_plan;"
-            if read_only
-            else "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;"
-        )
-        begun += (
-            f" SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';"
-            f" SET LOCAL lock_timeout = {deadline.milliseconds}"
-        )
-        if not read_only:
-            begun += f"; SELECT pg_advisory_xact_lock({WRITERS})"
+        level = "REPEATABLE READ, READ ONLY" if read_only else "READ COMMITTED, READ WRITE"
+        turn = f"SELECT pg_advisory_xact_lock({WRITERS})"
+        begun = f"""
+            BEGIN ISOLATION LEVEL {level};
+            SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
+            SET LOCAL lock_timeout = {deadline.milliseconds};
+            {"SET LOCAL plan_cache_mode = force_custom_plan" if read_only else turn}"""
         raw.patience = deadline.seconds + ANSWER_SECONDS
         version = "NULL" if schema is None else "(SELECT version_num FROM alembic_version)"
         cursor = raw.execute(f"{begun}; SELECT {_NOW}, {version}", prepare=False)

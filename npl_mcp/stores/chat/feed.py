@@ -157,13 +157,11 @@ def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any)
     :param order: the order, by position or by id, which grow together, in which a page has the first events.
     :param values: the parameters of the condition.
     """
-    rows = tx.first_rows(
-        "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
-        f" event.reply_to_id, todo.status, todo.assigned_to FROM event {_WITH_TODO}"
-        f" WHERE {where} ORDER BY {order}",
-        **values,
-    )
-    rows.sort(key=itemgetter("id"))
+    sql = f"""
+        SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,
+        event.reply_to_id, todo.status, todo.assigned_to
+        FROM event {_WITH_TODO} WHERE {where} ORDER BY {order}"""
+    rows = sorted(tx.first_rows(sql, **values), key=itemgetter("id"))
     reactions: dict[int, dict[str, list[str]]] = {}
     sql = "SELECT event_id, emoji, persona FROM reaction WHERE event_id IN :ids ORDER BY reaction_event_id"
     for row in tx.all(sql, ids=[row["id"] for row in rows]):
@@ -187,13 +185,12 @@ def notifications(
     if not total:
         rooms.require_known(tx, persona)
         checks.known_cursor(since or 0, tx.value("SELECT max(id) FROM notification"))
-    sql = (
-        "SELECT notification.id, notification.event_id, notification.notification_type,"
-        " notification.created_at, notification.read_at, event.room_id, event.event_type,"
-        " event.persona AS event_persona, event.timestamp, event.data, todo.status, todo.assigned_to"
-        f" FROM notification JOIN event ON event.id = notification.event_id {_WITH_TODO}"
-        f" WHERE {where} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"
-    )
+    sql = f"""
+        SELECT notification.id, notification.event_id, notification.notification_type,
+        notification.created_at, notification.read_at, event.room_id, event.event_type,
+        event.persona AS event_persona, event.timestamp, event.data, todo.status, todo.assigned_to
+        FROM notification JOIN event ON event.id = notification.event_id {_WITH_TODO}
+        WHERE {where} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"""
     rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)
     items = tuple(fill(Notification, row, event_data=data_of(row)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)

@@ -158,10 +158,9 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
 
 def add_member(tx: Transaction, room_id: int, persona: str) -> None:
     """Add a persona that is not a member yet."""
-    sql = (
-        "INSERT INTO member (room_id, persona, position, joined_at)"
-        " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room"
-    )
+    sql = """
+        INSERT INTO member (room_id, persona, position, joined_at)
+        SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room"""
     tx.run(sql, persona=persona, moment=tx.now, room=room_id)
     post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
 
@@ -269,23 +268,21 @@ def post(
     :raises ClosedError: the room or its session is archived.
     """
     # Checked in the same statement: another round trip to a remote database would delay all other writers.
-    sql = (
-        "UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL"
-        " AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)"
-        " RETURNING event_count, session_number"
-    )
+    sql = """
+        UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL
+        AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)
+        RETURNING event_count, session_number"""
     room = tx.first(sql, room=room_id, persona=persona)
     if room is None:
         require_member(tx, room_id, persona)
         hint = "chat_update_room with the action reopen opens it again"
         raise errors.ClosedError(f"room {room_id} is archived", hint=hint)
-    sql = (
-        "INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)"
-        " VALUES (:room, :position, :event_type, :persona,"
-        " (SELECT max(moment) FROM (SELECT timestamp AS moment FROM event WHERE room_id = :room"
-        " AND position = :position - 1 UNION ALL SELECT CAST(:moment AS TEXT)) AS moments),"
-        " :data, :reply_to_id) RETURNING id"
-    )
+    sql = """
+        INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)
+        VALUES (:room, :position, :event_type, :persona,
+        (SELECT max(moment) FROM (SELECT timestamp AS moment FROM event WHERE room_id = :room
+        AND position = :position - 1 UNION ALL SELECT CAST(:moment AS TEXT)) AS moments),
+        :data, :reply_to_id) RETURNING id"""
     place = {"room": room_id, "position": room["event_count"], "moment": tx.now, "reply_to_id": reply_to_id}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     event_id = tx.value(sql, event_type=event_type, persona=persona, data=text, **place)
@@ -309,17 +306,15 @@ def deliver(
     if not personas:
         return ()
     recipients = {"room": room_id, "personas": personas}
-    sql = (
-        "INSERT INTO mailbox (persona, total)"
-        " SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas"
-        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"
-    )
+    sql = """
+        INSERT INTO mailbox (persona, total)
+        SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas
+        ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"""
     tx.run(sql, **recipients)
-    sql = (
-        "INSERT INTO notification (persona, event_id, notification_type, created_at)"
-        " SELECT persona, :event, :kind, :moment FROM member"
-        " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"
-    )
+    sql = """
+        INSERT INTO notification (persona, event_id, notification_type, created_at)
+        SELECT persona, :event, :kind, :moment FROM member
+        WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"""
     rows = tx.all(sql, event=event_id, kind=kind, moment=tx.now, **recipients)
     ids = dict(map(itemgetter("persona", "id"), rows))
     return [NewNotification(ids[persona], persona) for persona in personas if persona in ids]

@@ -97,10 +97,9 @@ def update(
     notify = {"todo_assign": assigned, "todo_update": others}
     event = rooms.post(tx, before["room_id"], persona, "todo_update", data, event_id, notify)
     # Servers of earlier versions may use the same database: for them a claim ends at ``lease_until``.
-    sql = (
-        "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :now, changed_by = :persona,"
-        " lease_until = NULL WHERE event_id = :event"
-    )
+    sql = """
+        UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :now, changed_by = :persona,
+        lease_until = NULL WHERE event_id = :event"""
     tx.run(sql, status=status, doer=doer, now=tx.now, persona=persona, event=event_id)
     return event
 
@@ -154,10 +153,9 @@ def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, 
     return page.page(tuple(map(_todo, rows)), total)
 
 
-_IN_ROOMS_OF = (
-    "IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
-    " WHERE member.persona = :persona AND room.archived_at IS NULL)"
-)
+_IN_ROOMS_OF = """
+    IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id
+    WHERE member.persona = :persona AND room.archived_at IS NULL)"""
 
 _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
 

@@ -179,10 +179,9 @@ def log(tx: Transaction, project: str, session_id: str | None, values: Mapping[s
     row = known or _start(tx, project, None, None)[0]
     _require_open(row)
     number = row["number"]
-    sql = (
-        "UPDATE worklog_session SET entry_count = entry_count + 1, last_entry = :ts"
-        " WHERE number = :number RETURNING entry_count"
-    )
+    sql = """
+        UPDATE worklog_session SET entry_count = entry_count + 1, last_entry = :ts
+        WHERE number = :number RETURNING entry_count"""
     seq = int(tx.value(sql, ts=tx.now, number=number))
     tx.insert("worklog_entry", "seq", session_number=number, seq=seq, ts=tx.now, **values)
     sql = """
@@ -276,10 +275,9 @@ def close(tx: Transaction, project: str, session_id: str | None, *, archive: boo
     archived_as = row["archived_as"]
     if archive and archived_as is None:
         archived_as = _free_name(tx, project, "archived_as", row["id"])
-    sql = (
-        "UPDATE worklog_session SET closed = CASE WHEN status = 'active' THEN :now ELSE closed END,"
-        " status = 'closed', archived_as = :archived_as WHERE number = :number"
-    )
+    sql = """
+        UPDATE worklog_session SET closed = CASE WHEN status = 'active' THEN :now ELSE closed END,
+        status = 'closed', archived_as = :archived_as WHERE number = :number"""
     tx.run(sql, now=tx.now, archived_as=archived_as, number=row["number"])
     return _describe(tx, project, row)
 
@@ -360,10 +358,9 @@ def _sessions(tx: Transaction, project: str, which: str, **values: Any) -> tuple
 def _free_name(tx: Transaction, project: str, column: str, name: str, where: str = "TRUE") -> str:
     """Return a name, or if a session has it in a column, the first free one of ``name-2``, ``name-3``, …."""
     # "." comes after "-", so this range has the name itself, and all names that continue it with a hyphen.
-    sql = (
-        f"SELECT {column} AS name FROM worklog_session WHERE project = :project AND {where}"
-        f" AND {column} >= :name AND {column} < :beyond"
-    )
+    sql = f"""
+        SELECT {column} AS name FROM worklog_session WHERE project = :project AND {where}
+        AND {column} >= :name AND {column} < :beyond"""
     taken = {row["name"] for row in tx.all(sql, project=project, name=name, beyond=f"{name}.")}
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
     return next(name for name in names if name not in taken)
