@@ -303,7 +303,6 @@ def test_files_and_functions_stay_small() -> None:
 DISTRIBUTIONS = {
     "Stemmer": "pystemmer",
     "markdown_it": "markdown-it-py",
-    "psycopg_pool": "psycopg",  # by its extra
     "yaml": "pyyaml",
 }
 

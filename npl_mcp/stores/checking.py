@@ -92,10 +92,9 @@ def wrong_counts(database: Database) -> Iterator[str]:
     """Compare every stored number with the rows; return one line for each that differs."""
     for table, key, column, counted, owner in _COUNTERS:
         counts = f"SELECT {owner} AS owner, count(*) AS counted FROM {counted} GROUP BY {owner}"
-        sql = (
-            f"SELECT {key} AS name, {column} AS stored, coalesce(counted, 0) AS counted"
-            f" FROM {table} LEFT JOIN ({counts}) AS counts ON owner = {key}"
-        )
+        sql = f"""
+            SELECT {key} AS name, {column} AS stored, coalesce(counted, 0) AS counted
+            FROM {table} LEFT JOIN ({counts}) AS counts ON owner = {key}"""
         with database.read() as tx:
             for row in tx.all(f"SELECT * FROM ({sql}) AS compared WHERE stored != counted"):
                 problem = f"counts {row['stored']}, but there are {row['counted']}"

@@ -39,7 +39,9 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
             for table in tables:
                 if table.numbered:
                     target.database.engine.go_on_numbering(target_tx, table)
-                _compare(source_tx, target_tx, table)
+                both = (pages(partial(nullcontext, tx), table) for tx in (source_tx, target_tx))
+                if any(page != copied for page, copied in zip_longest(*both)):
+                    raise DatabaseError(f"table {table.name} is not the same in the copy")
         return rows, target_tx.value("SELECT count(*) FROM revision")
 
 
@@ -64,16 +66,3 @@ def _tables(
             raise AlreadyExistsError(problem, hint="copy to an empty database or a new folder")
     parents = {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}
     return [tables[name] for name in TopologicalSorter(parents).static_order()]
-
-
-def _compare(source_tx: Transaction, target_tx: Transaction, table: StoreTable) -> None:
-    """Compare the rows of a table.
-
-    :raises DatabaseError: a row differs.
-    """
-    both = (pages(partial(nullcontext, tx), table) for tx in (source_tx, target_tx))
-    for page, copied in zip_longest(*both):
-        if page is None:
-            raise DatabaseError(f"table {table.name} has more rows in the copy")
-        if page != copied:
-            raise DatabaseError(f"table {table.name} is not the same in the copy")

@@ -12,10 +12,9 @@ NOTICE = (
     "libraries are not served any more; 'npl-mcp library export DIR' writes those of this database as files"
 )
 
-_FILES = (
-    "SELECT name || '/' || path AS path, digest FROM library JOIN library_file ON library_id = library.id"
-    " WHERE first_revision <= revision AND last_revision >= revision ORDER BY 1"
-)
+_FILES = """
+    SELECT name || '/' || path AS path, digest FROM library JOIN library_file ON library_id = library.id
+    WHERE first_revision <= revision AND last_revision >= revision ORDER BY 1"""
 
 
 def has_libraries(tx: Transaction) -> bool:

@@ -57,7 +57,7 @@ class RowKind:
     where: str
     place: str
     order: str
-    text_of: Callable[[Row], str]
+    text_of: Callable[[Row], str] = lambda row: str(row["words"])
 
     def matching(self, tx: Transaction, words: Sequence[str], project: str) -> list[Match]:
         """Return rows that contain words: those with the most words first, then the newest."""
@@ -73,10 +73,9 @@ class RowKind:
             return []
         hits = f"({' UNION ALL '.join(parts)}) AS hits"
         hit = f"SELECT place, count(*) AS likely, sum(sure) AS sure FROM {hits} GROUP BY place"
-        sql = (
-            f"SELECT {self.columns}, {self.words} AS words, sure FROM ({hit}) AS hit CROSS JOIN {self.tables}"
-            f" WHERE {self.where} AND {self.place} ORDER BY likely DESC, {self.order} LIMIT {MAX_MATCHES}"
-        )
+        sql = f"""
+            SELECT {self.columns}, {self.words} AS words, sure FROM ({hit}) AS hit CROSS JOIN {self.tables}
+            WHERE {self.where} AND {self.place} ORDER BY likely DESC, {self.order} LIMIT {MAX_MATCHES}"""
         # The index may return rows with the parts of a phrase or an identifier alone.
         matches = [self.match(row, doubtful, int(row["sure"])) for row in tx.all(sql, **given)]
         return sorted((match for match in matches if match.matched), key=lambda match: -match.matched)
@@ -92,10 +91,6 @@ class RowKind:
 def _query(word: str) -> str:
     """Return the index query for a word or a phrase; the terms are beginnings."""
     return " AND ".join(f'"{term}" *' for term in dict.fromkeys(terms(word, keep_stop_words=True)))
-
-
-def _words(row: Row) -> str:
-    return str(row["words"])
 
 
 _MESSAGES = RowKind(
@@ -117,7 +112,6 @@ _ENTRIES = RowKind(
     where="project = :project AND archived_as IS NULL",
     place="entry.session_number = hit.place / 1000000000 AND seq = hit.place % 1000000000",
     order="entry.session_number DESC, seq DESC",
-    text_of=_words,
 )
 
 _ARTIFACTS = RowKind(
@@ -129,7 +123,6 @@ _ARTIFACTS = RowKind(
     where="archived_at IS NULL",
     place="revision.id = hit.place",
     order="artifact.id DESC",
-    text_of=_words,
 )
 
 KINDS: Mapping[str, RowKind] = {"message": _MESSAGES, "worklog": _ENTRIES, "artifact": _ARTIFACTS}

@@ -7,31 +7,119 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from typing import Annotated
 
 from npl_mcp.app.call_reports import CALLER
 from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
+from npl_mcp.stores import session
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact import files
-from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.engine import Row
+from npl_mcp.stores.artifact.artifacts import RevisionName
+from npl_mcp.stores.base import checks, errors
+from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import fill
-from npl_mcp.tools.contract.parameters import (
-    Actor,
-    Check,
-    Line,
-    Name,
-    RowId,
-    Text,
-    Unlisted,
-    Whole,
-)
+from npl_mcp.stores.base.values import columns, fill
+from npl_mcp.tools.contract.parameters import Actor, Check, Line, Name, RowId, Text, Unlisted, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 
+FIRST_PURPOSE = "Initial version"
+
+PURPOSE = 500
+"""Maximum characters of a purpose."""
+
 FileName = Annotated[str, Check(files.check_filename)]
-Purpose = Annotated[str, Check(checks.line, store.PURPOSE)]
+Purpose = Annotated[str, Check(checks.line, PURPOSE)]
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(RevisionName):
+    """A revision.
+
+    The answer to a call that stores it has only names and paths.
+
+    :param file_path: absolute path of its file; absent on a shared database and for callers with a token.
+    :param meta_path: absolute path of its description, in the answer to a call that stores it; absent as
+        ``file_path`` is.
+    :param created_by: author of the revision.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param purpose: purpose of the revision.
+    :param filename: name of its file, as given.
+    :param metadata: description: front matter and notes.
+    :param content: text of its file.
+    :param file_content: file in base64, if it is not text or base64 was requested.
+    """
+
+    file_path: str | None = None
+    meta_path: str | None = None
+    created_by: str | None = None
+    created_at: str | None = None
+    purpose: str | None = None
+    filename: str | None = None
+    metadata: str | None = None
+    content: str | None = None
+    file_content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEntry:
+    """An artifact in a list.
+
+    :param id: id of the artifact.
+    :param name: name of the artifact.
+    :param type: type of the artifact.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param current_revision_id: row id of the highest revision.
+    :param current_revision: number of the highest revision.
+    :param revision_count: number of its revisions.
+    """
+
+    id: int
+    name: str
+    type: str
+    created_at: str
+    current_revision_id: int
+    current_revision: int
+    revision_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedArtifact:
+    """An archived or restored artifact.
+
+    :param artifact_id: id of the artifact.
+    :param artifact_name: name of the artifact.
+    :param archived_at: time since which it accepts no revisions; absent for a restored artifact.
+    """
+
+    artifact_id: int
+    artifact_name: str
+    archived_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEntry:
+    """A revision in a history.
+
+    :param id: row id of the revision, unique over all artifacts.
+    :param revision_num: number of the revision, from 0 on.
+    :param created_by: author of the revision.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param purpose: purpose of the revision.
+    :param notes: notes on the revision.
+    :param filename: name of its file, as given.
+    :param size: bytes of its content.
+    """
+
+    id: int
+    revision_num: int
+    created_by: str | None
+    created_at: str
+    purpose: str
+    notes: str | None
+    filename: str
+    size: int
 
 
 def artifact_create(
@@ -44,7 +132,7 @@ def artifact_create(
     created_by: Actor | None = None,
     purpose: Purpose | None = None,
     session_id: Annotated[Name | None, Of("session")] = None,
-) -> store.Revision:
+) -> Revision:
     """Store a file as a new artifact, from content or file_content_base64.
 
     :param name: name of the artifact, unique.
@@ -57,9 +145,19 @@ def artifact_create(
     :raises ClosedError: the session is archived.
     """
     data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
-    about = {"filename": filename, "created_by": created_by, "purpose": purpose or store.FIRST_PURPOSE}
-    row = app.database.writing(store.create, name, artifact_type, data, about, session_id)
-    return fill(store.Revision, fill(store.RevisionName, row), **_copy_paths(app, row, data))
+    about = {"filename": filename, "created_by": created_by, "purpose": purpose or FIRST_PURPOSE}
+    with app.database.write() as tx:
+        number = None if session_id is None else session.find(tx, session_id)["number"]
+        named = {"name": name, "type": artifact_type, "created_at": tx.now}
+        artifact: Row | None = tx.insert("artifact", "id, name, type, revision_count", "name", **named)
+        if artifact is None:
+            taken = tx.value("SELECT id FROM artifact WHERE name = :name", name=name)
+            hint = f"add a revision to artifact {taken}, or choose another name"
+            raise errors.AlreadyExistsError(f"there is already an artifact {name!r}", hint=hint)
+        row = store.insert(tx, artifact, data, about)
+        if number is not None:
+            session.link_artifact(tx, number, row["artifact_id"])
+    return fill(Revision, fill(RevisionName, row), **_copy_paths(app, row, data))
 
 
 def artifact_add_revision(
@@ -72,7 +170,7 @@ def artifact_add_revision(
     purpose: Purpose | None = None,
     notes: Text | None = None,
     expect: Annotated[Whole | None, Unlisted] = None,
-) -> store.Revision:
+) -> Revision:
     """Add a new current revision to an artifact.
 
     :param content: the file as text.
@@ -88,8 +186,15 @@ def artifact_add_revision(
     """
     data = files.parse_content(content, file_content_base64, app.settings.max_artifact_bytes)
     about = {"filename": filename, "created_by": created_by, "purpose": purpose or "", "notes": notes}
-    row = app.database.writing(store.add_revision, artifact_id, data, about, expect)
-    return fill(store.Revision, fill(store.RevisionName, row), **_copy_paths(app, row, data))
+    with app.database.write() as tx:
+        artifact = store.require_open(tx, artifact_id)
+        current = artifact["revision_count"] - 1
+        if expect not in (None, current):
+            problem = f"artifact {artifact_id} is at revision {current}, not {expect}"
+            hint = f"read revision {current}, then send expect={current}"
+            raise errors.ConflictError(problem, hint=hint)
+        row = store.insert(tx, artifact, data, about)
+    return fill(Revision, fill(RevisionName, row), **_copy_paths(app, row, data))
 
 
 def artifact_get(
@@ -97,7 +202,7 @@ def artifact_get(
     artifact_id: RowId,
     revision: Annotated[Whole | None, "Number"] = None,
     text: Annotated[bool, "false: base64"] = True,
-) -> store.Revision:
+) -> Revision:
     """Get an artifact's file and metadata.
 
     :param revision: number of the revision; by default the newest.
@@ -111,7 +216,7 @@ def artifact_get(
     encoded = base64.b64encode(content).decode("ascii") if plain is None else None
     row["file_path"] = _copy_paths(app, row, content)["file_path"]
     metadata = files.description(row)
-    return fill(store.Revision, row, metadata=metadata, content=plain, file_content=encoded)
+    return fill(Revision, row, metadata=metadata, content=plain, file_content=encoded)
 
 
 def _copy_paths(app: Context, row: Row, content: bytes) -> dict[str, str | None]:
@@ -122,36 +227,68 @@ def _copy_paths(app: Context, row: Row, content: bytes) -> dict[str, str | None]
 
 def artifact_list(
     app: Context, limit: int | None = None, offset: int | None = None, archived: bool = False
-) -> Page[store.ArtifactEntry]:
+) -> Page[ArtifactEntry]:
     """List artifacts, newest first.
 
     :param archived: list archived artifacts instead of the others.
     :returns: a page; each item is an artifact in a list.
     :raises InvalidRequestError: the page is out of range.
     """
-    return app.database.reading(store.load_page, Slice.parse(limit, offset), archived)
+    part, where = Slice.parse(limit, offset), f"archived_at IS {'NOT ' if archived else ''}NULL"
+    with app.database.read() as tx:
+        total = tx.value(f"SELECT count(*) FROM artifact WHERE {where}")
+        return tx.page(ArtifactEntry, _LIST.format(where=where), total, part)
+
+
+def of_session(tx: Transaction, session_id: str, most: int) -> tuple[ArtifactEntry, ...]:
+    """Return the newest artifacts that are linked to a session."""
+    rows = tx.all(_LIST.format(where=f"id IN {session.ARTIFACTS}"), session=session_id, limit=most, offset=0)
+    return tuple(fill(ArtifactEntry, row) for row in rows)
 
 
 def artifact_history(
     app: Context, artifact_id: RowId, limit: int | None = None, offset: int | None = None
-) -> Page[store.RevisionEntry]:
+) -> Page[RevisionEntry]:
     """List an artifact's revisions, newest first.
 
     :returns: a page; each item is a revision in a history.
     :raises ArtifactNotFoundError: there is no such artifact.
     """
-    return app.database.reading(store.history, artifact_id, Slice.parse(limit, offset))
+    part = Slice.parse(limit, offset)
+    with app.database.read() as tx:
+        total = store.require(tx, artifact_id)["revision_count"]
+        return tx.page(RevisionEntry, _HISTORY, total, part, artifact=artifact_id)
 
 
-def artifact_archive(app: Context, artifact_id: RowId, archived: bool = True) -> store.ArchivedArtifact:
+def artifact_archive(app: Context, artifact_id: RowId, archived: bool = True) -> ArchivedArtifact:
     """Archive or restore an artifact.
 
     :param archived: true archives the artifact, false restores it.
     :returns: an archived or restored artifact.
     :raises ArtifactNotFoundError: there is no such artifact.
     """
-    return app.database.writing(store.archive, artifact_id, archived)
+    with app.database.write() as tx:
+        row = store.require(tx, artifact_id)
+        moment = (row["archived_at"] or tx.now) if archived else None
+        tx.run("UPDATE artifact SET archived_at = :moment WHERE id = :id", moment=moment, id=artifact_id)
+        return ArchivedArtifact(artifact_id, row["name"], moment)
 
+
+# The page is selected before its revisions are looked up.
+_LIST = """
+SELECT page.id, page.name, page.type, page.created_at, page.revision_count,
+    revision.id AS current_revision_id, revision.revision_num AS current_revision
+FROM (
+    SELECT * FROM artifact WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset
+) AS page
+JOIN revision ON revision.artifact_id = page.id AND revision.revision_num = page.revision_count - 1
+ORDER BY page.id DESC
+"""
+
+_HISTORY = f"""
+SELECT {columns(RevisionEntry)}
+FROM revision WHERE artifact_id = :artifact ORDER BY revision_num DESC LIMIT :limit OFFSET :offset
+"""
 
 TOOLS = (
     ToolSpec(artifact_create, title="Create Artifact", read_only=False, idempotent=False, lane="heavy"),

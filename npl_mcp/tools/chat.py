@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
+from npl_mcp.stores import session
 from npl_mcp.stores.base import checks
-from npl_mcp.stores.base.database import Transaction
+from npl_mcp.stores.base.database import Row, Transaction
+from npl_mcp.stores.base.errors import AlreadyExistsError
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.chat import feed, inbox, messages, rooms, todos
+from npl_mcp.stores.chat import feed, messages, rooms, todos
 from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
     Actor,
@@ -80,7 +82,18 @@ def chat_create_room(
     :raises AlreadyExistsError: the name is taken.
     :raises MissingRequestError: a name is empty, or there are no members.
     """
-    room = app.database.writing(rooms.create, name, members, description, session_id, session_title)
+    with app.database.write() as tx:
+        about: dict[str, Any] = {"name": name, "description": description, "created_at": tx.now}
+        if session_id is not None or session_title is not None:
+            about["session_number"] = session.ensure(tx, session_id, session_title)
+        row: Row | None = tx.insert("room", "id", "name", **about)
+        if row is None:
+            taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
+            problem = f"there is already a room {name!r}, room {taken}"
+            raise AlreadyExistsError(problem, hint="choose another name")
+        for persona in members:
+            rooms.add_member(tx, row["id"], persona)
+        room = rooms.changed_room(tx, row["id"])
     pages = app.settings.web_url
     return replace(room, web_url=pages and f"{pages}/rooms/{room.room_id}")
 
@@ -226,9 +239,8 @@ async def chat_claim_todo(
         if join is not None:
             rooms.join(tx, join, persona)
         if event_id is not None:
-            todo: todos.Todo | None = todos.claim(tx, event_id, persona)
-        else:
-            todo = todos.claim_next(tx, room_id or 0, persona)
+            return Claim(True, todos.claim(tx, event_id, persona))
+        todo = todos.claim_next(tx, room_id or 0, persona)
         return Claim(todo is not None, todo)
 
     return await when_new(
@@ -315,7 +327,7 @@ async def chat_get_notifications(
     offset: int | None = None,
     since: Annotated[Whole | None, "Cursor of the last answer"] = None,
     wait: Wait = 0,
-) -> Page[inbox.Notification]:
+) -> Page[feed.Notification]:
     """List notifications, newest first.
 
     :param unread_only: leave out notifications that were read.
@@ -327,20 +339,20 @@ async def chat_get_notifications(
 
     return await when_new(
         app,
-        lambda _: Topic(inbox.POSITIONS, persona),
+        lambda _: Topic(feed.MAILBOX_POSITIONS, persona),
         wait,
-        lambda tx: inbox.read(tx, persona, unread_only, since, part),
+        lambda tx: feed.notifications(tx, persona, unread_only, since, part),
         lambda page: page.total == 0,
     )
 
 
-def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> inbox.MarkedRead:
+def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> feed.MarkedRead:
     """Mark a notification as read.
 
     :returns: a read notification.
     :raises RecordNotFoundError: there is no such notification.
     """
-    return app.database.writing(inbox.mark_read, notification_id, persona)
+    return app.database.writing(feed.mark_read, notification_id, persona)
 
 
 TOOLS = (

@@ -91,10 +91,7 @@ def _required(value: str | None, parameter: str, operation: str) -> str:
 
 
 def create_cr(
-    app: Context,
-    type: Type,
-    data: Annotated[dict[str, Any], _NEW],
-    project: Project = None,
+    app: Context, type: Type, data: Annotated[dict[str, Any], _NEW], project: Project = None
 ) -> answers.RequestRow:
     """Create a CR; without content from its type's template: Architecture (system design), Feature
     Enhancement (new function), Bug Fix (defect), Technical Debt (code quality), Documentation, Research (open
@@ -132,9 +129,7 @@ def update_cr_attrs(
     app: Context,
     key: str,
     attributes: Annotated[
-        dict[str, Any],
-        "Keys comma-separated; empty text clears",
-        {"properties": {**_SETTABLE, **_DONE}},
+        dict[str, Any], "Keys comma-separated; empty text clears", {"properties": {**_SETTABLE, **_DONE}}
     ],
     project: Project = None,
     expect: Expect = None,
@@ -172,8 +167,7 @@ def list_crs(
     app: Context,
     project: Project = None,
     filters: Annotated[
-        dict[str, Any] | None,
-        "status, type, priority, assignee, phaseEpic; a list allows several",
+        dict[str, Any] | None, "status, type, priority, assignee, phaseEpic; a list allows several"
     ] = None,
     limit: int | None = None,
     offset: int | None = None,

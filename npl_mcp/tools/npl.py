@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,21 +19,29 @@ from npl_index.answer.values import Tailored, Written
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError
 from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_agent
 from npl_index.library.documents import DocumentRef
+from npl_index.library.references import page_and_part
 from npl_index.library.roots import real_path
 from npl_index.markdown.traits import CONDITIONS
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.filters import SectionFilter
+from npl_index.selectors.writing import qualified
 from npl_mcp.app.context import Context
 from npl_mcp.app.file_view import lies_in
 from npl_mcp.app.reading import read_sections_of, report_changes
+from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.section_edits import EditedSection, Operation, update_section
 from npl_mcp.stores.base.values import fill
+from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
 from npl_mcp.tools.contract.responses import ENVELOPE
 from npl_mcp.tools.contract.spec import ToolSpec
-from npl_mcp.tools.naming import part_of, question_in
 from npl_mcp.tools.section_index import IndexReply, IndexRequest, section_index
+
+QUESTION = 1_000
+"""Maximum characters of a question from a change request: its title and its first paragraphs."""
+
+_TODO = re.compile(r"todo:(\d{1,15})")
 
 MAX_HINTS, HINT_TOKENS = 3, 60
 """Maximum names of sections for a prompt; maximum tokens of the text with them."""
@@ -40,9 +49,7 @@ MAX_HINTS, HINT_TOKENS = 3, 60
 HINT = "npl_load_tailored selectors, quoted from files: "
 
 File = Annotated[
-    str | None,
-    "Files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots",
-    CommaList,
+    str | None, "Files, folders, globs, items, artifact:12, cr:KEY-1; default: the roots", CommaList
 ]
 Kind = Annotated[str | None, "component, meta, style, agent, spec, prompt, persona, prd, story or workflow"]
 Format = Literal["json", "markdown"] | None
@@ -296,6 +303,28 @@ async def npl_load_tailored(
     return await app.read(answer, ref)
 
 
+def question_in(app: Context, context: str | None) -> str | None:
+    """Return a question; the name of a todo or a change request is replaced by its text.
+
+    :raises NotFoundError: there is no such todo or change request.
+    """
+    name = (context or "").strip()
+    if (todo := _TODO.fullmatch(name)) and app.permissions.has_domain("chat"):
+        with app.database.read() as tx:
+            number = int(todo[1])
+            (event,) = feed.by_ids(tx, rooms.require_event(tx, number)["room_id"], [number])
+        return str(event.data.get("description") or event.data.get("message") or name)
+    if re.fullmatch(SCHEMES["cr"].address, name):
+        tree = app.gather(DocumentRef(file=name)).collection.documents[0].tree
+        return f"{tree.sections[0].title}\n{tree.text(tree.sections[0].whole)}"[:QUESTION]
+    return context
+
+
+def part_of(file: str | None) -> list[str]:
+    """Return the selector of a section whose anchor or line a caller wrote after the name of one file."""
+    return [qualified(file, "")] if file and "," not in file and page_and_part(file)[1] else []
+
+
 def npl_update_section(
     app: Context,
     file: Annotated[str, "One Markdown file below a root"],
@@ -334,9 +363,7 @@ def npl_update_section(
 
 
 async def npl_hints(
-    app: Context,
-    context: Annotated[str, "A prompt"],
-    folder: Annotated[str, "Absolute path of a project"],
+    app: Context, context: Annotated[str, "A prompt"], folder: Annotated[str, "Absolute path of a project"]
 ) -> str:
     """Name the sections of a project that certainly answer a prompt, for the hook of a client.
 

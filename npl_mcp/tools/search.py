@@ -122,12 +122,11 @@ async def search(
     page = Slice.parse(limit, offset, PAGE, MAX_HITS)
     wanted = [checks.choice(kind, "kinds", tuple(KINDS)) for kind in _parts(kinds)]
     wanted = wanted or ["document"] * bool(filter)
-    ref = DocumentRef(file, resource_type, item)
-    is_all = ref == DocumentRef() and "document" in (wanted or visible_kinds(app))
+    only = DocumentRef(file, resource_type, item) if file or resource_type or item else None
+    is_all = only is None and "document" in (wanted or visible_kinds(app))
 
     def hits_now() -> Hits | Written[Hits]:
         conditions = QueryConditions(_parts(path), tuple(without or ()), seconds, SectionFilter.parse(filter))
-        only = None if ref == DocumentRef() else ref
         every = find(app, text, visible_kinds(app), wanted, only, conditions)
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
         items = list(islice(every.hits, page.offset, page.offset + page.limit))

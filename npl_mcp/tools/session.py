@@ -14,25 +14,50 @@ from npl_index.errors import MissingRequestError
 from npl_mcp.app.context import Context
 from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
-from npl_mcp.stores.artifact.artifacts import ArtifactEntry
-from npl_mcp.stores.artifact.artifacts import of_session as artifacts_of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.base.values import fill
+from npl_mcp.stores.base.values import conditions, fill
 from npl_mcp.stores.chat.rooms import Room
 from npl_mcp.stores.chat.rooms import of_session as rooms_of
-from npl_mcp.stores.review.reviews import Review
-from npl_mcp.stores.review.reviews import find as reviews_of
-from npl_mcp.stores.session import Session
-from npl_mcp.stores.worklog.rows import WorklogSession
-from npl_mcp.stores.worklog.worklogs import newest_of
+from npl_mcp.stores.worklog.worklogs import WorklogSession, newest_of
+from npl_mcp.tools.artifact import ArtifactEntry
+from npl_mcp.tools.artifact import of_session as artifacts_of
 from npl_mcp.tools.contract.parameters import Check, Line, Name, ShortName
 from npl_mcp.tools.contract.spec import ToolSpec
+from npl_mcp.tools.review import Review
+from npl_mcp.tools.review import find as reviews_of
 
 SHOWN = 200
 """Maximum rooms, artifacts and reviews in one answer; the session's counts include all."""
 
-Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, session.STATUSES)]
+STATUSES = ("active", "completed", "archived")
+PAGE = 20
+
+Status = Annotated[str | None, "active, completed or archived", Check(checks.choice, STATUSES)]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session.
+
+    :param id: id of the session.
+    :param title: title of the session.
+    :param created_at: time of its creation, UTC, ISO 8601.
+    :param updated_at: time of the last change of the session, its rooms or artifacts, UTC, ISO 8601.
+    :param status: ``active``, ``completed`` or ``archived``.
+    :param room_count: number of its rooms.
+    :param artifact_count: number of its artifacts.
+    :param web_url: address of its page, if the server has pages.
+    """
+
+    id: str
+    title: str | None
+    created_at: str
+    updated_at: str
+    status: str
+    room_count: Annotated[int, Of("chat")]
+    artifact_count: Annotated[int, Of("artifact")]
+    web_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +103,7 @@ def _web_url(app: Context, session_id: str) -> str | None:
 
 
 def session_create(
-    app: Context,
-    title: Line | None = None,
-    session_id: Annotated[ShortName | None, "own id"] = None,
+    app: Context, title: Line | None = None, session_id: Annotated[ShortName | None, "own id"] = None
 ) -> SessionCreated:
     """Create a session that groups rooms and artifacts.
 
@@ -88,8 +111,9 @@ def session_create(
     :returns: a new session.
     :raises AlreadyExistsError: the id is taken.
     """
-    created = app.database.writing(session.create, session_id, title)
-    return fill(SessionCreated, created, session_id=created.id, web_url=_web_url(app, created.id))
+    with app.database.write() as tx:
+        row = session.insert(tx, session_id, title)
+    return fill(SessionCreated, row, session_id=row["id"], web_url=_web_url(app, row["id"]))
 
 
 def session_get(app: Context, session_id: Name) -> SessionView:
@@ -99,9 +123,9 @@ def session_get(app: Context, session_id: Name) -> SessionView:
     :raises SessionNotFoundError: there is no such session.
     """
     with app.database.read() as tx:
-        details = session.get(tx, session_id)
+        details = fill(Session, session.find(tx, session_id))
         rooms, artifacts = rooms_of(tx, details.id, SHOWN), artifacts_of(tx, details.id, SHOWN)
-        reviews = reviews_of(tx, Slice(SHOWN, 0), session_id=details.id).items
+        reviews = reviews_of(tx, Slice(SHOWN, 0), session=details.id).items
         log = newest_of(tx, app.project, details.id)
     return SessionView(details, rooms, artifacts, reviews, log, _web_url(app, details.id))
 
@@ -114,7 +138,12 @@ def session_list(
     :returns: a page; each item is a session.
     :raises InvalidRequestError: there is no such status, or the page is out of range.
     """
-    page = app.database.reading(session.load_page, Slice.parse(limit, offset, session.PAGE), status)
+    part = Slice.parse(limit, offset, PAGE)
+    where, values = conditions(status=("status = :status", status))
+    sql = f"SELECT {session.COLUMNS} FROM session WHERE {where} ORDER BY number DESC"
+    with app.database.read() as tx:
+        total = tx.value(f"SELECT count(*) FROM session WHERE {where}", **values)
+        page = tx.page(Session, f"{sql} LIMIT :limit OFFSET :offset", total, part, **values)
     return replace(page, items=[replace(item, web_url=_web_url(app, item.id)) for item in page.items])
 
 
@@ -130,8 +159,15 @@ def session_update(
     """
     if title is None and status is None:
         raise MissingRequestError("the call changes nothing", parameter="title", hint="give title or status")
-    changed = app.database.writing(session.update, session_id, title, status)
-    return replace(changed, web_url=_web_url(app, changed.id))
+    sql = f"""
+        UPDATE session SET title = coalesce(:title, title), status = coalesce(:status, status),
+        updated_at = :now WHERE number = :number RETURNING {session.COLUMNS}"""
+    with app.database.write() as tx:
+        before = session.find(tx, session_id)
+        if before["status"] == "archived" and title is not None and status in (None, "archived"):
+            raise session.archived(before["id"])
+        (row,) = tx.all(sql, title=title, status=status, now=tx.now, number=before["number"])
+    return fill(Session, row, web_url=_web_url(app, row["id"]))
 
 
 TOOLS = (

@@ -15,7 +15,7 @@ from npl_mcp.app.worklog_context import WorklogUser
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.worklog import worklogs as store
-from npl_mcp.stores.worklog.rows import WorklogSession
+from npl_mcp.stores.worklog.worklogs import WorklogSession
 from npl_mcp.tools.contract.parameters import Actor, Check, Line, Name, Text, Wait, Whole
 from npl_mcp.tools.contract.spec import ToolSpec
 

@@ -61,45 +61,30 @@ class Comparison:
 def compare(old: str, new: str) -> Comparison:
     """Compare two texts."""
     before, after = old.splitlines(), new.splitlines()
-    blocks = _blocks(before, after)
-    hunks: list[list[ComparedLine]] = [[]]
-    room = MAX_SHOWN
-    for at, (same, left, right) in enumerate(blocks):
-        if same:
-            head, tail = CONTEXT * (at > 0), CONTEXT * (at < len(blocks) - 1)
-            lines = [
-                ComparedLine("", cut_line(after[n]), o + 1, n + 1) for o, n in zip(left, right, strict=True)
-            ]
-            if len(lines) > head + tail:
-                hunks[-1] += lines[:head]
-                hunks.append([])
-                lines = lines[len(lines) - tail :]
-        else:
-            lines = [ComparedLine("−", cut_line(before[n]), old=n + 1) for n in left]
-            lines += [ComparedLine("+", cut_line(after[n]), new=n + 1) for n in right]
-        hunks[-1] += lines[:room]
-        room -= len(lines)
-        if room < 0:
-            break
-    removed = sum(len(left) for same, left, _ in blocks if not same)
-    added = sum(len(right) for same, _, right in blocks if not same)
-    return Comparison([hunk for hunk in hunks if hunk], added, removed, room < 0)
-
-
-def _blocks(before: Sequence[str], after: Sequence[str]) -> list[tuple[bool, range, range]]:
-    """Return the equal and the different ranges of both texts, in order."""
     shortest = min(len(before), len(after))
     start = next((n for n in range(shortest) if before[n] != after[n]), shortest)
-    rest = shortest - start
-    end = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
-    stops = len(before) - end, len(after) - end
-    blocks = [(True, range(start), range(start))]
-    if max(stops) - start > MAX_LINES:
-        blocks.append((False, range(start, stops[0]), range(start, stops[1])))
-    else:
-        # Frequent lines, such as empty ones, are no anchors: they would make the comparison slow.
-        old, new = before[start : stops[0]], after[start : stops[1]]
-        for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=True).get_opcodes():
-            blocks.append((tag == "equal", range(start + a, start + b), range(start + c, start + d)))
-    blocks.append((True, range(stops[0], len(before)), range(stops[1], len(after))))
-    return [block for block in blocks if block[1] or block[2]]
+    end = next((n for n in range(shortest - start) if before[-1 - n] != after[-1 - n]), shortest - start)
+    # Without the common beginning and end, except for the lines shown there.
+    head, tail = min(start, CONTEXT), min(end, CONTEXT)
+    first = start - head
+    before, after = before[first : len(before) - end + tail], after[first : len(after) - end + tail]
+    stops = len(before) - tail, len(after) - tail
+    whole = [("equal", 0, head, 0, head), ("replace", head, stops[0], head, stops[1])]
+    whole.append(("equal", stops[0], len(before), stops[1], len(after)))
+    # Frequent lines, such as empty ones, are no anchors: they would make the comparison slow.
+    matcher = SequenceMatcher(None, before, after, autojunk=True)
+    is_long = max(stops) - head > MAX_LINES
+    hunks, room, added, removed = list[list[ComparedLine]](), MAX_SHOWN, 0, 0
+    for group in [whole] if is_long else matcher.get_grouped_opcodes(CONTEXT):
+        lines: list[ComparedLine] = []
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                shift = first + a - c + 1
+                lines += [ComparedLine("", cut_line(after[n]), n + shift, first + n + 1) for n in range(c, d)]
+            else:
+                added, removed = added + d - c, removed + b - a
+                lines += [ComparedLine("−", cut_line(before[n]), old=first + n + 1) for n in range(a, b)]
+                lines += [ComparedLine("+", cut_line(after[n]), new=first + n + 1) for n in range(c, d)]
+        hunks.append(lines[: max(room, 0)])
+        room -= len(lines)
+    return Comparison([hunk for hunk in hunks if hunk], added, removed, room < 0)

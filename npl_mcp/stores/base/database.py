@@ -26,18 +26,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from npl_index.errors import NotFoundError
 from npl_index.library.references import near_names
-from npl_mcp.stores.base.engine import (
-    READERS,
-    BusyError,
-    CallDeadline,
-    Engine,
-    MigratedError,
-    Pool,
-    RefusedError,
-    Schema,
-)
+from npl_mcp.stores.base.engine import CallDeadline, Engine, Pool, Schema
 from npl_mcp.stores.base.engine import Row as Row
-from npl_mcp.stores.base.errors import RESTORE, DatabaseError
+from npl_mcp.stores.base.errors import RESTORE, BusyError, DatabaseError, MigratedError, RefusedError
 from npl_mcp.stores.base.migrating import HEAD as HEAD
 from npl_mcp.stores.base.migrating import RELEASED, migrate
 from npl_mcp.stores.base.paging import Page, Slice
@@ -50,6 +41,8 @@ OLDEST = "0005"
 """The oldest migration whose programs may still use a database with the newest: all later migrations only add
 parts that those programs do not need.
 """
+
+READERS = 4
 
 PAGE_CHARACTERS = 4 * 1024 * 1024
 """Maximum characters of a page; further rows are on the next page. A thousand of the longest messages have 64
@@ -389,21 +382,20 @@ class Database:
 
     def _open_pools(self, deadline: CallDeadline) -> tuple[Pool, Pool]:
         pools = self._pools
-        if pools is None or self._mark != self.engine.mark():
-            # Opening may wait for other programs, and this wait counts towards the caller's deadline.
-            if not self._lock.acquire(timeout=deadline.seconds):
-                raise BusyError("the database cannot be used: it is being opened; try again")
-            try:
-                pools = self._pools
-                if pools is None or self._mark != self.engine.mark():
-                    self._dispose()
-                    with self.engine.translated():
-                        pools = self._open(deadline)
-                    self._mark = self.engine.mark()
-                    self._pools = pools
-            finally:
-                self._lock.release()
-        return pools
+        if pools is not None and self._mark == self.engine.mark():
+            return pools
+        # Opening may wait for other programs, and this wait counts towards the caller's deadline.
+        if not self._lock.acquire(timeout=deadline.seconds):
+            raise BusyError("the database cannot be used: it is being opened; try again")
+        try:
+            if self._pools is None or self._mark != self.engine.mark():
+                self._dispose()
+                with self.engine.translated():
+                    pools = self._open(deadline)
+                self._mark, self._pools = self.engine.mark(), pools
+            return self._pools
+        finally:
+            self._lock.release()
 
     def _close(self, pools: tuple[Pool, Pool]) -> None:
         """Close the connections of some pools, unless the database was opened again since."""
@@ -429,7 +421,7 @@ class Database:
             migrate(engine, deadline, OLDEST)
             deadline.renew()
         self._schema = HEAD if schema is None else max(HEAD, schema.number)
-        return engine.pool(READERS, read_only=True), engine.pool(1, read_only=False)
+        return Pool(engine, READERS, read_only=True), Pool(engine, 1, read_only=False)
 
 
 def _usable(schema: Schema) -> bool:

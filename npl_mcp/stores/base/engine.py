@@ -6,37 +6,21 @@ begins and ends transactions, translates errors of its driver, and creates and c
 
 from __future__ import annotations
 
+import math
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.errors import BusyError, DatabaseError
 
 BUSY_MILLISECONDS = 10_000
 """Maximum milliseconds that a call waits for its turn, for a connection and for locks, together."""
 
-READERS = 4
-
 Row = dict[str, Any]
-
-
-class BusyError(DatabaseError):
-    """Other programs held the database for too long; the connections are sound."""
-
-
-class FullError(BusyError):
-    """The server accepts no further connection; the open ones are sound."""
-
-
-class RefusedError(DatabaseError):
-    """A constraint refused a row; the connections are sound."""
-
-
-class MigratedError(DatabaseError):
-    """The schema changed since the database was opened; no transaction was begun."""
 
 
 class CallDeadline:
@@ -122,23 +106,67 @@ class Reason(NamedTuple):
     kind: Callable[..., DatabaseError] = DatabaseError
 
 
-class Pool(Protocol):
-    """Connections of one kind to one database, each for one caller at a time."""
+class Pool:
+    """Connections of one kind to one database, each for one caller at a time; they stay open between
+    transactions.
+
+    :param most: the maximum number of connections.
+    """
+
+    def __init__(self, engine: Engine, most: int, *, read_only: bool) -> None:
+        self._engine, self._read_only = engine, read_only
+        self._turns = threading.Semaphore(most)
+        self._lock = threading.Lock()
+        self._idle: list[tuple[float, Any]] = []
+        self._timer: threading.Timer | None = None
+        self._closed = False
 
     def take(self, deadline: CallDeadline) -> Any:
         """Return a connection outside a transaction.
 
         :raises BusyError: no connection is free before the deadline.
         """
+        if not self._turns.acquire(timeout=deadline.seconds):
+            raise BusyError("the database cannot be used: too many calls wait for it; try again")
+        try:
+            with suppress(IndexError):
+                while True:
+                    raw = self._idle.pop()[1]
+                    if self._engine.is_alive(raw):
+                        return raw
+                    raw.close()
+            return self._engine.connect(deadline, read_only=self._read_only)
+        except BaseException:
+            self._turns.release()
+            raise
 
     def put_back(self, raw: Any) -> None:
         """Take back a connection; one that is not sound is closed."""
+        if self._engine.is_idle(raw):
+            self._idle.append((time.monotonic(), raw))
+        else:
+            raw.close()
+        self._turns.release()
+        if self._timer is None or self._closed:
+            self._close_unused()
 
     def close(self) -> None:
         """Close the connections; one in use is closed when it comes back."""
+        self._closed = True
+        self._close_unused()
 
-
-TOO_MANY_CALLS = "the database cannot be used: too many calls wait for it; try again"
+    def _close_unused(self) -> None:
+        """Close the connections that were unused for long, now and later, or all of a closed pool."""
+        with self._lock:
+            longest = 0.0 if self._closed else self._engine.unused_seconds
+            while self._idle and self._idle[0][0] <= time.monotonic() - longest:
+                with suppress(IndexError):  # taken meanwhile
+                    self._idle.pop(0)[1].close()
+            self._timer = None
+            if self._idle and longest < math.inf:
+                self._timer = threading.Timer(longest, self._close_unused)
+                self._timer.daemon = True
+                self._timer.start()
 
 
 class Engine(Protocol):
@@ -152,6 +180,9 @@ class Engine(Protocol):
 
     name: str = ""
     """Identifier of this database, for a part of a file's name."""
+
+    unused_seconds: float = math.inf
+    """Seconds after which an unused connection is closed, since another process may need it."""
 
     state: str
     """The query whose result differs after each commit."""
@@ -181,11 +212,9 @@ class Engine(Protocol):
     def connect(self, deadline: CallDeadline, *, read_only: bool) -> Any:
         """Open a connection."""
 
-    def pool(self, most: int, *, read_only: bool) -> Pool:
-        """Return connections that stay open between transactions.
-
-        :param most: the maximum number of connections.
-        """
+    def is_alive(self, raw: Any) -> bool:  # noqa: ARG002
+        """Return whether an idle connection can be used again."""
+        return True
 
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is sound and outside a transaction."""

@@ -18,6 +18,10 @@
         ├── ClosedError                a completed or closed record accepts no additions
         ├── TooLargeError              larger than a limit
         ├── DatabaseError              the database cannot be used
+        │   ├── BusyError              for a moment
+        │   │   └── FullError
+        │   ├── RefusedError           a row contradicts others
+        │   └── MigratedError          for this version
         └── StorageError               a file cannot be written or read
 """
 
@@ -83,6 +87,22 @@ class TooLargeError(StoreError):
 
 class DatabaseError(StoreError):
     """The database cannot be used: full, read-only, locked for too long, damaged, or another program's."""
+
+
+class BusyError(DatabaseError):
+    """Other programs held the database for too long; the connections are sound."""
+
+
+class FullError(BusyError):
+    """The server accepts no further connection; the open ones are sound."""
+
+
+class RefusedError(DatabaseError):
+    """A constraint refused a row; the connections are sound."""
+
+
+class MigratedError(DatabaseError):
+    """The schema changed since the database was opened; no transaction was begun."""
 
 
 class StorageError(StoreError):

@@ -23,11 +23,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.engine import Reason
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.errors import BusyError, DatabaseError, FullError, MigratedError, RefusedError
 
 WRITERS = 0x4E504C44  # "NPLD"
 """Key of the writers' advisory lock; its scope is one database."""
@@ -50,7 +49,8 @@ LONG_SECONDS = 60
 """Maximum seconds of a statement that reads or changes all rows, in a check or a migration."""
 
 # A connection to a silently vanished server is given up after eleven seconds.
-_NETWORK = {
+_NETWORK: Mapping[str, Any] = {
+    "application_name": "npl",
     "keepalives": "1",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
@@ -60,10 +60,6 @@ _NETWORK = {
 
 
 _RETRY_SECONDS = 0.1
-
-UNUSED_SECONDS = 1.0
-"""Seconds after which one of the unused connections is closed, since another process may need it."""
-
 
 # The driver also raises the errors of its warnings, which would reveal user and database.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
@@ -93,15 +89,13 @@ _FULL = "the server has no connection left"
 # By the SQLSTATE, or by the text of an error without one.
 _REASONS = (
     # Without a SQLSTATE: the connection was refused or lost.
-    Reason("clients already|connection slots|(too many|no more) connections", _FULL, _MORE, engine.FullError),
+    Reason("clients already|connection slots|(too many|no more) connections", _FULL, _MORE, FullError),
     Reason("pg_hba", "the server refuses connections from here"),
     Reason(
-        "^state (55P03|40|57014)",
-        "it was locked by another program for too long; try again",
-        kind=engine.BusyError,
+        "^state (55P03|40|57014)", "it was locked by another program for too long; try again", kind=BusyError
     ),
     Reason("^state 53100", "the server's disk is full", "make room there, then try again"),
-    Reason("^state 53300", _FULL, _MORE, engine.FullError),
+    Reason("^state 53300", _FULL, _MORE, FullError),
     Reason("^state 53", "the server has too little room or memory", _AGAIN),
     Reason("^state 57P", "the server is starting or ending", _AGAIN),
     Reason("^state 08", "the connection was lost", _AGAIN),
@@ -114,7 +108,7 @@ _REASONS = (
     Reason("^state (42P01|XX00[12])", "it is damaged; stop all servers, then restore a backup"),
     # Includes disk errors other than a full disk, such as an exhausted quota.
     Reason("^state (XX|58)", "the server failed", _LOG),
-    Reason("^state 2[23]", "it refused a row that contradicts others", kind=engine.RefusedError),
+    Reason("^state 2[23]", "it refused a row that contradicts others", kind=RefusedError),
     Reason("^(?!state )", "PostgreSQL cannot be reached, or the connection was lost", _AGAIN),
 )
 
@@ -129,9 +123,7 @@ class PostgresEngine(engine.Engine):
     dialect = "postgres"
     state = "SELECT pg_current_snapshot()::text"
     reasons = _REASONS
-
-    failure: DatabaseError | None = None
-    """Why the last connection could not be opened; its calls wait in other threads."""
+    unused_seconds = 1.0
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -151,15 +143,11 @@ class PostgresEngine(engine.Engine):
         """Open a connection; wait for a free one of the server."""
         while True:
             try:
-                raw = self._connected(deadline)
-            except DatabaseError as error:
-                self.failure = error
-                if not isinstance(error, engine.FullError) or not deadline.seconds:
+                return self._connected(deadline)
+            except FullError:
+                if not deadline.seconds:
                     raise
                 time.sleep(min(_RETRY_SECONDS, deadline.seconds))
-            else:
-                self.failure = None
-                return raw
 
     def _connected(self, deadline: engine.CallDeadline) -> Any:
         conninfo = psycopg.conninfo
@@ -168,11 +156,8 @@ class PostgresEngine(engine.Engine):
         except psycopg.ProgrammingError:
             raise _unreadable() from None
         # libpq ignores a timeout of less than two seconds.
-        waits: dict[str, Any] = {
-            "connect_timeout": max(2, math.ceil(deadline.seconds)),
-            "application_name": "npl",
-        }
-        where = conninfo.make_conninfo(**{**_NETWORK, **waits, **given, "client_encoding": "utf8"})
+        waits = {**_NETWORK, "connect_timeout": max(2, math.ceil(deadline.seconds))}
+        where = conninfo.make_conninfo(**{**waits, **given, "client_encoding": "utf8"})
         with self.translated():
             raw: Any = Connection.connect(where, autocommit=True)
         try:
@@ -189,10 +174,6 @@ class PostgresEngine(engine.Engine):
             raw.close()
             raise
         return raw
-
-    def pool(self, most: int, *, read_only: bool) -> engine.Pool:  # noqa: ARG002
-        """Return connections that stay open between transactions."""
-        return _Pool(self, most)
 
     def is_alive(self, raw: Any) -> bool:
         """Return whether the server is silent; on an idle connection it only announces its end."""
@@ -211,17 +192,13 @@ class PostgresEngine(engine.Engine):
         # A fast plan for the lists of one room or persona may be slow for another, and planning takes a tenth
         # of a millisecond. A write finds its rows by their keys; repeated planning took half of its time,
         # while all other writers wait.
-        begun = (
-            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL plan_cache_mode = force_custom_plan;"
-            if read_only
-            else "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;"
-        )
-        begun += (
-            f" SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';"
-            f" SET LOCAL lock_timeout = {deadline.milliseconds}"
-        )
-        if not read_only:
-            begun += f"; SELECT pg_advisory_xact_lock({WRITERS})"
+        level = "REPEATABLE READ, READ ONLY" if read_only else "READ COMMITTED, READ WRITE"
+        turn = f"SELECT pg_advisory_xact_lock({WRITERS})"
+        begun = f"""
+            BEGIN ISOLATION LEVEL {level};
+            SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
+            SET LOCAL lock_timeout = {deadline.milliseconds};
+            {"SET LOCAL plan_cache_mode = force_custom_plan" if read_only else turn}"""
         raw.patience = deadline.seconds + ANSWER_SECONDS
         version = "NULL" if schema is None else "(SELECT version_num FROM alembic_version)"
         cursor = raw.execute(f"{begun}; SELECT {_NOW}, {version}", prepare=False)
@@ -230,7 +207,7 @@ class PostgresEngine(engine.Engine):
         raw.patience = None
         moment, number = cursor.fetchone()
         if number != schema:
-            raise engine.MigratedError("the database was migrated by another server; try again")
+            raise MigratedError("the database was migrated by another server; try again")
         return str(moment)
 
     def commit(self, raw: Any, *, read_only: bool) -> None:
@@ -302,46 +279,6 @@ class PostgresEngine(engine.Engine):
         """Set the sequence of a numbered table to the highest number."""
         key, name = table.key[0], table.name
         transaction.value(f"SELECT setval(pg_get_serial_sequence('{name}', '{key}'), max({key})) FROM {name}")
-
-
-class _Pool:
-    """Connections that a thread of psycopg's pool opens."""
-
-    def __init__(self, owner: PostgresEngine, most: int) -> None:
-        self._engine = owner
-        connects: Any = self
-        self._pool = ConnectionPool(
-            connection_class=connects,
-            min_size=0,
-            max_size=most,
-            open=True,
-            max_idle=UNUSED_SECONDS,
-            reconnect_timeout=engine.BUSY_MILLISECONDS / 1000,
-            num_workers=1,
-        )
-
-    def connect(self, _conninfo: str) -> Any:
-        """Open a connection for the pool."""
-        return self._engine.connect(engine.CallDeadline(), read_only=False)
-
-    def take(self, deadline: engine.CallDeadline) -> Any:
-        while True:
-            try:
-                raw: Any = self._pool.getconn(deadline.seconds)
-            except PoolTimeout:
-                raise self._engine.failure or engine.BusyError(engine.TOO_MANY_CALLS) from None
-            if self._engine.is_alive(raw):
-                return raw
-            raw.close()
-            self._pool.putconn(raw)
-
-    def put_back(self, raw: Any) -> None:
-        if not self._engine.is_idle(raw):
-            raw.close()
-        self._pool.putconn(raw)
-
-    def close(self) -> None:
-        self._pool.close(timeout=0)
 
 
 _COMMENT = re.compile(r"npl, from schema (\w{1,32}) on")

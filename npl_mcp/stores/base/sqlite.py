@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -23,7 +22,7 @@ from npl_index.library.files import Folder
 from npl_mcp.stores.base import engine
 from npl_mcp.stores.base.database import content_digest
 from npl_mcp.stores.base.engine import Reason
-from npl_mcp.stores.base.errors import RESTORE, DatabaseError
+from npl_mcp.stores.base.errors import RESTORE, BusyError, DatabaseError, RefusedError
 from npl_mcp.stores.base.folder import private_folder
 from npl_mcp.stores.base.paging import now
 
@@ -57,13 +56,13 @@ _REASONS = (
     Reason("disk is full", "the disk is full; make room, then try again"),
     Reason("readonly|read-only", "the data folder is read-only"),
     Reason("unable to open", "its file cannot be opened or created; is there a writable data folder?"),
-    Reason("locked", "it was locked by another program for too long; try again", kind=engine.BusyError),
+    Reason("locked", "it was locked by another program for too long; try again", kind=BusyError),
     Reason("malformed|vtable constructor failed", f"it is damaged; {RESTORE}"),
     Reason("could not decode", "a text in it is damaged; 'npl-mcp check' names the row"),
     Reason("not a database", _FOREIGN),
     Reason("disk i/o", "the disk reports an error, or its files were removed"),
-    Reason("constraint failed", "it refused a row that contradicts others", kind=engine.RefusedError),
-    Reason("cannot store", "it refused a row that contradicts its columns", kind=engine.RefusedError),
+    Reason("constraint failed", "it refused a row that contradicts others", kind=RefusedError),
+    Reason("cannot store", "it refused a row that contradicts its columns", kind=RefusedError),
 )
 
 
@@ -164,10 +163,6 @@ class SqliteEngine(engine.Engine):
             raw.close()
             raise
         return raw
-
-    def pool(self, most: int, *, read_only: bool) -> engine.Pool:
-        """Return connections that stay open between transactions."""
-        return _Pool(self, most, read_only)
 
     def is_idle(self, raw: Any) -> bool:
         """Return whether a connection is outside a transaction."""
@@ -326,40 +321,6 @@ _PRAGMAS = (
     f"cache_size = -{CACHE_KIBIBYTES}",
     "temp_store = MEMORY",
 )
-
-
-class _Pool:
-    def __init__(self, engine: SqliteEngine, most: int, read_only: bool) -> None:
-        self._engine, self._read_only = engine, read_only
-        self._turns = threading.Semaphore(most)
-        self._idle: list[Any] = []
-        self._closed = False
-
-    def take(self, deadline: engine.CallDeadline) -> Any:
-        if not self._turns.acquire(timeout=deadline.seconds):
-            raise engine.BusyError(engine.TOO_MANY_CALLS)
-        try:
-            with suppress(IndexError):
-                return self._idle.pop()
-            return self._engine.connect(deadline, read_only=self._read_only)
-        except BaseException:
-            self._turns.release()
-            raise
-
-    def put_back(self, raw: Any) -> None:
-        if self._engine.is_idle(raw):
-            self._idle.append(raw)
-        else:
-            raw.close()
-        self._turns.release()
-        if self._closed:
-            self.close()
-
-    def close(self) -> None:
-        self._closed = True
-        with suppress(IndexError):
-            while True:
-                self._idle.pop().close()
 
 
 @contextmanager

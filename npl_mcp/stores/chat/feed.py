@@ -1,17 +1,24 @@
-"""The events of a room in order, from a caller's last position."""
+"""The events of a room in order, from a caller's last position, and the notifications about them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Annotated, Any
 
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
+from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice, moment_of, stamp
-from npl_mcp.stores.base.values import fill
+from npl_mcp.stores.base.values import conditions, fill
+from npl_mcp.stores.chat import rooms
+
+MAILBOX_POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
+"""The position of a mailbox; see :class:`~npl_mcp.stores.commits.Topic`."""
+
 
 _TOO_LONG = 17
 """Digits of a number above every id."""
@@ -42,6 +49,47 @@ class Event:
     reactions: Mapping[str, Sequence[str]] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A notification with its event.
+
+    :param id: id of the notification, for chat_mark_read.
+    :param event_id: id of the event.
+    :param notification_type: mention, artifact_share, todo_assign or todo_update; of earlier versions also
+        handoff, handoff_ack and lease_end.
+    :param created_at: time of the notification.
+    :param read_at: time of reading; present only if read notifications were requested as well.
+    :param room_id: id of the event's room.
+    :param event_type: type of the event.
+    :param event_persona: persona that acted.
+    :param timestamp: time of the event.
+    :param event_data: data of the event, as in the feed.
+    """
+
+    id: int
+    event_id: int
+    notification_type: str
+    created_at: str
+    read_at: str | None
+    room_id: int
+    event_type: str
+    event_persona: str
+    timestamp: str
+    event_data: Annotated[Mapping[str, Any], Of("artifact", "artifact_id", "revision")]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRead:
+    """A read notification.
+
+    :param notification_id: id of the notification.
+    :param read_at: time when it was first read.
+    """
+
+    notification_id: int
+    read_at: str
+
+
 def parse_since(since: int | str, name: str) -> int | str:
     """Check a caller's last position: the id of an event, or a time, which is converted to the stored form.
 
@@ -62,7 +110,7 @@ def parse_since(since: int | str, name: str) -> int | str:
 def read(tx: Transaction, room_id: int, count: int, since: int | str | None, page: Slice) -> Page[Event]:
     """Return events of a room in chronological order.
 
-    Positions in a room have no gaps, so every page is a range of them.
+    Positions in a room have no gaps, so every page begins at one of them.
 
     :param count: events in the room.
     :param since: the event or the time before the first returned event; ``None`` for the latest events, where
@@ -70,20 +118,17 @@ def read(tx: Transaction, room_id: int, count: int, since: int | str | None, pag
     :returns: a page; its total counts all events, or all events after ``since``.
     """
     if since is None:
-        seen, order = 0, "event.position DESC"
-        last = count - page.offset
-        first = max(last - page.limit, 0) + 1
+        seen, side, bound, order = 0, "<=", count - page.offset, "event.position DESC"
     else:
         seen, order = _position_of(tx, room_id, since), "event.position"
-        first = seen + 1 + page.offset
-        last = min(first + page.limit - 1, count)
-    items = _events(tx, _RANGE, order, room=room_id, first=first, last=last) if first <= last else ()
+        side, bound = ">", seen + page.offset
+    where, order = f"event.room_id = :room AND event.position {side} :bound", f"{order} LIMIT :limit"
+    items = _events(tx, where, order, room=room_id, bound=bound, limit=page.limit)
     if items:
-        cursor = items[-1].id
-    else:
-        sql = "SELECT id FROM event WHERE room_id = :room AND position = :last"
-        last = count if since is None else seen
-        cursor = since if isinstance(since, int) else tx.value(sql, room=room_id, last=last) or 0
+        return page.page(items, count - seen, items[-1].id)
+    sql = "SELECT id FROM event WHERE room_id = :room AND position = :last"
+    last = count if since is None else seen
+    cursor = since if isinstance(since, int) else tx.value(sql, room=room_id, last=last) or 0
     return page.page(items, count - seen, cursor)
 
 
@@ -97,9 +142,6 @@ def _position_of(tx: Transaction, room_id: int, since: int | str) -> int:
     return tx.value(sql, room=room_id, since=since) or 0
 
 
-_RANGE = "event.room_id = :room AND event.position BETWEEN :first AND :last"
-
-
 def by_ids(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ...]:
     """Return the events of a room with some ids, in order; ids of other rooms and unknown ids are skipped.
 
@@ -110,28 +152,65 @@ def by_ids(tx: Transaction, room_id: int, ids: Sequence[int]) -> tuple[Event, ..
 
 
 def _events(tx: Transaction, where: str, order: str = "event.id", **values: Any) -> tuple[Event, ...]:
-    """Return the events that match a condition, in order.
+    """Return the events that match a condition, oldest first.
 
-    :param order: the order, by position or by id, which grow together; a page has the first events in this
-        order.
+    :param order: the order, by position or by id, which grow together, in which a page has the first events.
     :param values: the parameters of the condition.
     """
-    rows = tx.first_rows(
-        "SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,"
-        f" event.reply_to_id, todo.status, todo.assigned_to FROM event {WITH_TODO}"
-        f" WHERE {where} ORDER BY {order}",
-        **values,
-    )
-    if order.endswith("DESC"):
-        rows.reverse()
+    sql = f"""
+        SELECT event.id, event.room_id, event.event_type, event.persona, event.timestamp, event.data,
+        event.reply_to_id, todo.status, todo.assigned_to
+        FROM event {_WITH_TODO} WHERE {where} ORDER BY {order}"""
+    rows = sorted(tx.first_rows(sql, **values), key=itemgetter("id"))
     reactions: dict[int, dict[str, list[str]]] = {}
     sql = "SELECT event_id, emoji, persona FROM reaction WHERE event_id IN :ids ORDER BY reaction_event_id"
     for row in tx.all(sql, ids=[row["id"] for row in rows]):
         reactions.setdefault(row["event_id"], {}).setdefault(row["emoji"], []).append(row["persona"])
-    return tuple(fill(Event, row, data=current_data(row), reactions=reactions.get(row["id"])) for row in rows)
+    return tuple(fill(Event, row, data=data_of(row), reactions=reactions.get(row["id"])) for row in rows)
 
 
-WITH_TODO = "LEFT JOIN todo ON todo.event_id = event.id"
+def notifications(
+    tx: Transaction, persona: str, unread_only: bool, since: int | None, page: Slice
+) -> Page[Notification]:
+    """Return notifications of a persona, newest first.
+
+    :param since: the last known notification; the page has later ones, oldest first.
+    :returns: a page; its total counts all matching notifications.
+    :raises RecordNotFoundError: the persona is unknown in all rooms, so a wait would never end.
+    """
+    order, values = "DESC" if since is None else "ASC", {"persona": persona, "since": since or 0}
+    where = "notification.persona = :persona AND notification.id > :since"
+    where += " AND read_at IS NULL" if unread_only else ""
+    total = tx.value(f"SELECT count(*) FROM notification WHERE {where}", **values)
+    if not total:
+        rooms.require_known(tx, persona)
+        checks.known_cursor(since or 0, tx.value("SELECT max(id) FROM notification"))
+    sql = f"""
+        SELECT notification.id, notification.event_id, notification.notification_type,
+        notification.created_at, notification.read_at, event.room_id, event.event_type,
+        event.persona AS event_persona, event.timestamp, event.data, todo.status, todo.assigned_to
+        FROM notification JOIN event ON event.id = notification.event_id {_WITH_TODO}
+        WHERE {where} ORDER BY notification.id {order} LIMIT :limit OFFSET :offset"""
+    rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)
+    items = tuple(fill(Notification, row, event_data=data_of(row)) for row in rows)
+    cursor = max((item.id for item in items), default=since or 0)
+    return page.page(items, total, cursor)
+
+
+def mark_read(tx: Transaction, notification_id: int, recipient: str | None = None) -> MarkedRead:
+    """Mark a notification as read. Idempotent: the first time stays.
+
+    :param recipient: the required recipient; ``None`` for any.
+    :raises RecordNotFoundError: the notification does not exist.
+    """
+    where, values = conditions(id=("id = :id", notification_id), persona=("persona = :persona", recipient))
+    hint = "chat_get_notifications lists them"
+    missing = RecordNotFoundError(f"there is no notification {notification_id}", hint=hint)
+    sql = f"UPDATE notification SET read_at = coalesce(read_at, :moment) WHERE {where} RETURNING read_at"
+    return MarkedRead(notification_id, tx.require(missing, sql, moment=tx.now, **values)["read_at"])
+
+
+_WITH_TODO = "LEFT JOIN todo ON todo.event_id = event.id"
 
 
 def text_of(data: str) -> str:
@@ -148,25 +227,15 @@ def text_of(data: str) -> str:
 
 
 def data_of(row: Row) -> dict[str, Any]:
-    """Return an event's data in its original state.
+    """Return an event's data; that of a todo has its current state, not its initial one.
 
-    :param row: a row with ``data`` of an event; its id is ``event_id``, or else ``id``.
+    :param row: a row with ``data`` of an event, and ``status`` and ``assigned_to`` of a todo; its id is
+        ``event_id``, or else ``id``.
     :raises DatabaseError: the data is not readable.
     """
     where = f"event {row['event_id'] if 'event_id' in row else row['id']}, column data"
     data = json_of(row["data"], where)
     if not isinstance(data, dict):
         raise damaged(f"{where} holds no object")
-    return data
-
-
-def current_data(row: Row) -> dict[str, Any]:
-    """Return an event's data; that of a todo has its current state, not its initial one.
-
-    :param row: the row for :func:`data_of`, with ``status`` and ``assigned_to`` of a todo.
-    :raises DatabaseError: the data is not readable.
-    """
-    data = data_of(row)
-    if row["status"] is not None:
-        data |= {"status": row["status"], "assigned_to": row["assigned_to"]}
-    return data
+    state = {} if row["status"] is None else {name: row[name] for name in ("status", "assigned_to")}
+    return data | state

@@ -77,10 +77,9 @@ def react(tx: Transaction, event_id: int, persona: str, emoji: str) -> NewEvent:
     """React to an event. Idempotent."""
     room = rooms.require_event(tx, event_id)["room_id"]
     rooms.require_member(tx, room, persona)
-    sql = (
-        "SELECT reaction_event_id FROM reaction"
-        " WHERE event_id = :event AND emoji = :emoji AND persona = :persona"
-    )
+    sql = """
+        SELECT reaction_event_id FROM reaction
+        WHERE event_id = :event AND emoji = :emoji AND persona = :persona"""
     first = tx.value(sql, event=event_id, emoji=emoji, persona=persona)
     if first is not None:
         return NewEvent(first, room, persona, event_id, emoji=emoji)

@@ -127,34 +127,6 @@ class NewEvent:
     notifications: Sequence[NewNotification] | None = None
 
 
-def create(
-    tx: Transaction,
-    name: str,
-    personas: Sequence[str],
-    description: str | None,
-    session_id: str | None,
-    session_title: str | None,
-) -> ChangedRoom:
-    """Create a room. A session's id or title puts it in that session, which is created if necessary.
-
-    :param personas: the members, without duplicates.
-    :raises AlreadyExistsError: the name is taken.
-    """
-    number = None
-    if session_id is not None or session_title is not None:
-        number = session.ensure(tx, session_id, session_title)
-        session.touch(tx, number)
-    about = {"name": name, "description": description, "session_number": number}
-    row: Row | None = tx.insert("room", "id", "name", created_at=tx.now, **about)
-    if row is None:
-        taken = tx.value("SELECT id FROM room WHERE name = :name", name=name)
-        hint = "choose another name"
-        raise errors.AlreadyExistsError(f"there is already a room {name!r}, room {taken}", hint=hint)
-    for persona in personas:
-        _add_member(tx, row["id"], persona)
-    return changed_room(tx, row["id"])
-
-
 def new_members(names: Sequence[str], parameter: str) -> list[str]:
     """Check the names of new members, and drop duplicates.
 
@@ -180,18 +152,15 @@ def join(tx: Transaction, room_id: int, persona: str) -> None:
     :raises ClosedError: the room is archived.
     :raises InvalidRequestError: no mention could match the name.
     """
-    require_room(tx, room_id)
-    if is_member(tx, room_id, persona):
-        return
-    _new_member(persona, "persona")
-    _add_member(tx, room_id, persona)
+    if not is_member(tx, room_id, persona):
+        add_member(tx, room_id, _new_member(persona, "persona"))
 
 
-def _add_member(tx: Transaction, room_id: int, persona: str) -> None:
-    sql = (
-        "INSERT INTO member (room_id, persona, position, joined_at)"
-        " SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room"
-    )
+def add_member(tx: Transaction, room_id: int, persona: str) -> None:
+    """Add a persona that is not a member yet."""
+    sql = """
+        INSERT INTO member (room_id, persona, position, joined_at)
+        SELECT id, :persona, event_count + 1, :moment FROM room WHERE id = :room"""
     tx.run(sql, persona=persona, moment=tx.now, room=room_id)
     post(tx, room_id, persona, "persona_join", {"action": "joined", "persona": persona})
 
@@ -201,23 +170,20 @@ def leave(tx: Transaction, room_id: int, persona: str) -> None:
 
     :raises ClosedError: the room is archived.
     """
-    require_room(tx, room_id)
-    if not is_member(tx, room_id, persona):
-        return
-    post(tx, room_id, persona, "persona_leave", {"action": "left", "persona": persona})
-    tx.run("DELETE FROM member WHERE room_id = :room AND persona = :persona", room=room_id, persona=persona)
+    if is_member(tx, room_id, persona):
+        post(tx, room_id, persona, "persona_leave", {"action": "left", "persona": persona})
+        tx.run("DELETE FROM member WHERE room_id = :room AND persona = :who", room=room_id, who=persona)
 
 
 def archive(tx: Transaction, room_id: int, persona: str, *, reopen: bool = False) -> None:
     """Archive or reopen a room, with an event that is its last or its next one. Idempotent."""
     require_member(tx, room_id, persona)
-    if (details(tx, room_id).archived_at is None) is reopen:
-        return
     sql = "UPDATE room SET archived_at = :moment WHERE id = :room"
-    if reopen:
+    is_archived = details(tx, room_id).archived_at is not None
+    if reopen and is_archived:
         tx.run(sql, moment=None, room=room_id)
         post(tx, room_id, persona, "room_reopen", {"action": "reopened"})
-    else:
+    elif not reopen and not is_archived:
         post(tx, room_id, persona, "room_archive", {"action": "archived"})
         tx.run(sql, moment=tx.now, room=room_id)
 
@@ -302,23 +268,21 @@ def post(
     :raises ClosedError: the room or its session is archived.
     """
     # Checked in the same statement: another round trip to a remote database would delay all other writers.
-    sql = (
-        "UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL"
-        " AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)"
-        " RETURNING event_count, session_number"
-    )
+    sql = """
+        UPDATE room SET event_count = event_count + 1 WHERE id = :room AND archived_at IS NULL
+        AND EXISTS (SELECT 1 FROM member WHERE room_id = :room AND persona = :persona)
+        RETURNING event_count, session_number"""
     room = tx.first(sql, room=room_id, persona=persona)
     if room is None:
         require_member(tx, room_id, persona)
         hint = "chat_update_room with the action reopen opens it again"
         raise errors.ClosedError(f"room {room_id} is archived", hint=hint)
-    sql = (
-        "INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)"
-        " VALUES (:room, :position, :event_type, :persona,"
-        " (SELECT max(moment) FROM (SELECT timestamp AS moment FROM event WHERE room_id = :room"
-        " AND position = :position - 1 UNION ALL SELECT CAST(:moment AS TEXT)) AS moments),"
-        " :data, :reply_to_id) RETURNING id"
-    )
+    sql = """
+        INSERT INTO event (room_id, position, event_type, persona, timestamp, data, reply_to_id)
+        VALUES (:room, :position, :event_type, :persona,
+        (SELECT max(moment) FROM (SELECT timestamp AS moment FROM event WHERE room_id = :room
+        AND position = :position - 1 UNION ALL SELECT CAST(:moment AS TEXT)) AS moments),
+        :data, :reply_to_id) RETURNING id"""
     place = {"room": room_id, "position": room["event_count"], "moment": tx.now, "reply_to_id": reply_to_id}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     event_id = tx.value(sql, event_type=event_type, persona=persona, data=text, **place)
@@ -335,24 +299,22 @@ def deliver(
 ) -> Sequence[NewNotification]:
     """Notify members of a room about one of its events.
 
-    :param kind: the type of the notification; see :class:`~npl_mcp.stores.chat.inbox.Notification`.
+    :param kind: the type of the notification; see :class:`~npl_mcp.stores.chat.feed.Notification`.
     :param personas: the recipients, without duplicates; former members are skipped.
     :returns: one notification for each member, in their order.
     """
     if not personas:
         return ()
     recipients = {"room": room_id, "personas": personas}
-    sql = (
-        "INSERT INTO mailbox (persona, total)"
-        " SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas"
-        " ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"
-    )
+    sql = """
+        INSERT INTO mailbox (persona, total)
+        SELECT persona, 1 FROM member WHERE room_id = :room AND persona IN :personas
+        ON CONFLICT (persona) DO UPDATE SET total = mailbox.total + 1"""
     tx.run(sql, **recipients)
-    sql = (
-        "INSERT INTO notification (persona, event_id, notification_type, created_at)"
-        " SELECT persona, :event, :kind, :moment FROM member"
-        " WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"
-    )
+    sql = """
+        INSERT INTO notification (persona, event_id, notification_type, created_at)
+        SELECT persona, :event, :kind, :moment FROM member
+        WHERE room_id = :room AND persona IN :personas ORDER BY position RETURNING id, persona"""
     rows = tx.all(sql, event=event_id, kind=kind, moment=tx.now, **recipients)
     ids = dict(map(itemgetter("persona", "id"), rows))
     return [NewNotification(ids[persona], persona) for persona in personas if persona in ids]
@@ -371,7 +333,6 @@ def require_member(tx: Transaction, room_id: int, persona: str) -> None:
     """
     if is_member(tx, room_id, persona):
         return
-    require_room(tx, room_id)
     known = members(tx, room_id)
     names = near_names(persona, known, _NEAR) or known[:_NEAR]
     listed = ", ".join(map(repr, names)) + (", …" if len(names) < len(known) else "")
@@ -392,9 +353,12 @@ def require_known(tx: Transaction, persona: str) -> None:
 
 
 def is_member(tx: Transaction, room_id: int, persona: str) -> bool:
-    """Return whether a persona is a member of a room."""
-    sql = "SELECT 1 FROM member WHERE room_id = :room AND persona = :who"
-    return tx.value(sql, room=room_id, who=persona) is not None
+    """Return whether a persona is a member of a room.
+
+    :raises RoomNotFoundError: the room does not exist.
+    """
+    sql = "SELECT persona FROM room LEFT JOIN member ON room_id = id AND persona = :who WHERE id = :room"
+    return tx.require(_missing(room_id), sql, room=room_id, who=persona)["persona"] is not None
 
 
 def require_room(tx: Transaction, room_id: int) -> int:
@@ -402,9 +366,12 @@ def require_room(tx: Transaction, room_id: int) -> int:
 
     :raises RoomNotFoundError: the room does not exist.
     """
-    missing = errors.RoomNotFoundError(f"there is no room {room_id}", hint="chat_list_rooms lists all rooms")
     sql = "SELECT event_count FROM room WHERE id = :room"
-    return int(tx.require(missing, sql, room=room_id)["event_count"])
+    return int(tx.require(_missing(room_id), sql, room=room_id)["event_count"])
+
+
+def _missing(room_id: int) -> errors.RoomNotFoundError:
+    return errors.RoomNotFoundError(f"there is no room {room_id}", hint="chat_list_rooms lists all rooms")
 
 
 def require_event(tx: Transaction, event_id: int) -> Row:

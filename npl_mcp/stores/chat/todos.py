@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
 from npl_mcp.stores.base import checks
@@ -60,8 +60,8 @@ def create(tx: Transaction, room_id: int, persona: str, description: str, assign
     event = rooms.post(tx, room_id, persona, "todo_create", data, notify={"todo_assign": others})
     change = {"changed_at": tx.now, "changed_by": persona}
     tx.insert("todo", "event_id", event_id=event.event_id, assigned_to=assigned_to, **change)
-    todo = _todo(_require(tx, event.event_id))
-    return replace(todo, notification=next(iter(event.notifications or ()), None))
+    sent = next(iter(event.notifications or ()), None)
+    return Todo(event.event_id, room_id, persona, description, STATUSES[0], assigned_to, sent)
 
 
 def update(
@@ -97,10 +97,9 @@ def update(
     notify = {"todo_assign": assigned, "todo_update": others}
     event = rooms.post(tx, before["room_id"], persona, "todo_update", data, event_id, notify)
     # Servers of earlier versions may use the same database: for them a claim ends at ``lease_until``.
-    sql = (
-        "UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :now, changed_by = :persona,"
-        " lease_until = NULL WHERE event_id = :event"
-    )
+    sql = """
+        UPDATE todo SET status = :status, assigned_to = :doer, changed_at = :now, changed_by = :persona,
+        lease_until = NULL WHERE event_id = :event"""
     tx.run(sql, status=status, doer=doer, now=tx.now, persona=persona, event=event_id)
     return event
 
@@ -154,10 +153,9 @@ def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, 
     return page.page(tuple(map(_todo, rows)), total)
 
 
-_IN_ROOMS_OF = (
-    "IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id"
-    " WHERE member.persona = :persona AND room.archived_at IS NULL)"
-)
+_IN_ROOMS_OF = """
+    IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id
+    WHERE member.persona = :persona AND room.archived_at IS NULL)"""
 
 _FROM = "FROM event JOIN todo ON todo.event_id = event.id"
 

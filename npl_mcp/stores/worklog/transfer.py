@@ -11,8 +11,8 @@ Folders of ``.npl`` may be links within the project. Every line is stored once, 
 predecessor could use one ``seq`` twice and skip others, so an entry's number is its position. Cursors are
 translated; after a duplicate number, an agent may get entries again but misses no entry.
 
-A line of ``worklog.jsonl`` is a JSON object with the fields of :class:`~npl_mcp.stores.worklog.rows.Entry`.
-``meta.json`` and the cursors are JSON objects too.
+A line of ``worklog.jsonl`` is a JSON object with the fields of an
+:class:`~npl_mcp.stores.worklog.worklogs.Entry`. ``meta.json`` and the cursors are JSON objects too.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import json
 import logging
 import os
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote
@@ -35,8 +36,8 @@ from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Database, Transaction
 from npl_mcp.stores.base.paging import stamp
 from npl_mcp.stores.base.values import fill, values_of
-from npl_mcp.stores.worklog import rows
-from npl_mcp.stores.worklog.rows import ARCHIVE, FILE_NAME, Entry, WorklogSession
+from npl_mcp.stores.worklog import worklogs
+from npl_mcp.stores.worklog.worklogs import ARCHIVE, FILE_NAME, Entry, WorklogSession
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +54,6 @@ MAX_LINE = 8 * 1024 * 1024
 """Maximum bytes of one entry; the limits of its parts keep it below, including escapes."""
 
 _SMALL_FILE = 1024 * 1024
-_BATCH = 1_000
-"""Entries of a statement."""
 
 
 @dataclass(slots=True)
@@ -78,7 +77,7 @@ def import_folder(database: Database, project: str) -> Imported:
     sessions = ((path, session) for path in folders if (session := _session(project, path)))
     for path, session in sorted(sessions, key=lambda pair: pair[1].created):
         with Folder.opened(*below_root(project, path)) as folder, database.write() as tx:
-            if not rows.is_known(tx, project, session):
+            if not _is_known(tx, project, session):
                 _import(tx, project, session, folder, counts)
     return counts
 
@@ -125,32 +124,43 @@ def _session(project: str, path: str) -> WorklogSession | None:
 
 def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder, counts: Imported) -> None:
     """Store a session with its entries and cursors, and add to the counts."""
-    number = rows.insert(tx, project, session)["number"]
     lines = [line for line in _content(folder, LOG, MAX_LOG_BYTES).split(b"\n") if line.strip()]
-    positions: dict[int, int] = {}  # the first position of each number
-    count = 0
-    for start in range(0, len(lines), _BATCH):
-        entries = [entry for raw in lines[start : start + _BATCH] if (entry := parse_line(raw)) is not None]
-        numbered = list(enumerate(entries, count + 1))
-        tx.insert_many("worklog_entry", [_row(number, seq, entry) for seq, entry in numbered])
-        for seq, entry in numbered:
-            positions.setdefault(entry.seq, seq)
-        count += len(entries)
+    entries = [entry for line in lines if (entry := parse_line(line)) is not None]
+    counted = replace(session, entry_count=len(entries), last_entry=entries[-1].ts if entries else None)
+    number = worklogs.insert(tx, project, counted)["number"]
+    tx.insert_many("worklog_entry", [_row(number, seq, entry) for seq, entry in enumerate(entries, 1)])
+    agents = Counter(entry.agent_id for entry in entries)
+    columns = ("session_number", "agent_id", "entry_count")
+    tx.insert_many(
+        "worklog_agent", [dict(zip(columns, (number, *row), strict=True)) for row in agents.items()]
+    )
     counts.sessions += 1
-    counts.entries += count
-    counts.skipped_lines += len(lines) - count
-    # At the end: PostgreSQL takes quadratic time to update a row again and again in one transaction.
-    rows.count_entries(tx, number)
+    counts.entries += len(entries)
+    counts.skipped_lines += len(lines) - len(entries)
+    # The first position of each number.
+    positions = {entry.seq: seq for seq, entry in reversed([*enumerate(entries, 1)])}
     numbers = sorted(positions)
     for agent, last_seq, last_read in _cursors(folder):
         # The first position of the highest number that is not above the cursor's.
         at = bisect_right(numbers, last_seq)
-        rows.move(tx, number, agent, positions[numbers[at - 1]] if at else 0, last_read)
+        worklogs.move(tx, number, agent, positions[numbers[at - 1]] if at else 0, last_read)
+
+
+def _is_known(tx: Transaction, project: str, session: WorklogSession) -> bool:
+    """Return whether the database already has a folder's session."""
+    # Same id and same time: the session was archived here, but its folder was not.
+    sql = """
+        SELECT 1 FROM worklog_session WHERE project = :project AND (archived_as = :archived_as OR (
+            id = :id AND (created = :created OR (archived_as IS NULL AND :live = 1))))
+        LIMIT 1"""
+    archived = session.archived_as
+    names = {"id": session.session_id, "created": session.created, "archived_as": archived}
+    return tx.value(sql, project=project, live=int(archived is None), **names) is not None
 
 
 def _row(number: int, seq: int, entry: Entry) -> dict[str, Any]:
     row = {**values_of(entry), "session_number": number, "seq": seq}
-    for name in rows.JSON_COLUMNS:
+    for name in worklogs.JSON_COLUMNS:
         row[name] = None if row[name] is None else checks.json_text(row[name], name, MAX_LINE)
     return row
 

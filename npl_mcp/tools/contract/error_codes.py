@@ -125,9 +125,7 @@ def translate(error: BaseException, tool: str) -> FailedReply:
         logger.log(level, "%s: %s: %s", tool[:_MAX_NAME], code.value, first_line)
         parameter = error.parameter if isinstance(error, InvalidRequestError) else None
         return FailedReply(
-            error=shortened(str(error)),
-            error_code=code.value,
-            parameter=parameter and parameter[:_MAX_NAME],
+            error=shortened(str(error)), error_code=code.value, parameter=parameter and parameter[:_MAX_NAME]
         )
     logger.error("%s: %s", tool[:_MAX_NAME], code.value, exc_info=error)
     if isinstance(error, OSError):

@@ -14,9 +14,9 @@ from npl_mcp.app.context import Context
 from npl_mcp.stores.artifact import artifacts as store
 from npl_mcp.stores.artifact.comparing import compare, cut_line
 from npl_mcp.stores.artifact.files import as_text, picture_type
-from npl_mcp.stores.review import reviews
 from npl_mcp.stores.review.annotation import count_lines, split_lines
 from npl_mcp.tools.contract.responses import as_dict
+from npl_mcp.tools.review import comments_on
 from npl_mcp.web.rendering import in_thread
 from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
@@ -108,7 +108,7 @@ async def _comments(visit: Visit, revision_id: int) -> list[Data]:
     """Return the comments on a revision with their places, if the visitor may see them."""
     if not visit.sees("review"):
         return []
-    comments = await visit.run(lambda app: app.database.reading(reviews.comments_on, revision_id))
+    comments = await visit.run(lambda app: app.database.reading(comments_on, revision_id))
     return [
         as_dict(comment) | {name: at for name, at in comment.place._asdict().items() if at is not None}
         for comment in comments

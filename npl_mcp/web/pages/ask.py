@@ -17,7 +17,7 @@ from npl_index.selectors.filters import SectionFilter
 from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import HURRY
 from npl_mcp.tools.contract.responses import as_dict
-from npl_mcp.tools.naming import question_in
+from npl_mcp.tools.npl import question_in
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Data, WebPage
 from npl_mcp.web.visits import CallError, Visit, address

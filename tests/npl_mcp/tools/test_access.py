@@ -57,7 +57,7 @@ def test_parameters_that_name_a_record_of_another_domain_are_declared(spec: Tool
 
 
 _TELL = {"room": "chat", "chat": "chat", "artifact": "artifact", "review": "review", "worklog": "worklog"}
-_STORES = {f"npl_mcp.stores.{domain}": domain for domain in LISTED}
+_STORES = {f"npl_mcp.{package}.{domain}": domain for package in ("stores", "tools") for domain in LISTED}
 
 
 def domains_in(name: str, parts: list[object]) -> Iterator[str]:

@@ -173,6 +173,16 @@ def test_a_poller_sees_every_event_once(call: Call) -> None:
     assert seen == sorted(event for task in writing for event in task.result())
 
 
+def test_a_notification_is_read_once(call: Call) -> None:
+    """Its time stays, and the list leaves it out by default."""
+    say(call, new_room(call), "@bob")
+    (note,) = call.do("chat_get_notifications", persona="bob")["items"]
+    first, again = (call.do("chat_mark_read", notification_id=note["id"])["read_at"] for _ in range(2))
+    assert call.do("chat_get_notifications", persona="bob")["items"] == []
+    (read,) = call.do("chat_get_notifications", persona="bob", unread_only=False)["items"]
+    assert first == again == read["read_at"]
+
+
 def test_nothing_is_waited_for_by_an_unknown_persona(call: Call) -> None:
     """It could get no notification; similar names are suggested."""
     new_room(call)

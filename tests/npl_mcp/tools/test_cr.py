@@ -81,18 +81,7 @@ def listed(settings: Settings) -> list[dict[str, Any]]:
 def test_ten_tools_are_listed_by_the_names_clients_know(settings: Settings) -> None:
     """Their list is smaller than any earlier one."""
     tools = listed(settings)
-    assert {tool["name"] for tool in tools} == {
-        "list_projects",
-        "get_project_info",
-        "list_crs",
-        "create_cr",
-        "get_cr",
-        "update_cr_status",
-        "update_cr_attrs",
-        "delete_cr",
-        "manage_cr_sections",
-        "suggest_cr_improvements",
-    }
+    assert {tool["name"] for tool in tools} == {*cases("npl_mcp/tools/cr")["tools"]}
     assert len(json.dumps({"tools": tools}, separators=(",", ":"), ensure_ascii=False)) < 6_546
 
 
@@ -293,8 +282,7 @@ def test_an_edit_changes_these_bytes_and_no_others(
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"),
-    cases("npl_mcp/tools/cr")["both_spellings_of_an_update_do_the_same"],
+    ("mode", "expected"), cases("npl_mcp/tools/cr")["both_spellings_of_an_update_do_the_same"]
 )
 def test_both_spellings_of_an_update_do_the_same(
     ended: tuple[Workspace, str], mode: str | None, expected: str
@@ -626,8 +614,7 @@ def test_there_may_be_no_project(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "arguments", "new", "more"),
-    cases("npl_mcp/tools/cr")["names_from_before_are_accepted"],
+    ("old", "arguments", "new", "more"), cases("npl_mcp/tools/cr")["names_from_before_are_accepted"]
 )
 def test_names_from_before_are_accepted(
     workspace: Workspace, old: str, arguments: dict[str, str], new: str, more: dict[str, str]

@@ -83,10 +83,7 @@ def test_hidden_files_and_links_that_leave_are_not_listed(call: Call, work: Path
     assert call("directive_files_list")["data"]["items"] == sorted(expected)
 
 
-@pytest.mark.parametrize(
-    "path",
-    cases("npl_mcp/tools/directive_tables")["a_file_is_read"],
-)
+@pytest.mark.parametrize("path", cases("npl_mcp/tools/directive_tables")["a_file_is_read"])
 def test_a_file_is_read(call: Call, work: Path, path: str) -> None:
     """The folder's name may be left out of the path, which comes back as it was given."""
     assert call("directive_file_get", path=path)["data"] == {"path": path, "content": "CTX"}

@@ -39,8 +39,7 @@ def test_an_identifier_among_near_variants(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "text"),
-    cases("npl_mcp/tools/finding")["small_questions_have_small_answers"],
+    ("question", "text"), cases("npl_mcp/tools/finding")["small_questions_have_small_answers"]
 )
 @pytest.mark.usefixtures("kettle")
 def test_small_questions_have_small_answers(call: Call, question: str, text: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.stores.base.checks import TEXT
-from npl_mcp.stores.review.reviews import MAX_ANNOTATED
+from npl_mcp.tools.review import MAX_ANNOTATED
 from tests.conftest import Call, cases
 
 
@@ -214,4 +214,5 @@ def test_a_verdict_is_given_once(call: Call) -> None:
         assert call("review_complete", **done)["data"]["verdict"] == "approved"
     assert call("review_complete", **{**done, "verdict": "changes_needed"})["success"] is False
     assert call("review_complete", **{**done, "verdict": "fine"})["error_code"] == "INVALID_PARAMETER"
+    assert "is complete" in call("review_add_comment", **comment(done))["error"]
     assert call("review_list", artifact_id=ids["artifact_id"])["data"]["items"][0]["verdict"] == "approved"

@@ -148,10 +148,7 @@ def test_what_is_archived_is_not_found(filled: Call) -> None:
     assert set(searched(filled, "shears")["counts"]) == {"document", "cr"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    cases("npl_mcp/tools/search")["what_cannot_be_searched"],
-)
+@pytest.mark.parametrize(("arguments", "code"), cases("npl_mcp/tools/search")["what_cannot_be_searched"])
 def test_what_cannot_be_searched(call: Call, arguments: dict[str, Any], code: str) -> None:
     assert call("search", **arguments)["error_code"] == code
 

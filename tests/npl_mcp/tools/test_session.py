@@ -50,3 +50,25 @@ def test_errors_say_what_to_write(
     assert answer["error_code"] == code
     assert said in answer["error"]
     assert before == after
+
+
+def test_a_session_shows_what_belongs_to_it(settings: Settings) -> None:
+    """An artifact that is shared in one of its rooms does, with its reviews."""
+    file = {"name": "a", "artifact_type": "x", "filename": "a.md", "content": "# A\n"}
+    *_, got = calls(
+        settings,
+        [
+            ("chat_create_room", {"name": "r", "members": ["ann"], "session_id": "s1"}),
+            ("artifact_create", file),
+            ("chat_share_artifact", {"room_id": 1, "persona": "ann", "artifact_id": 1}),
+            ("review_create", {"artifact_id": 1, "revision_id": 1, "reviewer_persona": "ann"}),
+            ("worklog_init", {"session_id": "s1"}),
+            ("session_get", {"session_id": "s1"}),
+        ],
+    )
+    shown = got["data"]
+    assert [[entry["id"] for entry in shown[part]] for part in ("chat_rooms", "artifacts", "reviews")] == [
+        [1]
+    ] * 3
+    assert (shown["session"]["room_count"], shown["session"]["artifact_count"]) == (1, 1)
+    assert shown["worklog"]["session_id"] == "s1"

@@ -53,12 +53,13 @@ def test_an_entry_comes_back_as_it_was_logged(settings: Settings) -> None:
         "refs": {"files": ["a.py:3"]},
         "agent_type": "scout",
     }
-    _, first, _, read = data(settings, INIT, ("worklog_log", given), LOG, ("worklog_read", {"agent_id": "r"}))
+    reads = [("worklog_read", {"agent_id": "r", **more}) for more in ({}, {"since": 9})]
+    _, first, _, read, beyond = data(settings, INIT, ("worklog_log", given), LOG, *reads)
     assert read["items"][0] == {**given, "seq": 1, "ts": first["ts"]}
     assert first == {"session_id": "s1", "seq": 1, "ts": first["ts"]}
     assert {*read["items"][1]} == {"seq", "ts", "agent_id", "agent_type", "action", "summary"}
     assert read["items"][1]["agent_type"] == "unknown"
-    assert read["remaining"] == 0
+    assert (read["remaining"], beyond["remaining"], beyond["offset"], beyond["total"]) == (0, 0, 2, 2)
 
 
 @pytest.mark.parametrize("value", [0, False, "", "null", [], {}, 1.5, [None]])

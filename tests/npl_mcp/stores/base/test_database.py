@@ -280,8 +280,7 @@ def test_the_driver_is_free_of_the_known_damage() -> None:
 
 @pytest.mark.engine("sqlite")
 @pytest.mark.parametrize(
-    ("version", "sound"),
-    cases("npl_mcp/stores/base/database")["an_old_sqlite_is_named"],
+    ("version", "sound"), cases("npl_mcp/stores/base/database")["an_old_sqlite_is_named"]
 )
 def test_an_old_sqlite_is_named(monkeypatch: pytest.MonkeyPatch, version: str, sound: bool) -> None:
     """Later patch releases with the correction are sound."""

@@ -14,8 +14,7 @@ from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from npl_mcp.stores.base import postgres
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.base.engine import BusyError
-from npl_mcp.stores.base.errors import DatabaseError
+from npl_mcp.stores.base.errors import BusyError, DatabaseError
 from npl_mcp.stores.base.opening import database_of
 from tests import engines
 from tests.conftest import cases

@@ -11,8 +11,8 @@ import pytest
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.stores.worklog import worklogs as store
-from npl_mcp.stores.worklog.rows import Entry, WorklogSession
 from npl_mcp.stores.worklog.transfer import MAX_LINE, MAX_LOG_BYTES, Imported, import_folder, parse_line
+from npl_mcp.stores.worklog.worklogs import Entry, WorklogSession
 from tests import engines
 from tests.conftest import cases
 

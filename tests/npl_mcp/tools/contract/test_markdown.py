@@ -217,10 +217,7 @@ def test_any_answer_reads_back(fields: dict[str, Any]) -> None:
     assert reads_back(fields)
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    cases("npl_mcp/tools/contract/markdown_tables")["the_form"],
-)
+@pytest.mark.parametrize(("data", "expected"), cases("npl_mcp/tools/contract/markdown_tables")["the_form"])
 def test_the_form(data: object, expected: str) -> None:
     assert as_markdown(data) == expected
 
