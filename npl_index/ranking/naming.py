@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice, pairwise
@@ -85,14 +85,16 @@ class _Reader:
             return raw
         if folded(raw).strip("-.'").casefold() in _function_words():
             return ""
-        for spelling, is_whole in _spellings(raw):
+        spellings = list(_spellings(raw))
+        is_word = raw.isalpha() and len(raw) <= MAX_TERM
+        cuts = range(MIN_PART, len(raw) - MIN_PART + 1) if is_word else ()
+        pairs = [(raw[:cut], raw[cut:]) for cut in cuts]
+        self._learn(chain((spelling for spelling, _ in spellings), *pairs))
+        for spelling, is_whole in spellings:
             if self._row(spelling) is not None and (is_whole or self._is_rare(spelling)):
                 self.shortened += () if is_whole else (raw,)
                 return spelling
-        is_word = raw.isalpha() and len(raw) <= MAX_TERM
-        cuts = range(MIN_PART, len(raw) - MIN_PART + 1) if is_word else ()
-        parts = ((raw[:cut], raw[cut:]) for cut in cuts)
-        return next((" ".join(pair) for pair in parts if self._are_neighbours(*pair)), raw)
+        return next((" ".join(pair) for pair in pairs if self._are_neighbours(*pair)), raw)
 
     def joined(self, text: str) -> str:
         """Join two words that the documents write as one: "time zone" and "timezone"."""
@@ -100,8 +102,7 @@ class _Reader:
         for first, second in pairwise(words if len(words) <= MAX_QUERY_TERMS else ()):
             if min(len(first), len(second)) >= MIN_PART and _whole_term(first) and _whole_term(second):
                 pairs[first + second] = first, second
-        # One query has all terms that are asked for one by one.
-        self._collection.vocabulary.learn(terms(f"{text} {' '.join(pairs)}"), parts=False)
+        self._learn((text, *pairs))
         for whole, pair in pairs.items():
             if self._row(whole) is not None and not self._are_neighbours(*pair):
                 text = text.replace(" ".join(pair), whole)
@@ -126,6 +127,10 @@ class _Reader:
             words += [] if at is None else [sections[at].name]
             self.places.update((number, index) for index in (range(len(sections)) if at is None else (at,)))
         return f" {' '.join(words)} "
+
+    def _learn(self, texts: Iterable[str]) -> None:
+        """Look up the terms of some texts at once, before each is asked for."""
+        self._collection.vocabulary.learn(terms(" ".join(texts)), parts=False)
 
     def _row(self, word: str) -> int | None:
         """Return the row of a word as a whole."""
