@@ -120,11 +120,11 @@ def test_more_documents_than_candidates(settings: Settings, tmp_path: Path) -> N
 
 
 def test_a_heading_makes_a_candidate(settings: Settings) -> None:
-    """Of more documents with a question's words than are ranked, one with a heading of these words is ranked."""
+    """Of too many documents with the words of a question, the one with a heading of these words is ranked."""
     root = settings.roots[0]
     for place in range(MAX_CANDIDATES + 10):
         put(root / f"page{place:03}.md", "# Page\n\nThe valve turns when a spring does.\n")
-    put(root / "zone.md", "# Valve spring\n\nOil it.\n")
+    put(root / "zone.md", "# Spring of the main valve\n\nOil it.\n")
     with closing(App(settings)) as app:
-        answer = npl_load_tailored(app, context="valve spring", file=".")
+        answer = npl_load_tailored(app, context="which valve spring turns", file=".")
     assert "Oil it." in answer.value.content
