@@ -36,6 +36,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+from typing import NamedTuple
 
 from npl_index import errors
 from npl_index.library.catalog import FLAGS, Kind
@@ -123,8 +124,7 @@ class Loaded:
     header: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """The items to load of a kind.
 
     :param kind: name or short name of the kind.

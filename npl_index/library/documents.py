@@ -120,7 +120,7 @@ class Library:
         self._or_reference = or_reference
         self._markdown_kinds = [kind for kind in catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
         # A path with ".." or through a link would lie below another root.
-        self._searched = tuple(replace(root, path=os.path.realpath(root.path)) for root in searched)
+        self._searched = tuple(root._replace(path=os.path.realpath(root.path)) for root in searched)
         self.limits = limits or Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits, ignoring)
         self._key = (tuple(self.roots), self.limits, ignoring)

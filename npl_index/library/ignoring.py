@@ -110,8 +110,7 @@ def rules_of(folder: str, text: str, label: str, above: Rules | None) -> Rules |
     return Rules(folder, tuple(rule for rule, _ in reversed(rules)), re.compile(names), label, above)
 
 
-@dataclass(frozen=True, slots=True)
-class Ignoring:
+class Ignoring(NamedTuple):
     """Entries that walks leave out below roots of documents.
 
     :param gitignore: whether ``.gitignore`` files count.

@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 
@@ -52,8 +51,7 @@ _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
 _TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A field, with offsets in the front matter.
 
     :param name: its key.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
+from typing import NamedTuple
 from unicodedata import category
 from urllib.parse import unquote
 
@@ -46,8 +46,7 @@ _NOTHING = "\ue000"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A link to a place of this or another document.
 
     :param line: its line, from 0.

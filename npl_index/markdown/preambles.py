@@ -5,15 +5,14 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markdown_it.token import Token
 
 from npl_index.markdown.fences import SEPARATOR, match_npl_header, name_and_version
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Lines that share one version.
 
     :param start: first line of the text after the header.

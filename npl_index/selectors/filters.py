@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.errors import InvalidRequestError
 from npl_index.library.references import near_names
@@ -25,8 +24,7 @@ _FIELD = "fm."
 _MAX_NAMES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTest:
+class FieldTest(NamedTuple):
     """A condition on a field of a document's front matter; names and values are folded.
 
     :param wanted: the document has one of these values; empty for any.
@@ -38,8 +36,7 @@ class FieldTest:
     unwanted: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class SectionFilter:
+class SectionFilter(NamedTuple):
     """Conditions on sections and their documents, all of which must hold."""
 
     traits: TraitFilter = NO_TRAITS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
@@ -88,7 +87,7 @@ class Scope:
         if unnamed is None:
             named = self.named(self.pool(step, context), step.name) or self._parts_of_pages(step, context)
         else:
-            named, conditions = unnamed, replace(conditions, traits=())
+            named, conditions = unnamed, conditions._replace(traits=())
         return [place for place in named if self.fulfils(place, conditions)]
 
     def _parts_of_pages(self, step: Step, context: Sequence[Place]) -> list[Place]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.errors import SelectorSyntaxError
 from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
@@ -25,8 +24,7 @@ _FORM = re.compile(
 _LINES = re.compile(r"(?P<first>[0-9]{1,9})\s*-\s*(?P<last>[0-9]{1,9})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """Conditions of a step in addition to its name, all of which must hold.
 
     :param traits: required traits of the section's own text, as attributes of ``Traits``.
@@ -63,16 +61,16 @@ def read_predicate(text: str, begin: int, conditions: Conditions) -> tuple[Condi
         raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known: {KNOWN_PREDICATES}")
     word = (match["word"] or "").lower().replace("_", "-")
     if word == "version":
-        conditions = replace(conditions, versions=(*conditions.versions, _version(match, text, start)))
+        conditions = conditions._replace(versions=(*conditions.versions, _version(match, text, start)))
     elif word in _READERS:
         name = word or "ordinal"
         if getattr(conditions, name) is not None:
             raise SelectorSyntaxError(f"[{word or 'n'}…] is given twice", text, start)
-        conditions = replace(conditions, **{name: _READERS[word](match, text, start)})
+        conditions = conditions._replace(**{name: _READERS[word](match, text, start)})
     elif word in _TRAITS and match["operator"] is None:
-        conditions = replace(conditions, traits=(*conditions.traits, _TRAITS[word]))
+        conditions = conditions._replace(traits=(*conditions.traits, _TRAITS[word]))
     else:
-        conditions = replace(conditions, unknown=(*conditions.unknown, text[begin : close + 1]))
+        conditions = conditions._replace(unknown=(*conditions.unknown, text[begin : close + 1]))
     return conditions, close + 1
 
 

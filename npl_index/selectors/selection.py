@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.references import near_names
@@ -22,8 +22,7 @@ _MIN_SIMILARITY = 65
 _MAX_SHOWN = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(NamedTuple):
     """A match of a selector.
 
     :param tree: position of the tree among the given trees.
@@ -73,7 +72,7 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
         own = scope.trees[match.tree].sections[match.head].own
         lines = Span(max(own.start, first - 1), min(own.stop, last))
         if lines.start < lines.stop:
-            clipped.append(replace(match, lines=lines))
+            clipped.append(match._replace(lines=lines))
     if not clipped:
         raise SectionNotFoundError(
             f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
@@ -139,8 +138,7 @@ def _merged_matches(scope: Scope, heads: Iterable[Place], depth: int | None) -> 
     return tuple(Selected(tree, head, tuple(sorted(share))) for (tree, head), share in shares)
 
 
-@dataclass(frozen=True, slots=True)
-class _StepFailure:
+class _StepFailure(NamedTuple):
     """A step of a selector without a match.
 
     :param path: the steps up to and including the failing step.
@@ -169,7 +167,7 @@ class _StepFailure:
         near = self._selectors([self._completed(place) for place in self._alike()])
         hints = [f"did you mean {_listed(near, ' or ')}"] if near else []
         is_alone = len(self.context) == 1 and self.step.combinator != "start"
-        if not near and is_alone and (others := self.scope.pool(replace(self.step, name=None), self.context)):
+        if not near and is_alone and (others := self.scope.pool(self.step._replace(name=None), self.context)):
             hints = [f"it has {_listed(self._selectors(others))}" + ", …" * (len(others) > _MAX_NEAR)]
         hint = "; ".join(hints + self._misreadings()) or None
         return SectionNotFoundError(self._problem(), near=near, hint=hint)
@@ -222,8 +220,8 @@ class _StepFailure:
         """Return sections of the searched documents with the name elsewhere, or with a similar name."""
         scope, step = self.scope, self.step
         if step.name is None:
-            looser = replace(step, combinator="descendant")
-            return scope.pool(looser, self.context) or scope.pool(replace(looser, level=None), self.context)
+            looser = step._replace(combinator="descendant")
+            return scope.pool(looser, self.context) or scope.pool(looser._replace(level=None), self.context)
         trees = list(dict.fromkeys(tree for tree, _ in self.context))
         near = scope.like(trees, step.name)
         return (
