@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from npl_index.markdown.sections import Section, SectionTree, section_digest
-from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.standing import standing_in
+from npl_index.selectors.filters import TraitFilter
 from npl_index.tokens.sections import TokenCounts
 
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from npl_index.errors import SelectorSyntaxError
-from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
+from npl_index.markdown.traits import FLAGS
+from npl_index.selectors.filters import ALIASES
 from npl_index.selectors.versions import OPERATORS, VersionTest, version_key
 
-_TRAITS = {spelling.replace("_", "-"): name for spelling, name in FLAG_SPELLINGS.items()}
+_SPELLINGS = {name: name for name in FLAGS} | ALIASES
+_TRAITS = {spelling.replace("_", "-"): name for spelling, name in _SPELLINGS.items() if name in FLAGS}
 
 _KNOWN_TRAITS = (f"[{name.replace('_', '-')}]" for name in sorted(FLAGS))
 KNOWN_PREDICATES = ", ".join((*_KNOWN_TRAITS, "[version>=1.0.0]", "[depth=0]", "[lines=10-20]", "[2]"))
