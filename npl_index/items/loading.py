@@ -36,6 +36,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+from itertools import product, starmap
 from typing import NamedTuple
 
 from npl_index import errors
@@ -43,8 +44,8 @@ from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, DocumentFile, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
-from npl_index.markdown.fences import BETWEEN, match_npl_header, name_and_version
 from npl_index.markdown.front_matter import MAX_YAML, decoded, divide, values
+from npl_index.markdown.preambles import BETWEEN, match_npl_header, name_and_version
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
@@ -277,9 +278,8 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     loading.add(core, (core.only or "",))
     loading.add(components, dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text))))
     titles = {core.name: "Core NPL Framework"}
-    parts = [
-        f"## {titles.get(item.kind, f'Component: {item.name}')}\n\n{body}" for item, body in loading.texts
-    ]
+    titled = ((titles.get(item.kind, f"Component: {item.name}"), body) for item, body in loading.texts)
+    parts = [f"## {title}\n\n{body}" for title, body in titled]
     heading = f"# NPL Definition for {name}\n\nWhat the agent above relies on."
     return Loaded(
         content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
@@ -335,9 +335,8 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
 
     def is_skipped(name: str) -> bool:
         spellings = (name, name.replace("/", "."))
-        return not parts.isdisjoint(spellings) or any(
-            fnmatchcase(spelling, pattern) for pattern in patterns for spelling in spellings
-        )
+        pairs = product(spellings, patterns)
+        return not parts.isdisjoint(spellings) or any(starmap(fnmatchcase, pairs))
 
     return is_skipped
 

@@ -110,9 +110,8 @@ class Catalog(NamedTuple):
             if name in (kind.name, kind.alias):
                 return kind
         known = ", ".join(kind.name for kind in self.kinds)
-        raise InvalidRequestError(
-            f"{name!r} is not a kind of item", parameter="resource_type", hint=f"use one of {known}"
-        )
+        problem = f"{name!r} is not a kind of item"
+        raise InvalidRequestError(problem, parameter="resource_type", hint=f"use one of {known}")
 
     @property
     def init(self) -> Kind:

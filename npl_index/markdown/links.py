@@ -144,10 +144,8 @@ def definitions_for(text: str, parts: Iterable[str], *, nested: bool = False) ->
 @lru_cache(MAX_DEFINING)
 def _definitions(part: str, nested: bool) -> list[tuple[str, str]]:
     """Return the labels of the definitions in a part of a document, with their lines."""
-    lines = read_blocks(part, npl=nested).lines_without_code()
-    return [
-        (normalizeReference(defined[1]), line.strip()) for line in lines if (defined := _DEFINED.match(line))
-    ]
+    found = map(_DEFINED.match, read_blocks(part, npl=nested).lines_without_code())
+    return [(normalizeReference(line[1]), line.string.strip()) for line in found if line]
 
 
 def _defined(part: str) -> set[str]:
@@ -183,8 +181,5 @@ def _targets(line: str, masked: str) -> Iterator[str]:
         if 0 <= first < begin - 2 or not 0 <= written < begin - 2:
             target = _TARGET.match(masked, begin, begin + MAX_TARGET)
             if target:
-                yield (
-                    unescapeAll(line[slice(*target.span(target.lastindex or 0))])
-                    .removeprefix("<")
-                    .removesuffix(">")
-                )
+                shown = unescapeAll(line[slice(*target.span(target.lastindex or 0))])
+                yield shown.removeprefix("<").removesuffix(">")

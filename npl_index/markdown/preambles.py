@@ -1,7 +1,8 @@
-"""Segments of a document, divided by ``npl-instructions`` headers and separators."""
+"""``npl-instructions`` headers and separators, and the segments of a document between them."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -9,7 +10,17 @@ from typing import NamedTuple
 
 from markdown_it.token import Token
 
-from npl_index.markdown.fences import SEPARATOR, match_npl_header, name_and_version
+from npl_index.markdown.front_matter import values
+
+match_npl_header = re.compile(
+    r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n){1,64})---.*(?:\n|\Z)"
+).match
+"""Matches an ``npl-instructions`` header at an offset; group 1 holds its indented ``key: value`` lines."""
+
+_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
+
+SEPARATOR = "* * *"
+BETWEEN = f"\n\n{SEPARATOR}\n\n"
 
 
 class Segment(NamedTuple):
@@ -50,11 +61,8 @@ def segments(
     before = source[line_starts[first] : line_starts[begin]]
     if len(headers) == 1 and not before.replace(SEPARATOR, "").strip():
         return [Segment(end, count, *name_and_version(headers[0].content))]
-    breaks = [
-        line
-        for line, _ in (_line_range(token) for token in tokens if token.type == "hr" and not token.level)
-        if source[line_starts[line] : line_starts[line + 1]].rstrip() == SEPARATOR
-    ]
+    rules = (_line_range(token)[0] for token in tokens if token.type == "hr" and not token.level)
+    breaks = [at for at in rules if source[line_starts[at] : line_starts[at + 1]].rstrip() == SEPARATOR]
 
     def blank(start: int, stop: int) -> bool:
         return not source[line_starts[start] : line_starts[stop]].strip()
@@ -79,3 +87,13 @@ def segments(
 def _line_range(token: Token) -> tuple[int, int]:
     begin, end = token.map or (0, 0)
     return begin, end
+
+
+def name_and_version(header: str) -> tuple[str | None, str | None]:
+    """Return the name and the version in an ``npl-instructions`` header, as text.
+
+    :param header: its indented ``key: value`` lines.
+    """
+    fields = values("---\n" + _INDENTATION.sub("", header))
+    texts = {name: value for name, value in fields.items() if value and isinstance(value, str)}
+    return texts.get("name"), texts.get("version")

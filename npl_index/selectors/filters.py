@@ -56,9 +56,8 @@ class TraitFilter:
         """
         low, high = self.min_word_count or 0, self.max_word_count
         if high is not None and low > high:
-            raise _invalid(
-                f"min_word_count {low} is greater than max_word_count {high}, so nothing can match"
-            )
+            problem = f"min_word_count {low} is greater than max_word_count {high}"
+            raise _invalid(f"{problem}, so nothing can match")
 
     def matches(self, traits: Traits, level: int) -> bool:
         """Return whether all given conditions hold.
@@ -167,11 +166,8 @@ def _checked_condition(key: object, value: object) -> tuple[str, Any]:
     """
     name = condition_of(key) or ""
     low, high, allowed = _RANGES.get(name, (0, 1, "true or false"))
-    if (
-        isinstance(value, bool) is not (name in FLAGS)
-        or not isinstance(value, int)
-        or not low <= value <= high
-    ):
+    fits = isinstance(value, int) and isinstance(value, bool) is (name in FLAGS) and low <= value <= high
+    if not fits:
         raise _invalid(f"filter condition {key!r} must be {allowed}, not {_brief(value)}")
     return name, value
 

@@ -107,9 +107,8 @@ def _lines(match: re.Match[str], text: str, start: int) -> tuple[int, int]:
     numbers = _LINES.fullmatch(match["value"] or "") if match["operator"] == "=" else None
     if numbers is None or not 0 < int(numbers["first"]) <= int(numbers["last"]):
         hint = "[lines=10-20] is lines 10 to 20 of the file, within the section's own text"
-        raise SelectorSyntaxError(
-            "expected = and two line numbers", text, start + match.end("word"), hint=hint
-        )
+        place = start + match.end("word")
+        raise SelectorSyntaxError("expected = and two line numbers", text, place, hint=hint)
     return int(numbers["first"]), int(numbers["last"])
 
 

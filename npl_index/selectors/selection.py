@@ -74,9 +74,8 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
         if lines.start < lines.stop:
             clipped.append(match._replace(lines=lines))
     if not clipped:
-        raise SectionNotFoundError(
-            f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
-        )
+        problem = f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
+        raise SectionNotFoundError(problem)
     return tuple(clipped)
 
 
@@ -103,10 +102,8 @@ def _ranges(scope: Scope, selector: Selector, starts: Iterable[Place]) -> tuple[
         start, end = _source_of(selector, selector.steps), _source_of(selector, selector.until)
         problem = f"the range ends before it starts: {_shown(end)} comes before {_shown(start)}"
         raise InvalidRequestError(problem, parameter="selectors", hint=f"write {end}...{start}")
-    return tuple(
-        Selected(tree, first[tree], tuple(range(first[tree], scope.trees[tree].subtree(end).stop)))
-        for tree, end in last.items()
-    )
+    stops = {tree: scope.trees[tree].subtree(end).stop for tree, end in last.items()}
+    return tuple(Selected(tree, first[tree], tuple(range(first[tree], stop))) for tree, stop in stops.items())
 
 
 def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterable[int]) -> list[Place]:
@@ -122,20 +119,15 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
 
 def _merged_matches(scope: Scope, heads: Iterable[Place], depth: int | None) -> tuple[Selected, ...]:
     """Return the matches with their selected sections; a match inside another's selection joins it."""
-    shares: list[tuple[Place, set[int]]] = []
-    owned: dict[Place, set[int]] = {}
+    shares, owned = dict[Place, set[int]](), dict[Place, set[int]]()
     for place in heads:
-        share = owned.get(place)
-        if share is None:
-            share = set()
-            shares.append((place, share))
-        elif depth is None:
+        if depth is None and place in owned:
             continue
-        tree, head = place
+        (tree, head), share = place, owned.get(place) or shares.setdefault(place, set())
         for index in scope.hierarchy(tree).reach(head, depth):
             share.add(index)
             owned[tree, index] = share
-    return tuple(Selected(tree, head, tuple(sorted(share))) for (tree, head), share in shares)
+    return tuple(Selected(tree, head, tuple(sorted(share))) for (tree, head), share in shares.items())
 
 
 class _StepFailure(NamedTuple):
@@ -237,13 +229,8 @@ class _StepFailure(NamedTuple):
         first: dict[str, Place] = {}
         for place in places:
             first.setdefault(self.scope.folded(place), place)
-        similar = process.extract(
-            fold(heading_label(name)),
-            first.keys(),
-            scorer=fuzz.token_ratio,
-            limit=_MAX_NEAR,
-            score_cutoff=_MIN_SIMILARITY,
-        )
+        wanted, scorer, least = fold(heading_label(name)), fuzz.token_ratio, _MIN_SIMILARITY
+        similar = process.extract(wanted, first.keys(), scorer=scorer, limit=_MAX_NEAR, score_cutoff=least)
         return [first[text] for text, _, _ in similar]
 
     def _completed(self, place: Place) -> Place:
