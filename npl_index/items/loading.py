@@ -33,7 +33,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from itertools import product, starmap
@@ -281,12 +281,8 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     titled = ((titles.get(item.kind, f"Component: {item.name}"), body) for item, body in loading.texts)
     parts = [f"## {title}\n\n{body}" for title, body in titled]
     heading = f"# NPL Definition for {name}\n\nWhat the agent above relies on."
-    return Loaded(
-        content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
-        flags=loading.result().flags,
-        items=(agent, *(item for item, _ in loading.texts)),
-        missing=tuple(loading.missing) or None,
-    )
+    content, loaded = "\n\n".join([f"{content}\n---", heading, *parts]) + "\n", loading.result()
+    return replace(loaded, content=content, items=(agent, *loaded.items))
 
 
 def flag_header(flags: Mapping[str, str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from markdown_it.token import Token
@@ -38,9 +37,7 @@ class Segment(NamedTuple):
     version: str | None = None
 
 
-def segments(
-    tokens: Sequence[Token], source: str, line_starts: array[int], first: int, front: str
-) -> list[Segment]:
+def segments(tokens: list[Token], source: str, starts: array[int], first: int, front: str) -> list[Segment]:
     """Divide a document at its ``npl-instructions`` headers.
 
     A single header before all text names the document and its version. Otherwise each header begins a
@@ -52,20 +49,20 @@ def segments(
     :param front: the front matter, which may contain the header.
     :returns: the first segment is the document's own.
     """
-    count = len(line_starts) - 1
+    count = len(starts) - 1
     headers = [token for token in tokens if token.type == "npl_header"]
     if not headers:
         in_front = match_npl_header(front + "---") if front else None
         return [Segment(first, count, *name_and_version(in_front[1] if in_front else ""))]
     begin, end = _line_range(headers[0])
-    before = source[line_starts[first] : line_starts[begin]]
+    before = source[starts[first] : starts[begin]]
     if len(headers) == 1 and not before.replace(SEPARATOR, "").strip():
         return [Segment(end, count, *name_and_version(headers[0].content))]
     rules = (_line_range(token)[0] for token in tokens if token.type == "hr" and not token.level)
-    breaks = [at for at in rules if source[line_starts[at] : line_starts[at + 1]].rstrip() == SEPARATOR]
+    breaks = [at for at in rules if source[starts[at] : starts[at + 1]].rstrip() == SEPARATOR]
 
     def blank(start: int, stop: int) -> bool:
-        return not source[line_starts[start] : line_starts[stop]].strip()
+        return not source[starts[start] : starts[stop]].strip()
 
     result: list[Segment] = []
     start, fields = first, ""

@@ -331,7 +331,7 @@ def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] |
     :param documents: whether each document of the collection meets the conditions on front matter.
     """
     kinds, level = passages.postings.kinds, among.traits.heading_level
-    allowed: NDArray[Any] = (kinds & among.set_bits == among.set_bits) & (kinds & among.clear_bits == 0)
+    allowed: NDArray[Any] = (kinds & among.bits(True) == among.bits(True)) & (kinds & among.bits(False) == 0)
     if level is not None:
         allowed &= kinds & LEVEL == level
     if documents is not None:

@@ -120,15 +120,9 @@ class SectionFilter(NamedTuple):
                 fields.append(_field_test(str(key).strip().removeprefix(_FIELD), value))
         return cls(TraitFilter(**traits), tuple(fields))
 
-    @property
-    def set_bits(self) -> int:
-        """Bits of a section's kind that must be set."""
-        return bits_of(name for name in FLAGS if getattr(self.traits, name) is True)
-
-    @property
-    def clear_bits(self) -> int:
-        """Bits of a section's kind that must not be set."""
-        return bits_of(name for name in FLAGS if getattr(self.traits, name) is False)
+    def bits(self, value: bool) -> int:
+        """Return the bits of a section's kind that must be set, or must not be set."""
+        return bits_of(name for name in FLAGS if getattr(self.traits, name) is value)
 
 
 ANY = SectionFilter()
