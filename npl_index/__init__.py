@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from npl_index.answer.values import Tailored as Tailored
     from npl_index.api import load_tailored as load_tailored, section_index as section_index
     from npl_index.errors import NPLError as NPLError
-    from npl_index.markdown.traits import TraitFilter as TraitFilter
+    from npl_index.selectors.filters import TraitFilter as TraitFilter
     from npl_index.tokens.counting import TokenCounter as TokenCounter
     from npl_index.tokens.estimated import estimator as estimator
     from npl_index.tokens.exact import load_vocabulary as load_vocabulary
@@ -24,7 +24,7 @@ _MODULE_OF = {
     "OutlineNode": "outline.nodes",
     "Tailored": "answer.values",
     "TokenCounter": "tokens.counting",
-    "TraitFilter": "markdown.traits",
+    "TraitFilter": "selectors.filters",
     "estimator": "tokens.estimated",
     "load_tailored": "api",
     "load_vocabulary": "tokens.exact",

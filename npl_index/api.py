@@ -22,10 +22,10 @@ from npl_index.library.cache import BuildingCache
 from npl_index.library.catalog import Catalog, Root
 from npl_index.library.documents import Library
 from npl_index.library.references import DocumentRef, document_name
-from npl_index.markdown.traits import TraitFilter
 from npl_index.outline.nodes import OutlineNode, outline
 from npl_index.ranking.collection import IndexedDocument, KnownCollection
 from npl_index.ranking.indexing import index_document
+from npl_index.selectors.filters import TraitFilter
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.exact import best_counter

@@ -29,9 +29,8 @@ class Deadline(NamedTuple):
         """
         give_way()
         if self.moment is not None and time.monotonic() > self.moment:
-            raise DocumentTimeoutError(
-                f"reading {self.name} took longer than the limit", hint="try again, or name a smaller part"
-            )
+            problem = f"reading {self.name} took longer than the limit"
+            raise DocumentTimeoutError(problem, hint="try again, or name a smaller part")
 
 
 NO_DEADLINE = Deadline("", None)

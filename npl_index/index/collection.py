@@ -27,13 +27,13 @@ from npl_index.library.documents import Document, DocumentFile, Read
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.copies import SIMILAR
 from npl_index.markdown.sections import digest_of
-from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.collection import Collection
 from npl_index.ranking.documents import ParsedDocument, Summary, restore_sections, summarized
 from npl_index.ranking.postings import Counts, Postings, Sections, counts_in, summed
 from npl_index.ranking.standing import FIELDS, Standing, status_of
+from npl_index.selectors.filters import TraitFilter
 from npl_index.selectors.names import Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import stored_total

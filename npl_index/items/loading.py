@@ -33,17 +33,19 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+from itertools import product, starmap
+from typing import NamedTuple
 
 from npl_index import errors
 from npl_index.library.catalog import FLAGS, Kind
 from npl_index.library.documents import Document, DocumentFile, Library
 from npl_index.library.patterns import has_magic
 from npl_index.library.references import check_name, near_names
-from npl_index.markdown.fences import BETWEEN, match_npl_header, name_and_version
 from npl_index.markdown.front_matter import MAX_YAML, decoded, divide, values
+from npl_index.markdown.preambles import BETWEEN, match_npl_header, name_and_version
 
 _MAX_ITEMS = 256
 _MAX_SKIP_CHARACTERS = 64 * 1024
@@ -123,8 +125,7 @@ class Loaded:
     header: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """The items to load of a kind.
 
     :param kind: name or short name of the kind.
@@ -277,16 +278,11 @@ def load_agent(library: Library, name: str, *, with_definition: bool = False) ->
     loading.add(core, (core.only or "",))
     loading.add(components, dict.fromkeys((*ALWAYS_NEEDED, *declared_components(text))))
     titles = {core.name: "Core NPL Framework"}
-    parts = [
-        f"## {titles.get(item.kind, f'Component: {item.name}')}\n\n{body}" for item, body in loading.texts
-    ]
+    titled = ((titles.get(item.kind, f"Component: {item.name}"), body) for item, body in loading.texts)
+    parts = [f"## {title}\n\n{body}" for title, body in titled]
     heading = f"# NPL Definition for {name}\n\nWhat the agent above relies on."
-    return Loaded(
-        content="\n\n".join([f"{content}\n---", heading, *parts]) + "\n",
-        flags=loading.result().flags,
-        items=(agent, *(item for item, _ in loading.texts)),
-        missing=tuple(loading.missing) or None,
-    )
+    content, loaded = "\n\n".join([f"{content}\n---", heading, *parts]) + "\n", loading.result()
+    return replace(loaded, content=content, items=(agent, *loaded.items))
 
 
 def flag_header(flags: Mapping[str, str]) -> str:
@@ -335,9 +331,8 @@ def _skipping(skip: str | Iterable[str] | None) -> Callable[[str], bool]:
 
     def is_skipped(name: str) -> bool:
         spellings = (name, name.replace("/", "."))
-        return not parts.isdisjoint(spellings) or any(
-            fnmatchcase(spelling, pattern) for pattern in patterns for spelling in spellings
-        )
+        pairs = product(spellings, patterns)
+        return not parts.isdisjoint(spellings) or any(starmap(fnmatchcase, pairs))
 
     return is_skipped
 

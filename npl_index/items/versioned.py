@@ -22,8 +22,10 @@ from typing import Annotated
 
 from npl_index.library.references import near_names
 from npl_index.library.roots import LocalPath
-from npl_index.markdown.fences import BETWEEN, SEPARATOR, match_npl_header, name_and_version, open_fence
+from npl_index.markdown.preambles import BETWEEN, SEPARATOR, match_npl_header, name_and_version
 from npl_index.selectors.versions import NO_VERSION, version_key
+
+_MARKER = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,21 @@ def _marks(text: str) -> Iterator[tuple[int, re.Match[str] | None]]:
             after_separator = True
         elif line.strip():
             after_separator = False
-            fence = open_fence(fence, line)
+            fence = _open_fence(fence, line)
         at += len(line)
+
+
+def _open_fence(fence: str, line: str) -> str:
+    """Return the marks of the open fence after a line, ``""`` for none.
+
+    :param fence: those before the line.
+    """
+    marker = _MARKER.match(line)
+    if marker is None or (fence and not marker[1].startswith(fence)):
+        return fence
+    if fence:
+        return fence if marker[2].strip() else ""
+    return "" if marker[1][0] == "`" and "`" in marker[2] else marker[1]
 
 
 def _header_follows(text: str, at: int) -> bool:
@@ -169,9 +184,7 @@ def renew(text: str, sources: Sections, names: Iterable[str]) -> VersionsReport:
     """
     installed = versioned_sections(text)
     requested = tuple(dict.fromkeys(names))
-    present = sorted(
-        (name for name in requested if name in installed), key=lambda name: installed[name].start
-    )
+    present = sorted(installed.keys() & requested, key=lambda name: installed[name].start)
     replaced = [name for name in present if name in sources]
     added = [name for name in requested if name in sources and name not in installed]
     unknown = [name for name in requested if name not in installed and name not in sources]

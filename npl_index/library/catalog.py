@@ -11,16 +11,15 @@ One table below defines all kinds; this module does not access the file system.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import islice, product
 from os.path import isabs
 from pathlib import Path
+from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """A folder with readable files.
 
     :param path: absolute path of the folder; for stored documents their scheme, ``:`` and possibly more.
@@ -38,8 +37,7 @@ class Root:
         return "" if isabs(self.path) else self.path.partition(":")[0]  # noqa: PTH117
 
 
-@dataclass(frozen=True, slots=True)
-class ItemFolder:
+class ItemFolder(NamedTuple):
     """A folder of a root with items of one kind.
 
     :param root: the root.
@@ -50,8 +48,7 @@ class ItemFolder:
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of item.
 
     :param name: the kind, as ``resource_type`` spells it.
@@ -99,8 +96,7 @@ class Kind:
                 yield text[len(folder) + 1 :].removesuffix(self.suffix)
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(NamedTuple):
     """All kinds, in the order in which an item name without a kind is looked up."""
 
     kinds: tuple[Kind, ...]
@@ -114,9 +110,8 @@ class Catalog:
             if name in (kind.name, kind.alias):
                 return kind
         known = ", ".join(kind.name for kind in self.kinds)
-        raise InvalidRequestError(
-            f"{name!r} is not a kind of item", parameter="resource_type", hint=f"use one of {known}"
-        )
+        problem = f"{name!r} is not a kind of item"
+        raise InvalidRequestError(problem, parameter="resource_type", hint=f"use one of {known}")
 
     @property
     def init(self) -> Kind:
@@ -210,7 +205,7 @@ def make_catalog(
             patches = [
                 place for base in patches for place in (*(_below(base, name) for name in themes), base)
             ]
-        return replace(kind, places=tuple(folders), patches=tuple(patches) if kind.patched else ())
+        return kind._replace(places=tuple(folders), patches=tuple(patches) if kind.patched else ())
 
     return Catalog(tuple(map(configured, _TABLE)))
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
-from itertools import chain, islice, product, starmap, zip_longest
+from itertools import chain, islice, product, starmap
 
 from npl_index import errors
 from npl_index.library.catalog import PATCH_SUFFIX, Catalog, ItemFolder, Kind, Root, item_paths
@@ -27,17 +27,7 @@ from npl_index.library.ignoring import NOTHING, Ignoring
 from npl_index.library.listing import FileListings, Listed, cached_listings
 from npl_index.library.patterns import PathPattern, alternatives, has_magic
 from npl_index.library.references import MARKDOWN_SUFFIXES, OTHER_TEXTS, DocumentRef, near_names, plain_name
-from npl_index.library.roots import (
-    DocumentFile,
-    Limits,
-    Roots,
-    outside,
-    real_path,
-    resolve,
-    skipped_text,
-    too_many,
-    unusable,
-)
+from npl_index.library.roots import DocumentFile, Limits, Roots, outside, skipped_text, too_many, unusable
 from npl_index.library.walking import Walk, sample
 
 __all__ = ["Document", "DocumentFile", "DocumentRef", "Fingerprint", "Library", "Limits", "Root"]
@@ -120,7 +110,7 @@ class Library:
         self._or_reference = or_reference
         self._markdown_kinds = [kind for kind in catalog.kinds if kind.suffix in MARKDOWN_SUFFIXES]
         # A path with ".." or through a link would lie below another root.
-        self._searched = tuple(replace(root, path=os.path.realpath(root.path)) for root in searched)
+        self._searched = tuple(root._replace(path=os.path.realpath(root.path)) for root in searched)
         self.limits = limits or Limits()
         self.roots = Roots((*roots, *catalog.roots()), self.limits, ignoring)
         self._key = (tuple(self.roots), self.limits, ignoring)
@@ -173,7 +163,7 @@ class Library:
         clean = os.path.normpath(ref.file)
         is_pattern = has_magic(clean) or len(alternatives(clean)) > 1
         # A text with wildcards may be the name of a file.
-        there = next(self._existing(self._spellings(clean), ref.file), None)
+        there = next(self.roots.existing(self.roots.spellings(clean), ref.file), None)
         return is_pattern if there is None else os.path.isdir(there)
 
     def _find_file(self, text: str) -> tuple[DocumentFile, ...]:
@@ -199,7 +189,7 @@ class Library:
 
     def _files_at(self, clean: str, text: str, problems: list[errors.NPLError]) -> tuple[DocumentFile, ...]:
         """Return the file, or the files of the folder, at the first usable path; note ``problems``."""
-        for path in self._existing(self._spellings(clean), text):
+        for path in self.roots.existing(self.roots.spellings(clean), text):
             if not os.path.isdir(path):
                 try:
                     return (self.roots.regular(path, text, MARKDOWN_SUFFIXES),)
@@ -257,27 +247,6 @@ class Library:
         ends = tuple(f"/{spelling}" for spelling in spellings)
         return exact or tuple(file for file, path in paths.items() if path.endswith(ends))
 
-    def _existing(self, spellings: Sequence[str], text: str) -> Iterator[str]:
-        """Yield the existing real paths among all readings of a path's spellings.
-
-        :raises OutsideRootError: a reading lies under no root.
-        """
-        if os.path.isabs(spellings[0]):
-            readings: Iterator[str | None] = map(real_path, spellings)
-        else:
-            by_root = zip_longest(*map(self.roots.spelled, spellings))  # paths with ".." have no place
-            places = filter(None, chain.from_iterable(by_root))
-            readings = (resolve(root.path, path) for root, path in places)
-        return (path for path in readings if path is not None and self.roots.is_there(path, text))
-
-    def _spellings(self, clean: str) -> tuple[str, ...]:
-        """Return a path's spellings: unchanged and, unless it has a suffix or is a root, with ``.md``."""
-        if clean.lower().endswith(MARKDOWN_SUFFIXES):
-            return (clean,)
-        if os.path.isabs(clean) and real_path(clean) in {root.path for root in self.roots}:
-            return (clean,)
-        return (clean, f"{clean}.md")
-
     def _find_matches(self, clean: str, text: str) -> tuple[DocumentFile, ...]:
         """Return the files that match a pattern below the first root with a match."""
         if not has_magic(clean):
@@ -286,7 +255,7 @@ class Library:
         first = next(at for at, segment in enumerate(segments) if has_magic(segment))
         pattern = PathPattern.compile(segments[first:], parameter="file")
         folder = os.sep.join(segments[:first]) or (os.sep if os.path.isabs(clean) else os.curdir)
-        for path in self._existing((folder,), text):
+        for path in self.roots.existing((folder,), text):
             if os.path.isdir(path) and (files := self._collect([path], pattern)):
                 return files
         return ()

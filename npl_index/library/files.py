@@ -19,12 +19,14 @@ import errno
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from typing import Any
 
 from npl_index.library.locks import is_being_written, locked
-from npl_index.library.replacing import exchange, take_attributes, take_permissions
 
 _HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -32,6 +34,7 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 # A pipe must not block, and a terminal must not become the controlling terminal of this process.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 _BYTES = getattr(os, "O_BINARY", 0)
 
 _READ_ATTEMPTS = 5
@@ -274,8 +277,8 @@ class Folder:
             with os.fdopen(handle, "wb") as file:
                 if old is not None:
                     with suppress(OSError), os.fdopen(self.open(like), "rb") as source:
-                        take_attributes(handle, source.fileno())
-                    take_permissions(handle, old)
+                        _take_attributes(handle, source.fileno())
+                    _take_permissions(handle, old)
                 file.writelines(pieces)
                 file.flush()
                 if durable:
@@ -305,7 +308,9 @@ class Folder:
 
     def _exchange(self, name: str, other: str) -> bool:
         """Exchange two files in one step; return whether the system could do that."""
-        return self._handle is not None and exchange(self._handle, name, other)
+        old, new = os.fsencode(name), os.fsencode(other)
+        call = None if self._handle is None else _renameat2()
+        return call is not None and call(self._handle, old, self._handle, new, _EXCHANGE) == 0
 
     def _at(self, name: str) -> str:
         return os.path.join(self.path, name) if self._handle is None else name
@@ -390,3 +395,43 @@ def _read_whole(opening: Callable[[], int], limit: int) -> tuple[bytes, os.stat_
         if before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data):
             return data, after
     raise FileChangedError(errno.EBUSY, "changed while it was read")
+
+
+def _take_permissions(file: int, old: os.stat_result) -> None:
+    """Copy the owner and the mode of a file to its replacement, as far as the system allows."""
+    if not hasattr(os, "fchown"):  # Windows
+        return
+    mode = stat.S_IMODE(old.st_mode)
+    new = os.fstat(file)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(file, old.st_uid, old.st_gid)
+        except PermissionError:
+            # Only root may change owners. Without the change, setuid would run the file as a different user.
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)
+            with suppress(PermissionError):
+                os.fchown(file, -1, old.st_gid)
+    os.fchmod(file, mode)
+
+
+def _take_attributes(file: int, old: int) -> None:
+    """Copy extended attributes, including access control lists, as far as the system allows.
+
+    :param old: the open file with the attributes.
+    """
+    if not hasattr(os, "listxattr"):  # Python has them on Linux only
+        return
+    for name in os.listxattr(old):
+        with suppress(OSError):
+            os.setxattr(file, name, os.getxattr(old, name))
+
+
+@cache
+def _renameat2() -> Callable[..., Any] | None:
+    """Return the system call that exchanges two files, if there is one; see ``renameat2(2)``."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes  # only writing needs it
+
+    call: Callable[..., Any] | None = getattr(ctypes.CDLL(None), "renameat2", None)
+    return call

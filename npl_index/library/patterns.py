@@ -10,8 +10,8 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError
 
@@ -48,8 +48,7 @@ def has_magic(text: str) -> bool:
     return _MAGIC.search(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class PathPattern:
+class PathPattern(NamedTuple):
     """A pattern for the segments of a path below a folder.
 
     :param parts: an expression for each segment; ``None`` for any number of segments.

@@ -5,7 +5,7 @@ the roots by whole segments.
 """
 
 # A path object for each file costs more than the system call.
-# ruff: noqa: PTH116, PTH118
+# ruff: noqa: PTH116, PTH117, PTH118
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from unicodedata import normalize
 
 from npl_index import errors
@@ -138,6 +139,27 @@ class Roots:
         label, _, below = path.partition(":")
         if label in self._labels:
             yield self._labels[label], below
+
+    def existing(self, spellings: Sequence[str], text: str) -> Iterator[str]:
+        """Yield the existing real paths among all readings of a path's spellings.
+
+        :raises OutsideRootError: a reading lies under no root.
+        """
+        if os.path.isabs(spellings[0]):
+            readings: Iterator[str | None] = map(real_path, spellings)
+        else:
+            by_root = zip_longest(*map(self.spelled, spellings))  # paths with ".." have no place
+            places = filter(None, chain.from_iterable(by_root))
+            readings = (resolve(root.path, path) for root, path in places)
+        return (path for path in readings if path is not None and self.is_there(path, text))
+
+    def spellings(self, clean: str) -> tuple[str, ...]:
+        """Return a path's spellings: unchanged and, unless it has a suffix or is a root, with ``.md``."""
+        if clean.lower().endswith(references.MARKDOWN_SUFFIXES):
+            return (clean,)
+        if os.path.isabs(clean) and real_path(clean) in {root.path for root in self}:
+            return (clean,)
+        return (clean, f"{clean}.md")
 
     def names(self, files: Sequence[DocumentFile]) -> Sequence[str]:
         """Return an unambiguous path of each file: the path below its root.

@@ -18,19 +18,11 @@ from typing import NamedTuple
 
 from npl_index import errors
 from npl_index.deadline import CALL
+from npl_index.library import references
 from npl_index.library.catalog import Root
 from npl_index.library.fingerprints import entry_state, settled_states
 from npl_index.library.ignoring import RULES_FILE, Rules, everything
 from npl_index.library.patterns import PathPattern, fits
-from npl_index.library.references import (
-    ADDRESSES,
-    MARKDOWN_SUFFIXES,
-    OTHER_TEXTS,
-    has_suffix,
-    is_hidden,
-    is_walked,
-    kinds_of_unusable,
-)
 from npl_index.library.roots import DocumentFile, Roots, real_path, too_many
 
 _SAMPLE = 1_000
@@ -92,7 +84,7 @@ class Walk:
     """
 
     roots: Roots
-    suffixes: tuple[str, ...] = MARKDOWN_SUFFIXES
+    suffixes: tuple[str, ...] = references.MARKDOWN_SUFFIXES
     pattern: PathPattern | None = None
     most: int = 0
     counted: bool = False
@@ -160,9 +152,9 @@ class Walk:
         files: Walked = []
         folders: Waiting = []
         for number, entry in enumerate(entries):
-            if not is_walked(entry.name, folder) and number < self.most:
-                self.skipped.update(kinds_of_unusable(entry.name))
-                if is_hidden(entry.name) and entry.is_dir(follow_symlinks=False):
+            if not references.is_walked(entry.name, folder) and number < self.most:
+                self.skipped.update(references.kinds_of_unusable(entry.name))
+                if references.is_hidden(entry.name) and entry.is_dir(follow_symlinks=False):
                     self._skip(entry, below + entry.name, self._label(entry, rules) or f"in {entry.name}")
                 continue
             self._visited += 1
@@ -179,11 +171,11 @@ class Walk:
             elif entry.is_dir(follow_symlinks=False):
                 if self._may_enter(path):
                     folders.append((entry.path, f"{path}/", rules))
-            elif has_suffix(entry.name, self.suffixes):
+            elif references.has_suffix(entry.name, self.suffixes):
                 if fits(self.pattern, path) and entry.is_file(follow_symlinks=False):
                     file = DocumentFile(root, f"{prefix}/{entry.name}" if prefix else entry.name, root.label)
                     files.append((path, file))
-            elif entry.name.lower().endswith(OTHER_TEXTS):
+            elif entry.name.lower().endswith(references.OTHER_TEXTS):
                 self.skipped[entry.name.lower()[entry.name.rindex(".") :]] += 1
         self._waiting += folders
         yield files
@@ -228,15 +220,15 @@ class Walk:
         """Count a file that is not served, or the files of such a folder later."""
         if entry.is_dir(follow_symlinks=False):
             self.aside.append((entry.path, f"{path}/", everything(label)))
-        elif has_suffix(entry.name, self.suffixes):
+        elif references.has_suffix(entry.name, self.suffixes):
             self.skipped[label] += 1
 
     def _follow(self, entry: os.DirEntry[str], path: str) -> Walked:
         """Return the file at the target of a link, or enter the folder there; the target may be unusable."""
         real = real_path(entry.path)
         located = None if real is None else self.roots.locate(real)
-        if real is None or located is None or located[1].startswith(ADDRESSES):
-            if located is None and has_suffix(entry.name, self.suffixes):
+        if real is None or located is None or located[1].startswith(references.ADDRESSES):
+            if located is None and references.has_suffix(entry.name, self.suffixes):
                 self.skipped["links out of the roots"] += 1
             return []
         if os.path.isdir(real):

@@ -75,11 +75,8 @@ def edit_section(
     new = parse(result)
     edit.around.check(_surroundings(new))
     if not edit.keeps_others(result, new, place, removed):
-        raise InvalidRequestError(
-            f"the text would change sections outside {tree.sections[index].name!r}",
-            parameter="content",
-            hint=_lower(tree.sections[index]),
-        )
+        problem = f"the text would change sections outside {tree.sections[index].name!r}"
+        raise InvalidRequestError(problem, parameter="content", hint=_lower(tree.sections[index]))
     return result, new
 
 
@@ -126,10 +123,8 @@ class _Edit:
         body = self._body()
         _, text = self._parse(text)
         if body.stop == len(self._rows) and (unclosed := _unclosed(self.around.blocks)[0]):
-            raise InvalidRequestError(
-                f"the section {self._section.name!r} ends inside a {unclosed} that is never closed",
-                hint="replace the section, and close it there",
-            )
+            problem = f"the section {self._section.name!r} ends inside a {unclosed} that is never closed"
+            raise InvalidRequestError(problem, hint="replace the section, and close it there")
         self._put(body, text, behind=self._content(body))
         index = self._section.index
         return self._tree.subtree(index).stop if self._whole else index + 1, 0
@@ -265,12 +260,9 @@ class _Edit:
                 del headings[0]
         for token in headings:
             if token.map and int(token.tag[1]) <= section.level:
-                raise InvalidRequestError(
-                    f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}, which would "
-                    f"end the section {section.name!r} of level {section.level}",
-                    parameter="content",
-                    hint=_lower(section),
-                )
+                heading = f"line {token.map[0] + 1} of the text is a heading of level {token.tag[1]}"
+                problem = f"{heading}, which would end the section {section.name!r} of level {section.level}"
+                raise InvalidRequestError(problem, parameter="content", hint=_lower(section))
         self.headings = tuple((int(token.tag[1]), one_line(token.content)) for token in headings)
         shown = dropwhile(lambda line: not line.strip(" \t"), lines)
         return title, "\n".join(shown).rstrip(" \t\n")
@@ -280,9 +272,8 @@ class _Edit:
         try:
             return text.encode().replace(b"\n", self._line_end)
         except UnicodeEncodeError as error:
-            raise InvalidRequestError(
-                f"the text holds a lone surrogate at character {error.start + 1}", parameter="content"
-            ) from error
+            problem = f"the text holds a lone surrogate at character {error.start + 1}"
+            raise InvalidRequestError(problem, parameter="content") from error
 
     def _put(self, body: _Body, new: str, behind: bytes = b"") -> None:
         """Put a text in place of the body, or clear it; there is a blank line before a heading below it.
@@ -337,9 +328,8 @@ def check_closed(blocks: BlockState) -> None:
     """
     block, line, end = _unclosed(blocks)
     if block:
-        raise InvalidRequestError(
-            f"the text does not close the {block} of its line {line}", parameter="content", hint=f"add {end}"
-        )
+        problem = f"the text does not close the {block} of its line {line}"
+        raise InvalidRequestError(problem, parameter="content", hint=f"add {end}")
 
 
 def _unclosed(blocks: BlockState) -> tuple[str, int, str]:

@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.errors import InvalidRequestError, UnreadableDocumentError
 
@@ -48,12 +47,11 @@ _BRACKETS = "[]{}"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMENT = re.compile(r"(?:^|(?<![ \t])[ \t]+)#(?:[ \t]|$)")
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:#.*)?$""")
-# Words that YAML does not parse as text, in addition to those that begin with a digit or a sign.
-_TYPED = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$", re.IGNORECASE)
+# Values that YAML does not parse as text, in addition to those that begin with a digit or a sign.
+_SPECIAL = re.compile(r"(?:true|false|null|yes|no|on|off|y|n)$|(?s:.*)(?::\Z|: | #|\t)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A field, with offsets in the front matter.
 
     :param name: its key.
@@ -87,9 +85,8 @@ def decoded(data: bytes, name: str) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UnreadableDocumentError(
-            f"{name} is not UTF-8 at byte {error.start}: {error.reason}", hint="save it as UTF-8"
-        ) from error
+        problem = f"{name} is not UTF-8 at byte {error.start}: {error.reason}"
+        raise UnreadableDocumentError(problem, hint="save it as UTF-8") from error
     return with_line_feeds(text).removeprefix("\ufeff")
 
 
@@ -123,10 +120,8 @@ def _is_mapping(body: str, others: str = "") -> bool:
     :param others: characters that begin further lines.
     """
     lines = body.split("\n")
-    keys = [_KEY.match(line) is not None for line in lines]
-    return any(keys) and all(
-        key or _OTHER_LINE.match(line) or line[0] in others for key, line in zip(keys, lines, strict=True)
-    )
+    rest = [line for line in lines if not _KEY.match(line)]
+    return len(rest) < len(lines) and all(_OTHER_LINE.match(line) or line[0] in others for line in rest)
 
 
 def front_matter(text: str) -> dict[str, object]:
@@ -350,22 +345,13 @@ def _strict_loader() -> Any:
 
 def _encode(value: str, bare: bool) -> str:
     """Write a value that this module, YAML and programs that only drop quotes parse alike."""
-    if not value or bare or _is_plain(value):
+    if not value or bare or ((value[0].isalpha() or value[0] in "(/_") and not _SPECIAL.match(value)):
         return value
     if '"' not in value and "\\" not in value:
         return f'"{value}"'
     if "'" not in value:
         return f"'{value}'"
     return json.dumps(value, ensure_ascii=False)
-
-
-def _is_plain(value: str) -> bool:
-    return (
-        (value[0].isalpha() or value[0] in "(/_")
-        and _TYPED.match(value) is None
-        and not value.endswith(":")
-        and not any(mark in value for mark in (": ", " #", "\t"))
-    )
 
 
 def _with_value(front: str, field: Field, value: str, written: str) -> str:

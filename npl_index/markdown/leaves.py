@@ -14,7 +14,7 @@ from bisect import bisect_right
 from markdown_it.rules_block import reference
 from markdown_it.rules_block.html_block import HTML_SEQUENCES
 
-from npl_index.markdown.fences import match_npl_header
+from npl_index.markdown.preambles import match_npl_header
 from npl_index.markdown.state import BlockState
 
 _MAX_LINE = 65_536

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
+from typing import NamedTuple
 from unicodedata import category
 from urllib.parse import unquote
 
@@ -46,8 +46,7 @@ _NOTHING = "\ue000"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A link to a place of this or another document.
 
     :param line: its line, from 0.
@@ -145,10 +144,8 @@ def definitions_for(text: str, parts: Iterable[str], *, nested: bool = False) ->
 @lru_cache(MAX_DEFINING)
 def _definitions(part: str, nested: bool) -> list[tuple[str, str]]:
     """Return the labels of the definitions in a part of a document, with their lines."""
-    lines = read_blocks(part, npl=nested).lines_without_code()
-    return [
-        (normalizeReference(defined[1]), line.strip()) for line in lines if (defined := _DEFINED.match(line))
-    ]
+    found = map(_DEFINED.match, read_blocks(part, npl=nested).lines_without_code())
+    return [(normalizeReference(line[1]), line.string.strip()) for line in found if line]
 
 
 def _defined(part: str) -> set[str]:
@@ -184,8 +181,5 @@ def _targets(line: str, masked: str) -> Iterator[str]:
         if 0 <= first < begin - 2 or not 0 <= written < begin - 2:
             target = _TARGET.match(masked, begin, begin + MAX_TARGET)
             if target:
-                yield (
-                    unescapeAll(line[slice(*target.span(target.lastindex or 0))])
-                    .removeprefix("<")
-                    .removesuffix(">")
-                )
+                shown = unescapeAll(line[slice(*target.span(target.lastindex or 0))])
+                yield shown.removeprefix("<").removesuffix(">")

@@ -1,19 +1,28 @@
-"""Segments of a document, divided by ``npl-instructions`` headers and separators."""
+"""``npl-instructions`` headers and separators, and the segments of a document between them."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from markdown_it.token import Token
 
-from npl_index.markdown.fences import SEPARATOR, match_npl_header, name_and_version
+from npl_index.markdown.front_matter import values
+
+match_npl_header = re.compile(
+    r"npl-instructions:[ \t]*\n((?:[ \t]+[^\s:#][^:\n]*:.*\n){1,64})---.*(?:\n|\Z)"
+).match
+"""Matches an ``npl-instructions`` header at an offset; group 1 holds its indented ``key: value`` lines."""
+
+_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
+
+SEPARATOR = "* * *"
+BETWEEN = f"\n\n{SEPARATOR}\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Lines that share one version.
 
     :param start: first line of the text after the header.
@@ -28,9 +37,7 @@ class Segment:
     version: str | None = None
 
 
-def segments(
-    tokens: Sequence[Token], source: str, line_starts: array[int], first: int, front: str
-) -> list[Segment]:
+def segments(tokens: list[Token], source: str, starts: array[int], first: int, front: str) -> list[Segment]:
     """Divide a document at its ``npl-instructions`` headers.
 
     A single header before all text names the document and its version. Otherwise each header begins a
@@ -42,23 +49,20 @@ def segments(
     :param front: the front matter, which may contain the header.
     :returns: the first segment is the document's own.
     """
-    count = len(line_starts) - 1
+    count = len(starts) - 1
     headers = [token for token in tokens if token.type == "npl_header"]
     if not headers:
         in_front = match_npl_header(front + "---") if front else None
         return [Segment(first, count, *name_and_version(in_front[1] if in_front else ""))]
     begin, end = _line_range(headers[0])
-    before = source[line_starts[first] : line_starts[begin]]
+    before = source[starts[first] : starts[begin]]
     if len(headers) == 1 and not before.replace(SEPARATOR, "").strip():
         return [Segment(end, count, *name_and_version(headers[0].content))]
-    breaks = [
-        line
-        for line, _ in (_line_range(token) for token in tokens if token.type == "hr" and not token.level)
-        if source[line_starts[line] : line_starts[line + 1]].rstrip() == SEPARATOR
-    ]
+    rules = (_line_range(token)[0] for token in tokens if token.type == "hr" and not token.level)
+    breaks = [at for at in rules if source[starts[at] : starts[at + 1]].rstrip() == SEPARATOR]
 
     def blank(start: int, stop: int) -> bool:
-        return not source[line_starts[start] : line_starts[stop]].strip()
+        return not source[starts[start] : starts[stop]].strip()
 
     result: list[Segment] = []
     start, fields = first, ""
@@ -80,3 +84,13 @@ def segments(
 def _line_range(token: Token) -> tuple[int, int]:
     begin, end = token.map or (0, 0)
     return begin, end
+
+
+def name_and_version(header: str) -> tuple[str | None, str | None]:
+    """Return the name and the version in an ``npl-instructions`` header, as text.
+
+    :param header: its indented ``key: value`` lines.
+    """
+    fields = values("---\n" + _INDENTATION.sub("", header))
+    texts = {name: value for name, value in fields.items() if value and isinstance(value, str)}
+    return texts.get("name"), texts.get("version")

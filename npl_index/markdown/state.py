@@ -74,7 +74,7 @@ class BlockState(StateBlock):
     ``level`` (number of enclosing containers).
 
     :param source: text with ``\n`` line ends.
-    :param line_starts: result of :func:`find_lines`.
+    :param starts: result of :func:`find_lines`.
     :param md: the parser with the block rules.
     :param npl: apply NPL's rules for fences, see :func:`npl_index.markdown.leaves.fence`.
     :param complete: also record all other blocks, openings of containers, and table rows.
@@ -92,14 +92,7 @@ class BlockState(StateBlock):
     _bs_count: list[int]
 
     def __init__(
-        self,
-        source: str,
-        line_starts: array[int],
-        md: MarkdownIt,
-        *,
-        npl: bool,
-        complete: bool,
-        deadline: Deadline,
+        self, source: str, starts: array[int], md: MarkdownIt, npl: bool, complete: bool, deadline: Deadline
     ) -> None:
         self._deadline, self.check = deadline, deadline.check
         self._unrecorded = Token("", "", 0)
@@ -110,7 +103,7 @@ class BlockState(StateBlock):
         self.doubtful_fences: list[int] = []
         self.open_html: tuple[int, str] | None = None
         self.foreign_terms: list[int] | None = None
-        self._mark_lines(line_starts)
+        self._mark_lines(starts)
 
     def _mark_lines(self, line_starts: array[int]) -> None:
         """Fill markdown-it's five tables: where lines begin and end, and how far they are indented."""

@@ -172,8 +172,11 @@ class OutlineForm(Protocol):
         """Return the whole answer as it is sent."""
 
 
+Outline = Sections | Folders
+
+
 def fitted(
-    outline: Sections | Folders,
+    outline: Outline,
     form: OutlineForm,
     budget: int | None,
     counter: TokenCounter,
@@ -265,9 +268,7 @@ class _Row:
         return below if self.shown or node is None else (node,)
 
 
-def _unfolded(
-    outline: Sections | Folders, cost: Cost, fits: Callable[[int], bool]
-) -> tuple[tuple[Node, ...], int]:
+def _unfolded(outline: Outline, cost: Cost, fits: Callable[[int], bool]) -> tuple[tuple[Node, ...], int]:
     """Unfold nodes while the outline fits: upper ones first, then small ones.
 
     If not even the folded top nodes fit, or those below a title, the last ones are left out.

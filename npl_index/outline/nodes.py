@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from npl_index.markdown.sections import Section, SectionTree, section_digest
-from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.standing import standing_in
+from npl_index.selectors.filters import TraitFilter
 from npl_index.tokens.sections import TokenCounts
 
 
@@ -123,11 +123,8 @@ def outline(
     """
     matching = shown = None
     if conditions != TraitFilter():
-        matching = {
-            section.index
-            for section in tree.sections
-            if section.level and conditions.matches(section.whole_traits, section.level)
-        }
+        headings = (section for section in tree.sections if section.level)
+        matching = {node.index for node in headings if conditions.matches(node.whole_traits, node.level)}
         shown = matching.union(*(tree.ancestors(index) for index in matching))
 
     def node(index: int, depth: int | None, name: str | None = None) -> OutlineNode:
@@ -136,6 +133,7 @@ def outline(
         if depth is not None and index == tree.title:
             depth += 1
         deeper = None if depth is None else depth - 1
+        hidden = inside[1:] if matching is None else matching.intersection(inside[1:])
         tokens = counts.total(inside)
         return OutlineNode(
             name=name or section.name,
@@ -153,9 +151,7 @@ def outline(
             own=_own(section, counts.last(index), tokens) if section.children else None,
             version=section.version,
             matches=False if matching is not None and section.level and index not in matching else None,
-            more=sum(below in matching if matching is not None else 1 for below in inside[1:])
-            if depth == 0 and children
-            else None,
+            more=len(hidden) if depth == 0 and children else None,
             digest=section_digest(tree, index, whole=True) if digests and section.level else None,
             status=None if index else standing_in(tree.front_matter) or None,
         )

@@ -170,9 +170,7 @@ class _Map:
                 lines[folder].append(f"{name} ({', '.join(found)})" if found else name)
         several = "s" * (self._documents != 1)
         title = f"{self._documents:,} document{several} for npl_load_tailored; in brackets words of headings"
-        rows = (
-            f"- {_entry_name(folder)}/: {', '.join(entries)}" for folder, entries in sorted(lines.items())
-        )
+        rows = (f"- {_entry_name(folder)}/: {', '.join(lines[folder])}" for folder in sorted(lines))
         return "\n".join((title, "", *rows, ""))
 
 

@@ -15,16 +15,16 @@ from typing import Any
 from npl_index.cached import cached_property
 from npl_index.deadline import NO_DEADLINE, Deadline
 from npl_index.markdown.front_matter import field_values
-from npl_index.markdown.traits import LEVEL, TraitFilter
+from npl_index.markdown.traits import LEVEL
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import Passages
 from npl_index.ranking.documents import ParsedDocument, Summary
 from npl_index.ranking.postings import Postings, Sections
 from npl_index.ranking.standing import Standing, Versions, language_of, status_in, versions_of
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
-from npl_index.selectors.filters import FieldTest, unknown_field
+from npl_index.selectors.filters import FieldTest, TraitFilter, unknown_field
 from npl_index.selectors.labels import heading_label
-from npl_index.selectors.names import KnownNames, Name, Names, Place
+from npl_index.selectors.names import KnownNames, Name, Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import NOTHING
 
@@ -41,7 +41,7 @@ class Collection(ABC):
     documents: Sequence[ParsedDocument]
     paths: Sequence[str]
     vocabulary: Vocabulary
-    names: Names
+    names: KnownNames
     partial = False
     """Whether further documents are not indexed yet."""
 

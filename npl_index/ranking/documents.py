@@ -20,7 +20,8 @@ from npl_index.library.documents import Document
 from npl_index.library.lazy import LazySequence
 from npl_index.markdown.front_matter import decoded
 from npl_index.markdown.sections import DocumentText, Section, SectionTree, Span
-from npl_index.markdown.traits import NO_TRAITS, TraitFilter, Traits
+from npl_index.markdown.traits import Traits
+from npl_index.selectors.filters import NO_TRAITS, TraitFilter
 from npl_index.selectors.writing import steps_of
 
 _SECTION_BYTES = 2_400

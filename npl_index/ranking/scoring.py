@@ -69,7 +69,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from npl_index.choices import Weights
-from npl_index.markdown.traits import LEVEL, TraitFilter
+from npl_index.markdown.traits import LEVEL
 from npl_index.ranking.arrays import NDArray, np, top_positions
 from npl_index.ranking.bm25f import Concept, Passages, idf
 from npl_index.ranking.collection import Collection
@@ -80,7 +80,7 @@ from npl_index.ranking.positions import best_windows
 from npl_index.ranking.standing import reasons
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover, judge
-from npl_index.selectors.filters import ANY, SectionFilter
+from npl_index.selectors.filters import ANY, SectionFilter, TraitFilter
 from npl_index.selectors.names import Place
 
 logger = logging.getLogger(__name__)
@@ -331,7 +331,7 @@ def _allowed(passages: Passages, among: SectionFilter, documents: NDArray[Any] |
     :param documents: whether each document of the collection meets the conditions on front matter.
     """
     kinds, level = passages.postings.kinds, among.traits.heading_level
-    allowed: NDArray[Any] = (kinds & among.set_bits == among.set_bits) & (kinds & among.clear_bits == 0)
+    allowed: NDArray[Any] = (kinds & among.bits(True) == among.bits(True)) & (kinds & among.bits(False) == 0)
     if level is not None:
         allowed &= kinds & LEVEL == level
     if documents is not None:

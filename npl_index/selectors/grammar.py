@@ -50,9 +50,9 @@ The language has no alternatives (give several selectors), no negation, and no p
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from npl_index.errors import SelectorSyntaxError, escaped
 from npl_index.selectors.labels import CONTROL, label, without_controls
@@ -98,8 +98,7 @@ _LINE_BREAKS = str.maketrans("\t\r\n", "   ")
 Combinator = Literal["start", "child", "descendant"]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """An element of a path.
 
     :param combinator: the sections to search: documents first (``start``), the direct children, or all
@@ -121,8 +120,7 @@ class Step:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(NamedTuple):
     """A compiled selector.
 
     :param text: the selector as written, with spaces for line breaks and tabs.
@@ -244,7 +242,7 @@ class _Reader:
             return self.step("start", None, name, begin)
         step = self.step("start", None, None, begin)
         asks_for_traits = step.conditions.traits or step.conditions.unknown
-        return replace(step, combinator="descendant") if asks_for_traits else step
+        return step._replace(combinator="descendant") if asks_for_traits else step
 
     def part(self, outer: int | None) -> Step:
         begin = self.at

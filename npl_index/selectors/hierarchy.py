@@ -22,9 +22,8 @@ class Hierarchy:
         self.tree = tree
         sections = tree.sections
         self.parts = tuple(child for child in sections[0].children if sections[child].level == 0)
-        self._titles = {
-            top: title for top in (0, *self.parts) if (title := self._find_title(top)) is not None
-        }
+        titles = ((top, self._find_title(top)) for top in (0, *self.parts))
+        self._titles = {top: title for top, title in titles if title is not None}
         self._tops = {title: top for top, title in self._titles.items()}
         self.titles = self._tops.keys()
 
@@ -81,6 +80,5 @@ class Hierarchy:
         for section in self.tree.sections[1:]:
             name = self.parent(section.index), section.level, heading_label(section.name)
             equals[name].append(section.index)
-        return {
-            index: (number, len(group)) for group in equals.values() for number, index in enumerate(group, 1)
-        }
+        groups = equals.values()
+        return {index: (number, len(group)) for group in groups for number, index in enumerate(group, 1)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
@@ -17,7 +16,7 @@ from npl_index.markdown.sections import Section, SectionTree
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
-from npl_index.selectors.names import KnownNames, Names, Place, names_of
+from npl_index.selectors.names import KnownNames, Place, names_of
 from npl_index.selectors.predicates import Conditions
 
 
@@ -39,7 +38,7 @@ class Scope:
         names: Sequence[Collection[str]],
         clock: Deadline = NO_DEADLINE,
         addresses: Sequence[Sequence[str]] = (),
-        register: Names | None = None,
+        register: KnownNames | None = None,
     ) -> None:
         self.trees = trees
         self.clock = clock
@@ -88,7 +87,7 @@ class Scope:
         if unnamed is None:
             named = self.named(self.pool(step, context), step.name) or self._parts_of_pages(step, context)
         else:
-            named, conditions = unnamed, replace(conditions, traits=())
+            named, conditions = unnamed, conditions._replace(traits=())
         return [place for place in named if self.fulfils(place, conditions)]
 
     def _parts_of_pages(self, step: Step, context: Sequence[Place]) -> list[Place]:
@@ -130,9 +129,8 @@ class Scope:
         pool: list[Place] = []
         for tree, places in groupby(context, itemgetter(0)):
             heads = [index for _, index in places]
-            inside = (
-                self._children(tree, heads, step) if step.combinator == "child" else self._below(tree, heads)
-            )
+            is_child = step.combinator == "child"
+            inside = self._children(tree, heads, step) if is_child else self._below(tree, heads)
             pool += [(tree, index) for index in inside if near is None or (tree, index) in near]
         return [place for place in pool if step.level is None or self._register.name(place)[0] == step.level]
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from npl_index.errors import SelectorSyntaxError
-from npl_index.markdown.traits import FLAG_SPELLINGS, FLAGS
+from npl_index.markdown.traits import FLAGS
+from npl_index.selectors.filters import ALIASES
 from npl_index.selectors.versions import OPERATORS, VersionTest, version_key
 
-_TRAITS = {spelling.replace("_", "-"): name for spelling, name in FLAG_SPELLINGS.items()}
+_SPELLINGS = {name: name for name in FLAGS} | ALIASES
+_TRAITS = {spelling.replace("_", "-"): name for spelling, name in _SPELLINGS.items() if name in FLAGS}
 
 _KNOWN_TRAITS = (f"[{name.replace('_', '-')}]" for name in sorted(FLAGS))
 KNOWN_PREDICATES = ", ".join((*_KNOWN_TRAITS, "[version>=1.0.0]", "[depth=0]", "[lines=10-20]", "[2]"))
@@ -25,8 +26,7 @@ _FORM = re.compile(
 _LINES = re.compile(r"(?P<first>[0-9]{1,9})\s*-\s*(?P<last>[0-9]{1,9})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """Conditions of a step in addition to its name, all of which must hold.
 
     :param traits: required traits of the section's own text, as attributes of ``Traits``.
@@ -63,16 +63,16 @@ def read_predicate(text: str, begin: int, conditions: Conditions) -> tuple[Condi
         raise SelectorSyntaxError("expected a predicate", text, start, hint=f"known: {KNOWN_PREDICATES}")
     word = (match["word"] or "").lower().replace("_", "-")
     if word == "version":
-        conditions = replace(conditions, versions=(*conditions.versions, _version(match, text, start)))
+        conditions = conditions._replace(versions=(*conditions.versions, _version(match, text, start)))
     elif word in _READERS:
         name = word or "ordinal"
         if getattr(conditions, name) is not None:
             raise SelectorSyntaxError(f"[{word or 'n'}…] is given twice", text, start)
-        conditions = replace(conditions, **{name: _READERS[word](match, text, start)})
+        conditions = conditions._replace(**{name: _READERS[word](match, text, start)})
     elif word in _TRAITS and match["operator"] is None:
-        conditions = replace(conditions, traits=(*conditions.traits, _TRAITS[word]))
+        conditions = conditions._replace(traits=(*conditions.traits, _TRAITS[word]))
     else:
-        conditions = replace(conditions, unknown=(*conditions.unknown, text[begin : close + 1]))
+        conditions = conditions._replace(unknown=(*conditions.unknown, text[begin : close + 1]))
     return conditions, close + 1
 
 
@@ -107,9 +107,8 @@ def _lines(match: re.Match[str], text: str, start: int) -> tuple[int, int]:
     numbers = _LINES.fullmatch(match["value"] or "") if match["operator"] == "=" else None
     if numbers is None or not 0 < int(numbers["first"]) <= int(numbers["last"]):
         hint = "[lines=10-20] is lines 10 to 20 of the file, within the section's own text"
-        raise SelectorSyntaxError(
-            "expected = and two line numbers", text, start + match.end("word"), hint=hint
-        )
+        place = start + match.end("word")
+        raise SelectorSyntaxError("expected = and two line numbers", text, place, hint=hint)
     return int(numbers["first"]), int(numbers["last"])
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from npl_index.errors import InvalidRequestError, SectionNotFoundError
 from npl_index.library.references import near_names
@@ -22,8 +22,7 @@ _MIN_SIMILARITY = 65
 _MAX_SHOWN = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(NamedTuple):
     """A match of a selector.
 
     :param tree: position of the tree among the given trees.
@@ -73,11 +72,10 @@ def select_in(scope: Scope, selector: Selector) -> tuple[Selected, ...]:
         own = scope.trees[match.tree].sections[match.head].own
         lines = Span(max(own.start, first - 1), min(own.stop, last))
         if lines.start < lines.stop:
-            clipped.append(replace(match, lines=lines))
+            clipped.append(match._replace(lines=lines))
     if not clipped:
-        raise SectionNotFoundError(
-            f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
-        )
+        problem = f"no section that matches {_shown(selector.text)} has lines {first} to {last}"
+        raise SectionNotFoundError(problem)
     return tuple(clipped)
 
 
@@ -104,10 +102,8 @@ def _ranges(scope: Scope, selector: Selector, starts: Iterable[Place]) -> tuple[
         start, end = _source_of(selector, selector.steps), _source_of(selector, selector.until)
         problem = f"the range ends before it starts: {_shown(end)} comes before {_shown(start)}"
         raise InvalidRequestError(problem, parameter="selectors", hint=f"write {end}...{start}")
-    return tuple(
-        Selected(tree, first[tree], tuple(range(first[tree], scope.trees[tree].subtree(end).stop)))
-        for tree, end in last.items()
-    )
+    stops = {tree: scope.trees[tree].subtree(end).stop for tree, end in last.items()}
+    return tuple(Selected(tree, first[tree], tuple(range(first[tree], stop))) for tree, stop in stops.items())
 
 
 def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterable[int]) -> list[Place]:
@@ -123,24 +119,18 @@ def _find(scope: Scope, selector: Selector, steps: Sequence[Step], trees: Iterab
 
 def _merged_matches(scope: Scope, heads: Iterable[Place], depth: int | None) -> tuple[Selected, ...]:
     """Return the matches with their selected sections; a match inside another's selection joins it."""
-    shares: list[tuple[Place, set[int]]] = []
-    owned: dict[Place, set[int]] = {}
+    shares, owned = dict[Place, set[int]](), dict[Place, set[int]]()
     for place in heads:
-        share = owned.get(place)
-        if share is None:
-            share = set()
-            shares.append((place, share))
-        elif depth is None:
+        if depth is None and place in owned:
             continue
-        tree, head = place
+        (tree, head), share = place, owned.get(place) or shares.setdefault(place, set())
         for index in scope.hierarchy(tree).reach(head, depth):
             share.add(index)
             owned[tree, index] = share
-    return tuple(Selected(tree, head, tuple(sorted(share))) for (tree, head), share in shares)
+    return tuple(Selected(tree, head, tuple(sorted(share))) for (tree, head), share in shares.items())
 
 
-@dataclass(frozen=True, slots=True)
-class _StepFailure:
+class _StepFailure(NamedTuple):
     """A step of a selector without a match.
 
     :param path: the steps up to and including the failing step.
@@ -169,7 +159,7 @@ class _StepFailure:
         near = self._selectors([self._completed(place) for place in self._alike()])
         hints = [f"did you mean {_listed(near, ' or ')}"] if near else []
         is_alone = len(self.context) == 1 and self.step.combinator != "start"
-        if not near and is_alone and (others := self.scope.pool(replace(self.step, name=None), self.context)):
+        if not near and is_alone and (others := self.scope.pool(self.step._replace(name=None), self.context)):
             hints = [f"it has {_listed(self._selectors(others))}" + ", …" * (len(others) > _MAX_NEAR)]
         hint = "; ".join(hints + self._misreadings()) or None
         return SectionNotFoundError(self._problem(), near=near, hint=hint)
@@ -222,8 +212,8 @@ class _StepFailure:
         """Return sections of the searched documents with the name elsewhere, or with a similar name."""
         scope, step = self.scope, self.step
         if step.name is None:
-            looser = replace(step, combinator="descendant")
-            return scope.pool(looser, self.context) or scope.pool(replace(looser, level=None), self.context)
+            looser = step._replace(combinator="descendant")
+            return scope.pool(looser, self.context) or scope.pool(looser._replace(level=None), self.context)
         trees = list(dict.fromkeys(tree for tree, _ in self.context))
         near = scope.like(trees, step.name)
         return (
@@ -239,13 +229,8 @@ class _StepFailure:
         first: dict[str, Place] = {}
         for place in places:
             first.setdefault(self.scope.folded(place), place)
-        similar = process.extract(
-            fold(heading_label(name)),
-            first.keys(),
-            scorer=fuzz.token_ratio,
-            limit=_MAX_NEAR,
-            score_cutoff=_MIN_SIMILARITY,
-        )
+        wanted, scorer, least = fold(heading_label(name)), fuzz.token_ratio, _MIN_SIMILARITY
+        similar = process.extract(wanted, first.keys(), scorer=scorer, limit=_MAX_NEAR, score_cutoff=least)
         return [first[text] for text, _, _ in similar]
 
     def _completed(self, place: Place) -> Place:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 VersionKey = tuple[tuple[int, ...], tuple[tuple[int, int, str], ...]]
 """Numbers without trailing zeros, and the parts of a pre-release; compares by precedence."""
@@ -28,8 +28,7 @@ _RELEASE = ((2, 0, ""),)
 _MAX_LENGTH = 100
 
 
-@dataclass(frozen=True, slots=True)
-class VersionTest:
+class VersionTest(NamedTuple):
     """A comparison with a version; ``operator`` is a key of ``OPERATORS``."""
 
     operator: str

@@ -26,16 +26,12 @@ MAX_VOCABULARY = 16 * 1024 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 
 # tiktoken caches a file under the SHA-1 of its address; the SHA-256 is the published file's.
-_FILES = {
-    "o200k_base": (
-        "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
-        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    ),
-    "cl100k_base": (
-        "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
-        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-    ),
+_CHECKSUMS = {
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
+_BLOB = "https://openaipublic.blob.core.windows.net/encodings"
+_FILES = {name: (f"{_BLOB}/{name}.tiktoken", checksum) for name, checksum in _CHECKSUMS.items()}
 
 # The patterns that cut a text into pieces before bytes are merged; part of each vocabulary's definition.
 _SHORT = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from npl_index.cached import cached_property
@@ -172,5 +171,5 @@ def _restricted(catalog: Catalog, is_shown: Callable[[Root], bool]) -> Catalog:
     def kept(places: Sequence[ItemFolder]) -> tuple[ItemFolder, ...]:
         return tuple(place for place in places if place.root in shown)
 
-    kinds = (replace(kind, places=kept(kind.places), patches=kept(kind.patches)) for kind in catalog.kinds)
+    kinds = (kind._replace(places=kept(kind.places), patches=kept(kind.patches)) for kind in catalog.kinds)
     return Catalog(tuple(kinds))

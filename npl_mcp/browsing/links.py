@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.cached import cached_property
@@ -85,7 +84,7 @@ class Links:
         """Return the document of a link; a wiki link may have its path below the root, or its mere name."""
         target = self._document_at(place)
         if target is None and reference.wiki and reference.path:
-            target = self._document_at(self._place(0, replace(reference, path=f"/{reference.path}")))
+            target = self._document_at(self._place(0, reference._replace(path=f"/{reference.path}")))
             name = document_name(reference.path).lower()
             target = self._by_name.get(name) if target is None else target
         return target

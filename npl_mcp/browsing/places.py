@@ -11,7 +11,7 @@ from npl_index.errors import NPLError
 from npl_index.library.documents import DocumentFile, DocumentRef
 from npl_index.library.roots import real_path
 from npl_index.markdown.sections import SectionTree
-from npl_index.markdown.traits import TraitFilter
+from npl_index.selectors.filters import TraitFilter
 from npl_index.tokens.estimated import estimator
 from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError

@@ -21,10 +21,9 @@ from npl_index.items.loading import Loaded, LoadedItem, MissingItem, load, load_
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import page_and_part
 from npl_index.library.roots import real_path
-from npl_index.markdown.traits import CONDITIONS
 from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
-from npl_index.selectors.filters import SectionFilter
+from npl_index.selectors.filters import CONDITIONS, SectionFilter
 from npl_index.selectors.writing import qualified
 from npl_mcp.app.context import Context
 from npl_mcp.app.file_view import lies_in

@@ -14,12 +14,11 @@ from npl_index.answer.values import Written
 from npl_index.library.documents import DocumentRef
 from npl_index.library.references import document_name
 from npl_index.markdown.sections import digest_of
-from npl_index.markdown.traits import NO_TRAITS
 from npl_index.outline.folding import File, Folders, Sections, Shown, fitted
 from npl_index.outline.nodes import FolderNode, Node, OutlineNode, outline
 from npl_index.outline.text import OutlineText
 from npl_index.ranking.documents import ParsedDocument
-from npl_index.selectors.filters import SectionFilter
+from npl_index.selectors.filters import NO_TRAITS, SectionFilter
 from npl_index.selectors.labels import label
 from npl_index.selectors.writing import qualified
 from npl_index.tokens.estimated import estimator

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from npl_index.markdown.fences import BETWEEN
-from npl_index.markdown.traits import condition_of
+from npl_index.markdown.preambles import BETWEEN
+from npl_index.selectors.filters import condition_of
 from npl_mcp.cli.commands import targets
 from npl_mcp.cli.terminal.arguments import Commands, option, repeated
 from npl_mcp.cli.terminal.display import Display

@@ -196,7 +196,7 @@ def test_a_file_is_replaced_if_it_holds_what_was_read(
 ) -> None:
     """Otherwise nothing is written, and the caller gets the present content."""
     if not exchanging:
-        monkeypatch.setattr("npl_index.library.replacing._renameat2", lambda: None)
+        monkeypatch.setattr("npl_index.library.files._renameat2", lambda: None)
     (tmp_path / "file").write_bytes(b"theirs")
     assert folder.replace_if("file", b"old", b"new", MOST) == b"theirs"
     assert (tmp_path / "file").read_bytes() == b"theirs"

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npl_index.errors import InvalidRequestError
-from npl_index.markdown.traits import FLAGS, TraitFilter, Traits, count_words, is_example
-from npl_index.selectors.filters import SectionFilter
+from npl_index.markdown.traits import FLAGS, Traits, count_words, is_example
+from npl_index.selectors.filters import SectionFilter, TraitFilter
 from tests.conftest import cases
 
 FULL = Traits(**dict.fromkeys(FLAGS, True), word_count=100)

@@ -10,7 +10,6 @@ from rank_bm25 import BM25Plus
 
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.choices import Weights
-from npl_index.markdown.traits import TraitFilter
 from npl_index.ranking.analysis import terms
 from npl_index.ranking.collection import Collection, KnownCollection
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature
@@ -18,7 +17,7 @@ from npl_index.ranking.indexing import index_document
 from npl_index.ranking.keywords import extract_keywords
 from npl_index.ranking.scoring import DEFAULT_WEIGHTS, SCORE_CUTOFF, Hit, Query, rank
 from npl_index.ranking.topics import OTHER_FORM
-from npl_index.selectors.filters import SectionFilter
+from npl_index.selectors.filters import SectionFilter, TraitFilter
 from tests.conftest import case_text, cases
 from tests.npl_index.conftest import collection, document, lines_run
 

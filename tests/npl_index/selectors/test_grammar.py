@@ -1,7 +1,6 @@
 """Reading selectors: meanings, errors and limits."""
 
 import pickle
-from dataclasses import FrozenInstanceError
 
 import pytest
 from hypothesis import given
@@ -69,7 +68,7 @@ def test_compiled_selectors_are_values() -> None:
     assert compile_selector("guide > ## A [has-code][version>=1.0]...## B") is selector
     assert pickle.loads(pickle.dumps(selector)) == selector
     assert hash(pickle.loads(pickle.dumps(selector))) == hash(selector)
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         selector.text = "B"  # type: ignore[misc]
 
 

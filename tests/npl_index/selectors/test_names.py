@@ -13,7 +13,7 @@ from npl_index.ranking.collection import IndexedDocument, KnownCollection
 from npl_index.ranking.indexing import index_document
 from npl_index.selectors.grammar import compile_selector
 from npl_index.selectors.matching import Scope
-from npl_index.selectors.names import Names
+from npl_index.selectors.names import KnownNames
 from npl_index.selectors.selection import select_in
 from tests.conftest import cases
 
@@ -78,7 +78,7 @@ def test_selectors_find_the_same_with_and_without_the_trees(
 ) -> None:
     """Sections, errors and hints are equal in memory and in the index."""
     every = [indexed(path, documents[path]) for path in sorted(documents)]
-    names: Names = KnownCollection(every).names
+    names: KnownNames = KnownCollection(every).names
     if stored:
         names = indexed_collection([page.document for page in every]).names
     trees, called = (

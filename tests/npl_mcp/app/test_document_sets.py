@@ -23,7 +23,7 @@ from npl_index.index.driver import driver
 from npl_index.index.schema import VERSION
 from npl_index.index.upkeep import problems
 from npl_index.library.documents import DocumentRef
-from npl_index.markdown.traits import NO_TRAITS
+from npl_index.selectors.filters import NO_TRAITS
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
 from tests import engines

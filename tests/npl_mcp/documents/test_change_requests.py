@@ -141,7 +141,7 @@ def test_an_outside_edit_elsewhere_is_merged(
 ) -> None:
     """The file has both changes, also where files cannot be exchanged."""
     if stepwise:
-        monkeypatch.setattr("npl_index.library.replacing._renameat2", lambda: None)
+        monkeypatch.setattr("npl_index.library.files._renameat2", lambda: None)
     file = make_project(tmp_path)
     file.chmod(0o640)
     other = SECOND.replace(old, new)

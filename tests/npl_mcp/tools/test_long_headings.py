@@ -10,10 +10,10 @@ from npl_index.deadline import Deadline
 from npl_index.errors import DocumentTimeoutError
 from npl_index.markdown.headings import MAX_HEADING
 from npl_index.markdown.sections import parse_sections
-from npl_index.markdown.traits import TraitFilter
 from npl_index.outline.folding import Sections, fitted
 from npl_index.outline.nodes import outline
 from npl_index.outline.text import OutlineText
+from npl_index.selectors.filters import TraitFilter
 from npl_index.tokens.sections import TokenCounts
 from npl_mcp.app.app import App
 from npl_mcp.config.settings import Settings
