@@ -261,8 +261,9 @@ def _unsent(visit: Visit, status: int) -> FormPage:
     :param status: 401 if the visitor is signed out, 403 if the form is not of this browser's page.
     """
     typed = [(name, text) for name, text in visit.form.multi_items() if not name.startswith(_HIDDEN)]
-    page = visit.request.headers.get("referer", "").removeprefix(str(visit.request.base_url).rstrip("/"))
-    return FormPage("unsent.html", {"typed": typed, "signs_in": status == 401, "page": page}, status)
+    # A proxy may give this server another name and scheme.
+    page = visit.request.headers.get("referer", "").split("/", 3)[-1]
+    return FormPage("unsent.html", {"typed": typed, "signs_in": status == 401, "page": f"/{page}"}, status)
 
 
 def set_cookie(

@@ -123,9 +123,7 @@ def _write(
     if given.dry_run:
         lines = (_change_line(change, "Would update", "Would add") for change in done.changes or ())
         return CommandResult("\n".join(lines))
-    data = (done.text or "").encode("utf-8")
-    ends = b"\r\n" if b"\r\n" in (given.target.data or b"") else b"\n"
-    given.target.write(data.replace(b"\n", ends))
+    given.target.write_text(done.text or "")
     for line in report:
         display.say(line)
     return CommandResult(total, code=CHANGED)
@@ -155,7 +153,7 @@ def _add_hook(given: Namespace) -> CommandResult:
     """Add the hook to the settings of Claude Code, or to ``.codex/hooks.json``, which has the same form."""
     target = Target(given.hook)
     try:
-        settings = json.loads(target.data or "{}")
+        settings = json.loads(target.text or "{}")
         present = settings.setdefault("hooks", {}).setdefault(EVENT, [])
         if any(_COMMAND in json.dumps(entry) for entry in present):
             return CommandResult(f"{target} has the hook")
@@ -165,6 +163,6 @@ def _add_hook(given: Namespace) -> CommandResult:
     if given.dry_run:
         return CommandResult(f"Would add the hook to {target}")
     os.makedirs(os.path.dirname(given.hook) or os.curdir, exist_ok=True)  # noqa: PTH103, PTH120
-    target.write(f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode())
+    target.write_text(f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n")
     text = f"Added the hook to {target}; it asks the server that npl-mcp-server start runs"
     return CommandResult(text, code=CHANGED)

@@ -115,7 +115,7 @@ class Pool:
 
     def __init__(self, engine: Engine, most: int, *, read_only: bool) -> None:
         self._engine, self._read_only = engine, read_only
-        self._turns = threading.Semaphore(most)
+        self._turns, self._first = threading.Semaphore(most), threading.Lock()
         self._lock = threading.Lock()
         self._idle: list[tuple[float, Any]] = []
         self._timer: threading.Timer | None = None
@@ -126,7 +126,7 @@ class Pool:
 
         :raises BusyError: no connection is free before the deadline.
         """
-        if not self._turns.acquire(timeout=deadline.seconds):
+        if not self._has_turn(deadline):
             raise BusyError("the database cannot be used: too many calls wait for it; try again")
         try:
             with suppress(IndexError):
@@ -139,6 +139,15 @@ class Pool:
         except BaseException:
             self._turns.release()
             raise
+
+    def _has_turn(self, deadline: CallDeadline) -> bool:
+        """Wait for a turn behind the callers that wait already: a semaphore alone lets new ones overtake."""
+        if not self._first.acquire(timeout=deadline.seconds):
+            return False
+        try:
+            return self._turns.acquire(timeout=deadline.seconds)
+        finally:
+            self._first.release()
 
     def put_back(self, raw: Any) -> None:
         """Take back a connection; one that is not sound is closed."""
@@ -159,8 +168,8 @@ class Pool:
         """Close the connections that were unused for long, now and later, or all of a closed pool."""
         with self._lock:
             longest = 0.0 if self._closed else self._engine.unused_seconds
-            while self._idle and self._idle[0][0] <= time.monotonic() - longest:
-                with suppress(IndexError):  # taken meanwhile
+            with suppress(IndexError):  # taken meanwhile
+                while self._idle[0][0] <= time.monotonic() - longest:
                     self._idle.pop(0)[1].close()
             self._timer = None
             if self._idle and longest < math.inf:

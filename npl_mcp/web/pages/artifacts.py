@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -126,16 +126,14 @@ async def review(visit: Visit) -> Response:
 def _lines(lines: Sequence[str], offset: int, comments: Sequence[Mapping[str, Any]]) -> list[Data]:
     """Return lines, each with the comments that begin there and a mark within a commented range."""
     at = _by_line(comments, "first")
-    ranges = [range(comment["first"], comment["last"] + 1) for comment in chain(*at.values())]
-    return [
-        {
-            "number": number,
-            "text": line,
-            "comments": at[number],
-            "meant": any(number in meant for meant in ranges),
-        }
-        for number, line in enumerate(lines, offset + 1)
-    ]
+    reach = max(
+        (comment["last"] for comment in comments if comment.get("first", offset + 1) <= offset), default=0
+    )
+    rows = []
+    for number, line in enumerate(lines, offset + 1):
+        reach = max([reach, *(comment["last"] for comment in at[number])])
+        rows.append({"number": number, "text": line, "comments": at[number], "meant": number <= reach})
+    return rows
 
 
 def _by_line(comments: Sequence[Mapping[str, Any]], end: str) -> defaultdict[int, list[Any]]:

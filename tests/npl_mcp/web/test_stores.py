@@ -166,6 +166,15 @@ def test_a_review_leads_to_its_revision(pages: Pages) -> None:
     assert b"Finish your review" not in pages.get("ann", place).body
 
 
+@pytest.mark.parametrize(("offset", "marked"), [(0, [2, 3, 4, 6]), (2, [3, 4, 6]), (4, [6])])
+def test_commented_lines_are_marked_on_each_page(pages: Pages, offset: int, marked: list[int]) -> None:
+    number = stored(pages, name=f"lines {offset}", content="line\n" * 7)
+    for place in ("line:2-4", "line:3", "line:6"):
+        pages.send("ann", f"/artifacts/{number}/revisions/0/comments", location=place, comment="c")
+    rows = pages.data("ann", f"/artifacts/{number}?offset={offset}")["items"]
+    assert [row["number"] for row in rows if row["meant"]] == marked
+
+
 def test_comments_are_hidden_with_reviews(pages: Pages) -> None:
     shown = pages.data("ann", "/artifacts/1/revisions/0")
     assert [line["number"] for line in shown["items"] if line["meant"]] == [3]

@@ -119,11 +119,13 @@ def test_without_streams_it_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_init_claude_adds_the_hook_once(data: Path, program: Run) -> None:
-    """Other settings stay; Codex has the same form in another file."""
+    """Other settings and the line ends stay; Codex has the same form in another file."""
     file = Path(".claude/settings.json")
-    fill(Path(), {str(file): '{"model": "x", "hooks": {"Stop": []}}'})
+    fill(Path(), {str(file): ""})
+    file.write_bytes(b'{"model": "x",\r\n"hooks": {"Stop": []}}')
     assert program("npl-load", "init-claude", "--hook", "--dry-run").code == 0
     assert program("npl-load", "init-claude", "--hook").code == 1
+    assert file.read_bytes().count(b"\r\n") == file.read_bytes().count(b"\n") > 1
     added = [{"hooks": [{"type": "command", "command": "npl-load hook", "timeout": 2}]}]
     assert json.loads(file.read_text()) == {"model": "x", "hooks": {"Stop": [], "UserPromptSubmit": added}}
     assert program("npl-load", "init-claude", "--hook").code == 0

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,26 @@ def test_many_threads_write_one_after_the_other(database: Database) -> None:
         thread.join()
     with database.read() as tx:
         assert tx.value("SELECT value FROM total WHERE name = 'counter'") == 201
+
+
+def test_a_call_that_waits_is_not_overtaken(database: Database) -> None:
+    """A thread that writes again at once gets its next turn after the thread that waited for the first."""
+    order, asks = [], threading.Event()
+
+    def wait() -> None:
+        asks.set()
+        with database.write():
+            order.append("waiting")
+
+    waiting = threading.Thread(target=wait)
+    with database.write():
+        waiting.start()
+        asks.wait()
+        time.sleep(0.3)
+    with database.write():
+        order.append("again")
+    waiting.join()
+    assert order == ["waiting", "again"]
 
 
 def foreign_text(path: Path) -> None:
