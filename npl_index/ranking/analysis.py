@@ -163,7 +163,7 @@ def _spaced(text: str) -> str:
 
 def _chunks(text: str) -> list[str]:
     """Return the parts of a text between spaces and signs."""
-    return _spaced(text).split()
+    return [text] if text.isalnum() and text.isascii() else _spaced(text).split()
 
 
 def _shown_words(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
