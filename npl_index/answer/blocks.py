@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from npl_index.answer.frames import DELIMITER, MARKER, TITLED, Pairs, leads_in
+from npl_index.answer.frames import DELIMITER, MARKER, MAY_LEAD_IN, TITLED, Pairs, leads_in
 from npl_index.markdown.sections import Section, SectionTree
 
 _START = re.compile(
@@ -57,20 +57,23 @@ class Blocks:
         text = re.compile(r"\s*").match(self._source, begin, end)
         self.body = text.end() if text else begin
         found = dict(self._found(begin, end))
-        self.starts = [offsets[own.start], *(at for at in found if self.body < at < end)]
-        self._firm, self._joints = list[int](), list[int]()
-        for before, at in pairwise(self.starts):
-            if not leads_in(self._source, before, at):
-                (self._joints if found[at] else self._firm).append(at)
+        self.starts = starts = [offsets[own.start], *(at for at in found if self.body < at < end)]
+        # Few blocks can introduce the next one, and one expression finds them.
+        marks = MAY_LEAD_IN.finditer(self._source, starts[0], starts[-1])
+        blocks = {bisect_right(starts, mark.start()) for mark in marks}
+        joined = {starts[block] for block in blocks if leads_in(self._source, *starts[block - 1 : block + 1])}
+        cuts = [at for at in starts[1:] if at not in joined]
+        self._firm, self._joints = ([at for at in cuts if found[at] is joint] for joint in (False, True))
 
     def _found(self, begin: int, end: int) -> Iterator[tuple[int, bool]]:
         """Yield the starts of blocks, and whether each is joined to the block before it."""
         for opening, _, closing in (*self._fences, (end, end, end)):
             for mark in _START.finditer(self._source, begin, opening):
-                if mark["blank"]:
+                kind = mark.lastgroup
+                if kind == "blank":
                     yield mark.end(), False
-                elif not (mark["row"] and DELIMITER.match(self._source, mark.start())):
-                    yield mark.start(), bool(mark["definition"])
+                elif kind != "row" or not DELIMITER.match(self._source, mark.start()):
+                    yield mark.start(), kind == "definition"
             yield opening, bool(self._source[begin:opening].strip())
             begin = self._source.find("\n", closing, end) + 1 or end
             yield begin, False

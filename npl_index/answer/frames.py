@@ -58,6 +58,13 @@ _LEAD = 1_000
 _LEADS_IN = re.compile(rf"[ \t>]*(?:{TITLED}|:{{3,}}[ \t]*\w|(\*\*|__)[^*_]+\1\Z)")
 _LEADING = (":", "：", "{", "[", "(")
 _CLOSERS = "*_`\"'”’)] "
+MAY_LEAD_IN = re.compile(
+    rf"[:：{{\[(*_!?=](?:(?<=[:：{{\[(])(?:[^\S\n]|[{re.escape(_CLOSERS)}])*$|(?<=[*_])[*_][^\S\n]*$"
+    r"|(?<=!)!!|(?<=\?)\?\?|(?<==)==|(?<=:)::)",
+    re.MULTILINE,
+)
+"""A place in the last line of a block for which :func:`leads_in` is true, and in a few others."""
+
 _NOT_QUOTE = re.compile(r"[^\s>]")
 _TAB = 4
 """Columns of a tab, and of the indentation of code outside items and admonitions."""

@@ -13,6 +13,7 @@ from math import log
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
+from npl_index.cached import cached_property
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import FIELD_WEIGHTS, K1, Concept, Passages, idf, match, sums
 from npl_index.ranking.positions import concept_of_rows, pair_counts
@@ -45,7 +46,7 @@ class Table:
         passages.postings.find([*concept_of_rows(concepts), *chain(*pairs)])
         self.matches = match(passages, concepts)
 
-    @property
+    @cached_property
     def is_related(self) -> NDArray[Any]:
         """Whether each section has anything of the question."""
         related: NDArray[Any] = (self.matches.scores > 0) | (self.headed > 0) | (self.topics > 0)

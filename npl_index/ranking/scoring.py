@@ -220,8 +220,10 @@ def rank(
             if is_last or judge(coverage).state == "held":
                 break
             few, bodies = order[:FEW], not (coverage.missing() or query.keywords.shortened)
-            named |= candidates.headed
-            named.update(named_by(query.keywords, collection, passages, few, bodies=bodies))
+            further = named_by(query.keywords, collection, passages, few, bodies=bodies)
+            before, named = named, named.union(candidates.headed, further)
+            if named == before:
+                break
         coverage = coverage._replace(named=np.isin(order, [*named]).tolist())
         parts = np.array((table.matches.names[order], coverage.question_share(), candidates.fits[order]))
         scale = _scale(raised[order], parts, weights)
