@@ -19,7 +19,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache, partial
-from itertools import chain, filterfalse, groupby, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from operator import itemgetter
 from sys import intern
 
@@ -101,14 +101,11 @@ def locate(text: str, wanted: Collection[str], most: int) -> list[tuple[int, str
     chunks = set(spaced.split())
     known = _terms_stored.keys() & chunks
     known.update(_holding(chunks - known, _begins(wanted)))
-    terms_of = dict(zip(known, map(_terms_stored.__getitem__, known), strict=True))
-    lacking = map(wanted.isdisjoint, terms_of.values())
+    terms_of = ((raw, wanted.intersection(_terms_stored[raw])) for raw in known)
     inside = {
-        raw: [(0, term) for term in wanted.intersection(terms_of[raw])]
-        if raw.isascii()
-        else [at for at in _terms_at(raw) if at[1] in wanted]
-        for raw, is_lacking in zip(terms_of, lacking, strict=True)
-        if not is_lacking
+        raw: [(0, term) for term in held] if raw.isascii() else [at for at in _terms_at(raw) if at[1] in held]
+        for raw, held in terms_of
+        if held
     }
     found = ((begin, raw) for raw in inside for begin in islice(_places_of(f" {raw} ", spaced), most))
     result = [(begin + at, term) for begin, raw in found for at, term in inside[raw]]
@@ -126,12 +123,10 @@ def _begins(wanted: frozenset[str]) -> tuple[str, ...]:
 def _holding(chunks: Collection[str], begins: tuple[str, ...]) -> Iterator[str]:
     """Yield the chunks that may have words with some beginnings; their terms would take longer."""
     longer = tuple(begin for begin in begins if begin[1:])
-    plain = list(filter(str.isascii, chunks))
-    yield from filterfalse(str.isascii, chunks)
-    for raw in filterfalse(str.isalnum, plain):
-        if raw.translate(_UNMARKED).lower().startswith(longer):
+    for raw in chunks:
+        if not raw.isascii() or (not raw.isalnum() and raw.translate(_UNMARKED).lower().startswith(longer)):
             yield raw
-    text = f" {' '.join(plain)} "
+    text = f" {' '.join(filter(str.isascii, chunks))} "
     lower = text.lower()
     for begin in begins:
         at = lower.find(begin)
