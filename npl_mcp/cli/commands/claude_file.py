@@ -123,7 +123,7 @@ def _write(
     if given.dry_run:
         lines = (_change_line(change, "Would update", "Would add") for change in done.changes or ())
         return CommandResult("\n".join(lines))
-    given.target.write_text(done.text or "")
+    given.target.save(done.text or "")
     for line in report:
         display.say(line)
     return CommandResult(total, code=CHANGED)
@@ -163,6 +163,6 @@ def _add_hook(given: Namespace) -> CommandResult:
     if given.dry_run:
         return CommandResult(f"Would add the hook to {target}")
     os.makedirs(os.path.dirname(given.hook) or os.curdir, exist_ok=True)  # noqa: PTH103, PTH120
-    target.write_text(f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n")
+    target.save(f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n")
     text = f"Added the hook to {target}; it asks the server that npl-mcp-server start runs"
     return CommandResult(text, code=CHANGED)

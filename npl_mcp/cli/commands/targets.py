@@ -164,7 +164,7 @@ class Target:
         except UnicodeDecodeError:
             raise OSError(errno.EILSEQ, "it is not UTF-8", self._path) from None
 
-    def write_text(self, text: str) -> None:
+    def save(self, text: str) -> None:
         """Replace the text of the file; its line ends stay."""
         ends = "\r\n" if b"\r\n" in (self.data or b"") else "\n"
         self.write(text.replace("\n", ends).encode())
