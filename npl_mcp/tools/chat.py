@@ -293,9 +293,8 @@ async def chat_claim_todo(
     :raises InvalidRequestError: the event is not a todo.
     """
     if (event_id is None) is (room_id is None):
-        raise MissingRequestError(
-            "a todo or a room is required, not both", parameter="event_id", hint="give event_id or room_id"
-        )
+        problem, hint = "a todo or a room is required, not both", "give event_id or room_id"
+        raise MissingRequestError(problem, parameter="event_id", hint=hint)
 
     def claim(tx: Transaction) -> Claim:
         if join is not None:
@@ -303,14 +302,8 @@ async def chat_claim_todo(
         todo = event_id if event_id is not None else todos.next_of(tx, room_id or 0, persona)
         return Claim(todo is not None, None if todo is None else todos.claim(tx, todo, persona))
 
-    return await when_new(
-        app,
-        lambda _: Topic(rooms.POSITIONS, room_id or 0),
-        0 if room_id is None else wait,
-        claim,
-        lambda claim: not claim.claimed,
-        write=True,
-    )
+    topic, seconds = Topic(rooms.POSITIONS, room_id or 0), 0 if room_id is None else wait
+    return await when_new(app, lambda _: topic, seconds, claim, lambda claim: not claim.claimed, write=True)
 
 
 def chat_list_todos(
@@ -363,14 +356,12 @@ async def chat_get_feed(
     :returns: a page; each item is an event in a room.
     :raises RoomNotFoundError: there is no such room.
     """
-    part = Slice.parse(limit, offset)
-    return await when_new(
-        app,
-        lambda _: Topic(rooms.POSITIONS, room_id),
-        wait,
-        lambda tx: feed.read(tx, room_id, rooms.require_room(tx, room_id), since, part),
-        lambda page: page.total == 0,
-    )
+    part, topic = Slice.parse(limit, offset), Topic(rooms.POSITIONS, room_id)
+
+    def read(tx: Transaction) -> Page[feed.Event]:
+        return feed.read(tx, room_id, rooms.require_room(tx, room_id), since, part)
+
+    return await when_new(app, lambda _: topic, wait, read, lambda page: page.total == 0)
 
 
 def chat_list_rooms(
@@ -415,15 +406,12 @@ async def chat_get_notifications(
     :returns: a page; each item is a notification with its event.
     :raises RecordNotFoundError: the persona is not in any room.
     """
-    part = Slice.parse(limit, offset)
+    part, topic = Slice.parse(limit, offset), Topic(feed.MAILBOX_POSITIONS, persona)
 
-    return await when_new(
-        app,
-        lambda _: Topic(feed.MAILBOX_POSITIONS, persona),
-        wait,
-        lambda tx: feed.notifications(tx, persona, unread_only, since, part),
-        lambda page: page.total == 0,
-    )
+    def read(tx: Transaction) -> Page[feed.Notification]:
+        return feed.notifications(tx, persona, unread_only, since, part)
+
+    return await when_new(app, lambda _: topic, wait, read, lambda page: page.total == 0)
 
 
 def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> MarkedRead:

@@ -133,7 +133,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
     """
     if not names:
         raise checks.missing(parameter, "is empty", "name a persona")
-    return checks.distinct(names, parameter, _new_member, MAX_MEMBERS)
+    return list(dict.fromkeys(checks.each(names, parameter, _new_member, MAX_MEMBERS)))
 
 
 def _new_member(name: str, parameter: str) -> str:

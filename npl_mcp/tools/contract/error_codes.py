@@ -11,14 +11,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from npl_index.errors import (
-    InvalidRequestError,
-    MissingRequestError,
-    NotFoundError,
-    NPLError,
-    OutsideRootError,
-    UnreadableDocumentError,
-)
+from npl_index import errors as document_errors
+from npl_index.errors import InvalidRequestError, MissingRequestError, NPLError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import errors
 from npl_mcp.tools.contract.responses import FailedReply
@@ -86,9 +80,9 @@ _MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
 CODES: Mapping[type[BaseException], ErrorCode] = {
     InvalidRequestError: ErrorCode.INVALID_PARAMETER,
     MissingRequestError: ErrorCode.MISSING_REQUIRED,
-    NotFoundError: ErrorCode.NOT_FOUND,
-    OutsideRootError: ErrorCode.PERMISSION_DENIED,
-    UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
+    document_errors.NotFoundError: ErrorCode.NOT_FOUND,
+    document_errors.OutsideRootError: ErrorCode.PERMISSION_DENIED,
+    document_errors.UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
     errors.SessionNotFoundError: ErrorCode.SESSION_NOT_FOUND,
     errors.ArtifactNotFoundError: ErrorCode.ARTIFACT_NOT_FOUND,
     errors.RoomNotFoundError: ErrorCode.ROOM_NOT_FOUND,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from npl_index.cached import cached_property
 from npl_index.library.roots import LocalPath
@@ -126,14 +126,8 @@ class ToolSpec:
     @property
     def meanings(self) -> dict[str, str]:
         """The texts of parameters for people: from the docstring, else the text for agents, else shared."""
-        signature = inspect.signature(self.function, eval_str=True).parameters
-        texts = {
-            name: text
-            for name, parameter in signature.items()
-            if get_origin(parameter.annotation) is Annotated
-            for text in get_args(parameter.annotation)[1:]
-            if isinstance(text, str)
-        }
+        signature = inspect.signature(self.function).parameters
+        texts = {name: text for name, text in markers(self.function) if isinstance(text, str)}
         shared = {name: text for name, text in parameters(SharedParameters).items() if name in signature}
         return {**shared, **texts, **parameters(self.function)}
 
