@@ -268,10 +268,8 @@ def _section_hits(
     cutoff, limit = (0, len(gathered.collection) + 1) if result.phrases else (SCORE_CUTOFF, LIMIT)
     weights, among = result.app.settings.weights, result.conditions.among
     with gathered.collection.reading():
-        asked = Query(keywords, together=together)
-        ranking = rank(
-            gathered.collection, asked, weights=weights, score_cutoff=cutoff, limit=limit, among=among
-        )
+        collection, asked = gathered.collection, Query(keywords, together=together)
+        ranking = rank(collection, asked, weights=weights, score_cutoff=cutoff, limit=limit, among=among)
         documents = gathered.ranked_by(ranking)
         sections = [_Section(documents, hit) for hit in ranking.hits]
         holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in result.phrases}

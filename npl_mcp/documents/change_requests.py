@@ -19,7 +19,7 @@ from npl_index.markdown.front_matter import with_line_feeds, with_values
 from npl_index.markdown.sections import SectionTree, digest_of
 from npl_mcp.documents import answers, editor
 from npl_mcp.documents import format as form
-from npl_mcp.documents.answers import Improvement
+from npl_mcp.documents.answers import Improvement, RequestRow
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
@@ -112,7 +112,7 @@ class ChangeRequests:
         address, digest = Outline(section.after).addresses[section.index], digest_of(section.written)
         return fill(answers.ChangeSections, result, section=address, removed=section.removed, digest=digest)
 
-    def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> answers.RequestRow:
+    def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> RequestRow:
         """Create a change request.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
@@ -132,11 +132,9 @@ class ChangeRequests:
         about = {"type": kind, "priority": draft.values["priority"], "dateCreated": draft.made}
         first = {"key": key, "title": draft.title, "status": form.DEFAULTS["status"]} | about
         path, sections = _answer_path(project, name), draft.headings()
-        return fill(answers.RequestRow, first, path=path, sections=sections)
+        return fill(RequestRow, first, path=path, sections=sections)
 
-    def update_status(
-        self, code: str | None, key: str, status: str, expect: str | None = None
-    ) -> answers.RequestRow:
+    def update_status(self, code: str | None, key: str, status: str, expect: str | None = None) -> RequestRow:
         """Set the status; every order of statuses is allowed.
 
         :param expect: digest of the file; only this state is changed.
@@ -148,7 +146,7 @@ class ChangeRequests:
 
     def update_attributes(
         self, code: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
-    ) -> answers.RequestRow:
+    ) -> RequestRow:
         """Set attributes; an empty text clears an attribute, ``None`` leaves it unchanged.
 
         :param expect: digest of the file; only this state is changed.
@@ -174,7 +172,7 @@ class ChangeRequests:
         before, new = self._change(*self.find(code, key), edit, expect)
         return before, digest_of(new)
 
-    def delete(self, code: str | None, key: str, expect: str | None = None) -> answers.RequestRow:
+    def delete(self, code: str | None, key: str, expect: str | None = None) -> RequestRow:
         """Remove a change request's file.
 
         :param expect: digest of the file; only this state is removed.
@@ -187,9 +185,7 @@ class ChangeRequests:
         before, _ = self._change(project, ticket, edit, expect)
         return before.row("status", "type", path=_answer_path(project, before.name))
 
-    def list(
-        self, code: str | None, filters: Mapping[str, object] | None, part: Slice
-    ) -> Page[answers.RequestRow]:
+    def list(self, code: str | None, filters: Mapping[str, object] | None, part: Slice) -> Page[RequestRow]:
         """List a project's change requests, highest number first."""
         project = self.projects.find(code)
         files = listing(project.folder, project.code)
@@ -204,7 +200,7 @@ class ChangeRequests:
         for name, problem in () if filters else files.unreadable.items():
             title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(project, name)
             known = (form.key_in(title), title, _UNREADABLE, "", "")
-            rows.append(answers.RequestRow(*known, path=path, problem=problem))
+            rows.append(RequestRow(*known, path=path, problem=problem))
         return part.cut(rows)
 
     def suggest(self, code: str | None, key: str) -> answers.Suggestions:

@@ -24,6 +24,7 @@ from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import conditions
 from npl_mcp.stores.chat import feed, rooms, todos
 from npl_mcp.stores.chat.mentions import SIGNS, mentions_in
+from npl_mcp.stores.chat.rooms import NewEvent
 from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
     Actor,
@@ -141,7 +142,7 @@ def chat_send_message(
     message: Text,
     reply_to_id: RowId | None = None,
     join: Join = None,
-) -> rooms.NewEvent:
+) -> NewEvent:
     """Send a message; @name notifies a member, @all everyone.
 
     :param reply_to_id: id of the event that the message answers.
@@ -165,9 +166,7 @@ def chat_send_message(
     return replace(event, unknown_mentions=unknown or None)
 
 
-def chat_react(
-    app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None
-) -> rooms.NewEvent:
+def chat_react(app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None) -> NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
@@ -182,7 +181,7 @@ def chat_react(
             WHERE event_id = :event AND emoji = :emoji AND persona = :persona"""
         first = tx.value(sql, event=event_id, emoji=emoji, persona=persona)
         if first is not None:
-            return rooms.NewEvent(first, room, persona, event_id, emoji=emoji)
+            return NewEvent(first, room, persona, event_id, emoji=emoji)
         data = {"emoji": emoji, "target_event_id": event_id}
         event = rooms.post(tx, room, persona, "emoji_reaction", data, event_id)
         row = {"event_id": event_id, "emoji": emoji, "persona": persona}
@@ -196,7 +195,7 @@ def chat_share_artifact(
     persona: Actor,
     artifact_id: Annotated[RowId, Of("artifact")],
     revision: Annotated[Whole | None, "Number"] = None,
-) -> rooms.NewEvent:
+) -> NewEvent:
     """Share an artifact with a room.
 
     :param revision: number of the revision; by default the current one.
@@ -253,7 +252,7 @@ def chat_update_todo(
     assigned_to: Name | None = None,
     expect: Annotated[str | None, "Status you read", Check(checks.choice, todos.STATUSES)] = None,
     join: Join = None,
-) -> rooms.NewEvent:
+) -> NewEvent:
     """Change a todo's status or assignee.
 
     :param event_id: id of the todo.
@@ -378,16 +377,15 @@ def chat_list_rooms(
     :returns: a page; each item is a room.
     :raises InvalidRequestError: the page is out of range.
     """
-    part = Slice.parse(limit, offset, largest=rooms.MAX_ROOMS)
+    part = Slice.parse(limit, offset, most=rooms.MAX_ROOMS)
     source = f"FROM room WHERE archived_at IS {'NOT ' if archived else ''}NULL"
     if persona is not None:
         source += " AND id IN (SELECT room_id FROM member WHERE persona = :persona)"
     which = f"IN (SELECT id {source} ORDER BY id DESC LIMIT :limit OFFSET :offset)"
     with app.database.read() as tx:
         total = tx.value(f"SELECT count(*) {source}", persona=persona)
-        return part.page(
-            rooms.select(tx, which, limit=part.limit, offset=part.offset, persona=persona), total
-        )
+        rows = rooms.select(tx, which, limit=part.limit, offset=part.offset, persona=persona)
+    return part.page(rows, total)
 
 
 async def chat_get_notifications(

@@ -87,7 +87,7 @@ async def worklog_read(
     part = Slice.parse(limit, None, store.PAGE)
 
     def topic(tx: Transaction) -> Topic:
-        return store.topic(tx, app.project, session_id)
+        return Topic(store.POSITIONS, store.resolve(tx, app.project, session_id)["number"])
 
     def read(tx: Transaction) -> store.ReadEntries:
         session = store.resolve(tx, app.project, session_id)

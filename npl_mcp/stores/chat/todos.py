@@ -9,6 +9,7 @@ from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
 from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat import feed, rooms
+from npl_mcp.stores.chat.rooms import NewEvent
 
 STATUSES = ("pending", "in_progress", "done", "cancelled")
 """States of a todo; the first two are open."""
@@ -48,9 +49,7 @@ class Todo:
     notification: rooms.NewNotification | None = None
 
 
-def change(
-    tx: Transaction, before: Row, persona: str, status: str, assigned_to: str | None
-) -> rooms.NewEvent:
+def change(tx: Transaction, before: Row, persona: str, status: str, assigned_to: str | None) -> NewEvent:
     """Change a todo.
 
     :param before: its state.

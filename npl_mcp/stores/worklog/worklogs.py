@@ -19,7 +19,6 @@ from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.errors import ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import columns, fill
-from npl_mcp.stores.commits import Topic
 
 ARCHIVE = "archive"
 """Folder of the archived sessions, and prefix of their names."""
@@ -126,7 +125,8 @@ class ReadEntries(Page[Entry]):
 _COLUMNS = "number, id, created, closed, archived_as, task, status, entry_count, last_entry"
 _SESSION = f"SELECT {_COLUMNS} FROM worklog_session"
 
-_POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
+POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
+"""The position of a session; see :class:`~npl_mcp.stores.commits.Topic`."""
 
 _ENTRIES = f"""
 SELECT {columns(Entry)} FROM worklog_entry
@@ -225,14 +225,6 @@ def move(tx: Transaction, number: int, agent_id: str, last_seq: int, last_read: 
     """Set the number of the last entry that an agent has read, and the time of its reading."""
     values = {"agent_id": agent_id, "last_seq": last_seq, "last_read": last_read}
     tx.upsert("worklog_agent", "session_number, agent_id", session_number=number, **values)
-
-
-def topic(tx: Transaction, project: str, session_id: str | None) -> Topic:
-    """Return the topic that changes with each entry of a session.
-
-    :param session_id: the id of the session; by default the current one.
-    """
-    return Topic(_POSITIONS, resolve(tx, project, session_id)["number"])
 
 
 def status(tx: Transaction, project: str, session_id: str | None) -> WorklogSession:

@@ -165,10 +165,8 @@ def checked(function: Callable[..., object], arguments: Mapping[str, Any]) -> di
 
     :raises InvalidRequestError: an argument is invalid.
     """
-    declared = _checks(function)
-    return {
-        name: declared[name](value, name) if name in declared else value for name, value in arguments.items()
-    }
+    own = _checks(function)
+    return {name: own[name](value, name) if name in own else value for name, value in arguments.items()}
 
 
 @cache

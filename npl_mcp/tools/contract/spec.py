@@ -89,10 +89,9 @@ class ToolSpec:
     @cached_property
     def fields(self) -> Mapping[str, str]:
         """The fields of answers with data of other domains, with these."""
-        marks = [(name, part) for _, name, parts in answer_fields(self.function) for part in parts]
-        of = (
-            (key, part.domain) for name, part in marks if isinstance(part, Of) for key in part.keys or (name,)
-        )
+        every = ((name, part) for _, name, parts in answer_fields(self.function) for part in parts)
+        marks = [(name, part) for name, part in every if isinstance(part, Of)]
+        of = ((key, part.domain) for name, part in marks for key in part.keys or (name,))
         return {key: domain for key, domain in of if domain != self.domain}
 
     @cached_property
