@@ -76,7 +76,7 @@ LATE = {
         "npl_mcp.cli.commands.start",
         "npl_mcp.cli.commands.load",
     ): "the hook runs at each prompt, in milliseconds",
-    ("npl_mcp.cli.commands.local", "npl_mcp.questions.testing"): "the application: a quarter of a second",
+    ("npl_mcp.cli.commands.local", "npl_mcp.questions.outcomes"): "the application: a quarter of a second",
     (
         "npl_mcp.cli.transports.connecting",
         "npl_mcp.app.worklog_context",

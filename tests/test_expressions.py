@@ -22,7 +22,7 @@ from npl_index.ranking import spelling
 from npl_index.tokens.estimated import piece_pattern
 from npl_mcp.config import kinds
 from npl_mcp.stores.base import postgres, sqlite
-from npl_mcp.stores.chat import messages
+from npl_mcp.stores.chat import mentions
 
 ROOT = Path(__file__).resolve().parent.parent
 SEARCHING = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
@@ -63,7 +63,7 @@ MADE = {
         [re.compile(kind.pattern) for kind in vars(kinds).values() if isinstance(kind, kinds.ValueKind)],
     ),
     "npl_mcp/documents/change_requests.py": ("match", [re.compile(r"AB-0*1(?![0-9])", re.IGNORECASE)]),
-    "npl_mcp/stores/chat/messages.py": ("search", [messages.mention_of(["bo", "bo-2", "Cy D"])]),
+    "npl_mcp/stores/chat/mentions.py": ("search", [mentions.mention_of(["bo", "bo-2", "Cy D"])]),
     "npl_mcp/stores/base/sqlite.py": ("search", [re.compile(r"IN :ab\b")]),
     "npl_mcp/stores/base/postgres.py": ("search", [re.compile(r"IN :ab\b")]),
     "npl_mcp/stores/base/engine.py": (

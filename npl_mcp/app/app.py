@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -68,11 +69,9 @@ class App(Context):
         settings = self.settings
         if permissions.roots is not None:
             wanted = real_paths(permissions.roots)
-            settings = replace(
-                settings,
-                roots=tuple(map(Path, dict.fromkeys(self._visible_folders(wanted)))),
-                cr_projects=tuple(place for place in settings.cr_projects if lies_in(str(place), wanted)),
-            )
+            roots = tuple(map(Path, dict.fromkeys(self._visible_folders(wanted))))
+            projects = tuple(place for place in settings.cr_projects if lies_in(str(place), wanted))
+            settings = replace(settings, roots=roots, cr_projects=projects)
         if cwd is not None:
             project = settings.project if cwd == settings.cwd else None
             settings = replace(settings, cwd=cwd, own_cwd=True, project=project)
@@ -91,9 +90,8 @@ class App(Context):
     def start_warm_up(self) -> None:
         """Run :meth:`warm_up` in a separate thread."""
         if self.settings.warm_up and self._warm_up is None:
-            self._warm_up = threading.Thread(
-                target=self.warm_up, args=(CHECK_DELAY,), name="npl-warm-up", daemon=True
-            )
+            work = partial(self.warm_up, CHECK_DELAY)
+            self._warm_up = threading.Thread(target=work, name="npl-warm-up", daemon=True)
             self._warm_up.start()
 
     def warm_up(self, delay: float = 0.0) -> None:

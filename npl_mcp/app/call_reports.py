@@ -31,7 +31,7 @@ from npl_mcp.stores.access import ALL, Identity, Permissions
 from npl_mcp.stores.base.database import Database
 from npl_mcp.stores.base.errors import NotAllowedError
 from npl_mcp.stores.base.paging import now
-from npl_mcp.stores.calls import CONTEXT, MAX_TEXTS, CallOutcome, LoggedCall, add
+from npl_mcp.stores.calls import CONTEXT, MAX_TEXTS, LoggedCall, add
 
 logger = logging.getLogger(__name__)
 
@@ -142,10 +142,9 @@ class Caller:
         anywhere = self.trusted and self.identity is None
         roots = [str(root.resolve()) for root in documents.settings.roots]
         if real is None or not os.path.isdir(real) or not (anywhere or lies_in(real, roots)):  # noqa: PTH112 - no name is too long for it
-            raise FolderRefusedError(
-                "the working directory is not the absolute path of a folder that this server may show you",
-                hint="leave it out, or send the token of the server's state file",
-            )
+            problem = "the working directory is not the absolute path of a folder"
+            hint = "leave it out, or send the token of the server's state file"
+            raise FolderRefusedError(f"{problem} that this server may show you", hint=hint)
         return app.documents_for(self.permissions, Path(real))
 
 
@@ -249,8 +248,6 @@ def write_line(call: Call) -> None:
     logger.info("%s", json.dumps(line), extra={"bare": True})
 
 
-logger = logging.getLogger(__name__)
-
 MAX_QUEUE = 5_000
 """Calls in the queue; further ones are dropped."""
 
@@ -327,36 +324,25 @@ def entry_of(call: Call, *, with_contexts: bool) -> LoggedCall:
     answer, identity = call.data, call.caller.identity
     asks, context = isinstance(answer, Tailored), _question(call)
     absent, number = getattr(answer, "absent", None), getattr(answer, "total", 0)
-    private = with_contexts and (answer is not None or call.code is not None)
-    sections: dict[str, Any] = {}
+    row: dict[str, Any] = {"created_at": now(), "tool": call.name, "domains": " ".join(call.domains)}
+    row |= {"who": _storable(call.who), "owner": None if identity is None else identity.name}
+    row |= {"micros": round(call.seconds * 1_000_000), "error": call.code}
+    row["message"] = call.message and _storable(call.message)
     if isinstance(answer, Tailored):
         # In an answer about several documents each selector comes after its file.
         taken = (f"{part.file}: {part.selector}" if part.file else part.selector for part in answer.sections)
-        sections = {"file": _storable(answer.file), "used": answer.total_tokens}
-        sections["taken"], number = tuple(map(_storable, taken)), len(answer.sections)
-    arguments = None
-    if private and (asks or call.code):
-        # Those of a question can be read again.
-        text = json.dumps(_beginning(call.arguments), ensure_ascii=False)
-        arguments = _storable(text, _MAX_ARGUMENTS if asks else _MAX_TEXT)
-    outcome: CallOutcome | None = None
+        row |= {"file": _storable(answer.file), "used": answer.total_tokens}
+        row["taken"], number = tuple(map(_storable, taken)), len(answer.sections)
     if context and answer is not None:
-        outcome = "nothing" if not number else "weak" if getattr(answer, "weak", None) else "found"
-    return LoggedCall(
-        created_at=now(),
-        tool=call.name,
-        domains=" ".join(call.domains),
-        who=_storable(call.who),
-        owner=None if identity is None else identity.name,
-        micros=round(call.seconds * 1_000_000),
-        error=call.code,
-        message=call.message and _storable(call.message),
-        arguments=arguments,
-        **sections,
-        context=_storable(context, CONTEXT) if private and context else None,
-        outcome=outcome,
-        absent=tuple(map(_storable, absent)) if private and absent else None,
-    )
+        row["outcome"] = "nothing" if not number else "weak" if getattr(answer, "weak", None) else "found"
+    if with_contexts and (answer is not None or call.code is not None):
+        row["context"] = context and _storable(context, CONTEXT)
+        row["absent"] = tuple(map(_storable, absent)) if absent else None
+        if asks or call.code:
+            # Those of a question can be read again.
+            text = json.dumps(_beginning(call.arguments), ensure_ascii=False)
+            row["arguments"] = _storable(text, _MAX_ARGUMENTS if asks else _MAX_TEXT)
+    return LoggedCall(**row)
 
 
 def _question(call: Call) -> str | None:

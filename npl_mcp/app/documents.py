@@ -42,9 +42,8 @@ class Documents(Files):
     """
 
     def __init__(self, settings: Settings, state: SharedState, permissions: Permissions) -> None:
-        super().__init__(
-            settings, state.files, None if permissions.roots is None else real_paths(settings.roots)
-        )
+        only = None if permissions.roots is None else real_paths(settings.roots)
+        super().__init__(settings, state.files, only)
         self.permissions, self._state = permissions, state
         projects = Projects(self.cwd, (*settings.roots, *settings.cr_projects))
         self.change_requests, limit = ChangeRequests(projects), settings.limits.max_files
@@ -53,9 +52,8 @@ class Documents(Files):
             "cr": CrDocuments(self.change_requests, limit),
         }
         # Their documents lie under the root ``<scheme>:``.
-        self._schemes = {
-            name: sources[name] for name, scheme in SCHEMES.items() if permissions.has_domain(scheme.domain)
-        }
+        is_seen = permissions.has_domain
+        self._schemes = {name: sources[name] for name, scheme in SCHEMES.items() if is_seen(scheme.domain)}
 
     def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
         """Find the documents of a reference, or of each name of a list, in the order of the list.
@@ -158,9 +156,8 @@ class Documents(Files):
         :param ref: cache key of the set; ``None`` if it is not cached.
         """
         # The same object as long as the files are known to be unchanged.
-        listed = (
-            locations if isinstance(locations, Listed) else Listed.of(locations, map(state_of, locations))
-        )
+        states = map(state_of, locations)
+        listed = locations if isinstance(locations, Listed) else Listed.of(locations, states)
         gone = tuple(f"{missing.path}: the file was removed" for missing in listed.gone)
         # The name of the only root denotes the same set as no name.
         asked = None if ref is None or self.searches_all(ref, ()) else ref

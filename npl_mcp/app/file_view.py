@@ -77,11 +77,8 @@ class OwnItems(Library):
     @cached_property
     def _own(self) -> frozenset[str]:
         """The kinds with a folder of the user; agents' client folders do not count."""
-        return frozenset(
-            kind.name
-            for kind in self.catalog.kinds
-            if any(place.root.npl and self._is_own(kind, place) for place in _without_bundled(kind.places))
-        )
+        places = ((kind, place) for kind in self.catalog.kinds for place in _without_bundled(kind.places))
+        return frozenset(kind.name for kind, place in places if place.root.npl and self._is_own(kind, place))
 
     def places(self, kind: Kind, *, pattern: bool = False) -> Sequence[ItemFolder]:
         """Return the places of a kind, without its bundled folder if that is hidden."""

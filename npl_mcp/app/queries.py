@@ -44,14 +44,6 @@ class QueryConditions:
         """Pattern of the words that no hit contains."""
         return pattern_of(self.without) if self.without else None
 
-    def allow_path(self, path: str) -> bool:
-        """Return whether a document may be a hit."""
-        return all(part.casefold() in path.casefold() for part in self.path)
-
-    def allow_record(self, text: str) -> bool:
-        """Return whether a record without a path may be a hit."""
-        return not self.path and not (self.unwanted and self.unwanted.search(text))
-
 
 def pattern_of(words: Sequence[str]) -> re.Pattern[str]:
     """Return a pattern for whole words as spelt, ignoring case."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
@@ -28,11 +28,12 @@ from npl_mcp.app.lanes import end_if_abandoned
 from npl_mcp.app.queries import QueryConditions, pattern_of, phrases_of, texts_of, words_of
 from npl_mcp.app.schemes import SCHEMES
 from npl_mcp.app.sources import DamagedRevisionError
-from npl_mcp.config.domains import Of
+from npl_mcp.config.domains import Of, domains_named
+from npl_mcp.stores.base.database import Row
 from npl_mcp.stores.base.errors import DatabaseError
 from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.searching import KINDS as ROWS
-from npl_mcp.stores.searching import MAX_MATCHES, Match
+from npl_mcp.stores.searching import MAX_MATCHES
 
 KINDS: Mapping[str, str] = {
     "document": "npl",
@@ -142,17 +143,18 @@ class SearchResult:
         self.absent = {word: tuple(dict.fromkeys(near)) for word, near in absent.items()}
 
 
+def visible_kinds(app: Context) -> tuple[str, ...]:
+    """Return the kinds that the server has and the caller may see."""
+    domains = domains_named(app.settings.domains)
+    is_seen = app.permissions.has_domain
+    return tuple(kind for kind, domain in KINDS.items() if domain in domains and is_seen(domain))
+
+
 def search(
-    app: Context,
-    query: str,
-    kinds: Sequence[str],
-    wanted: Sequence[str],
-    ref: DocumentRef | None,
-    conditions: QueryConditions,
+    app: Context, query: str, wanted: Sequence[str], ref: DocumentRef | None, conditions: QueryConditions
 ) -> SearchResult:
     """Search for a question.
 
-    :param kinds: kinds of :data:`KINDS` that the caller may see.
     :param wanted: kinds to search; empty means all.
     :param ref: the only documents to search.
     :param conditions: conditions of hits.
@@ -161,13 +163,13 @@ def search(
     if ref is not None:
         result.hits = _section_hits(result, "document", app.documents_of(ref))
         return result
-    searched = [kind for kind in kinds if not wanted or kind in wanted]
+    kinds = visible_kinds(app)
     # Change requests that the caller may see are not hits of kind document as well.
     crs: set[str] = set()
     with suppress(NPLError):
         crs = {cr.absolute for cr in app.documents.find(_SETS["cr"])} if "cr" in kinds else crs
     hits: dict[str, Iterator[SearchHit]] = {}
-    for kind in searched:
+    for kind in kinds if not wanted else filter(wanted.__contains__, kinds):
         sections: Iterator[SearchHit] = iter(())
         if kind in _SETS and (gathered := _set_of(result, kind)) is not None:
             sections = _section_hits(result, kind, gathered, crs if kind == "document" else ())
@@ -241,8 +243,8 @@ class _Section(NamedTuple):
         # If the question has only identifiers, a match of their parts alone does not count.
         is_named = self.hit.score.content or not all(word.identifier for word in keywords.written)
         is_named = is_named or self.hit.place in keywords.places
-        unwanted, path = result.conditions.unwanted, self.documents.path(self.hit.document)
-        is_allowed = result.conditions.allow_path(path)
+        unwanted, path = result.conditions.unwanted, self.documents.path(self.hit.document).casefold()
+        is_allowed = all(part.casefold() in path for part in result.conditions.path)
         return bool(has_text and is_named and is_allowed) and not (unwanted and unwanted.search(self.text))
 
 
@@ -263,31 +265,22 @@ def _section_hits(
     result.missing += gathered.missing
     if bad := gathered.unreadable:
         result.not_searched.append(f"{len(bad):,} of {gathered.file}, such as {bad[0]}")
-    limit = len(gathered.collection) + 1 if result.phrases else LIMIT
+    cutoff, limit = (0, len(gathered.collection) + 1) if result.phrases else (SCORE_CUTOFF, LIMIT)
+    weights, among = result.app.settings.weights, result.conditions.among
     with gathered.collection.reading():
-        ranking = rank(
-            gathered.collection,
-            Query(keywords, together=together),
-            weights=result.app.settings.weights,
-            score_cutoff=0 if result.phrases else SCORE_CUTOFF,
-            limit=limit,
-            among=result.conditions.among,
-        )
+        collection, asked = gathered.collection, Query(keywords, together=together)
+        ranking = rank(collection, asked, weights=weights, score_cutoff=cutoff, limit=limit, among=among)
         documents = gathered.ranked_by(ranking)
         sections = [_Section(documents, hit) for hit in ranking.hits]
         holders = {phrase: _holders(phrase, sections, ranking.coverage) for phrase in result.phrases}
         absent = nowhere(documents, ranking.coverage)
-    unheld = {
-        f'"{cut_word(phrase)}"': ()
-        for phrase, flags in holders.items()
-        if not any(flags) and _certain(phrase, ranking.coverage)
-    }
+    lost = [phrase for phrase, flags in holders.items() if not any(flags)]
+    unheld = {f'"{cut_word(phrase)}"': () for phrase in lost if _certain(phrase, ranking.coverage)}
     result.lacks(absent | unheld)
-    kept = [
-        (sum(flags[number] for flags in holders.values()), section)
-        for number, section in enumerate(sections)
-        if section.path not in left_out and section.is_hit(result, keywords)
-    ]
+    kept = []
+    for number, section in enumerate(sections):
+        if section.path not in left_out and section.is_hit(result, keywords):
+            kept.append((sum(flags[number] for flags in holders.values()), section))
     if not any(map(any, holders.values())) and judge(ranking.coverage).state == "absent":
         # If a word is absent everywhere, sections with one or two of the others match by chance.
         few = kept[: LIMITS["absent"].names]
@@ -295,9 +288,8 @@ def _section_hits(
     elif len(sections) >= limit:
         result.capped.append(kind)
     if not kept and not keywords.written:  # the index has no stop words and no signs
-        scanned = _scanned(result, documents)
-        kept = [(1, section) for section in scanned if section.path not in left_out]
-        kept = [pair for pair in kept if pair[1].is_hit(result, keywords)]
+        others = (section for section in _scanned(result, documents) if section.path not in left_out)
+        kept = [(1, section) for section in others if section.is_hit(result, keywords)]
     result.counts[kind] += len(kept)
     kept.sort(key=lambda pair: (-pair[0], -pair[1].hit.score.total))
     return _exact_first([section for _, section in kept], kind, spelt, result.words)
@@ -324,10 +316,8 @@ def _holders(phrase: str, sections: Sequence[_Section], coverage: Coverage) -> l
     """Return for each section whether it contains a phrase; only texts that contain its words are read."""
     rows = _certain(phrase, coverage)
     may = coverage.shares[rows].min(axis=0, initial=float(bool(rows))) > _ALL
-    return [
-        likely and holds(section.text, phrase)
-        for section, likely in zip(sections, may.tolist(), strict=False)
-    ]
+    pairs = zip(sections, may.tolist(), strict=False)
+    return [likely and holds(section.text, phrase) for section, likely in pairs]
 
 
 def _certain(phrase: str, coverage: Coverage) -> list[int]:
@@ -366,7 +356,10 @@ def _section_hit(ranked: _Section, kind: str, words: Sequence[str]) -> SearchHit
         tokens = part.size.last
     except DamagedRevisionError as error:  # damaged since it was indexed
         line, text = section.own.start, error.message
-    artifact, _, revision = file.partition(":")[2].partition("@") if kind == "artifact" else ("", "", "")
+    name, _, revision = file.partition(":")[2].partition("@")
+    of_kind: dict[str, Any] = {"key": name} if kind == "cr" else {}
+    if kind == "artifact":
+        of_kind = {"artifact_id": int(name), "revision": int(revision)}
     return SearchHit(
         kind=kind,
         title=section.title,
@@ -377,15 +370,13 @@ def _section_hit(ranked: _Section, kind: str, words: Sequence[str]) -> SearchHit
         selector=documents.selector(hit.place, own=True),
         tokens=tokens,
         note=documents.note(part),
-        artifact_id=int(artifact) if artifact else None,
-        revision=int(revision) if revision else None,
-        key=file.partition(":")[2] if kind == "cr" else None,
+        **of_kind,
     )
 
 
 def _row_hits(result: SearchResult, kind: str) -> Iterator[SearchHit]:
     end_if_abandoned()
-    matches: list[Match] = []
+    matches: list[tuple[Row, str]] = []
     database = result.app.database
     if kind in ROWS and result.conditions.among != ANY:
         result.not_searched.append(f"{kind}: the filter is one of documents")
@@ -397,11 +388,13 @@ def _row_hits(result: SearchResult, kind: str) -> Iterator[SearchHit]:
             result.not_searched.append(f"{kind}: {error.message}")
     if len(matches) >= MAX_MATCHES:
         result.capped.append(kind)
-    allowed = result.conditions.allow_record
-    matches = [match for match in matches if allowed(f"{match.row.get('title', '')} {match.text}")]
+    if unwanted := result.conditions.unwanted:
+        matches = [pair for pair in matches if not unwanted.search(f"{pair[0].get('title', '')} {pair[1]}")]
+    if result.conditions.path:  # records have none
+        matches = []
     result.counts[kind] += len(matches)
     words = result.words  # columns of a row have the names of the fields
-    return (fill(SearchHit, match.row, kind=kind, text=snippet(match.text, words)) for match in matches)
+    return (fill(SearchHit, row, kind=kind, text=snippet(text, words)) for row, text in matches)
 
 
 def snippet(text: str, words: Sequence[str], width: int = SNIPPET) -> str:

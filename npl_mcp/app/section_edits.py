@@ -142,11 +142,8 @@ class Target:
         locations = app.documents.find(ref)
         labels = app.documents.names(locations[:_MAX_LISTED])
         if len(locations) > 1:
-            raise InvalidRequestError(
-                f"{ref.file!r} names {len(locations):,} files",
-                parameter="file",
-                hint=f"name one: {', '.join(labels)}",
-            )
+            problem, hint = f"{ref.file!r} names {len(locations):,} files", f"name one: {', '.join(labels)}"
+            raise InvalidRequestError(problem, parameter="file", hint=hint)
         check_writable(app, locations[0], labels[0])
         return cls(app, locations[0], labels[0], app.documents.aliases(ref, locations)[0])
 
@@ -231,23 +228,10 @@ def check_write(app: Context) -> None:
         raise NotAllowedError("this server does not change files", hint=_HOW_TO_WRITE)
 
 
-@dataclass(frozen=True, slots=True)
-class EditableSection:
-    """The own text of a section that may be changed.
+def own_section(app: Context, file: str, selector: str) -> dict[str, str]:
+    """Return the own text of a section of a file that may be changed.
 
-    :param file: name of the document.
-    :param content: heading and text of the section, without subsections.
-    :param digest: digest of the content, for ``expect``.
-    """
-
-    file: str
-    content: str
-    digest: str
-
-
-def own_section(app: Context, file: str, selector: str) -> EditableSection:
-    """Return the own text of a section of a file.
-
+    :returns: ``file``, its name; ``content``, heading and text without subsections; ``digest`` of that.
     :raises NotAllowedError: the settings do not allow edits, or not of this file.
     :raises SectionNotFoundError: no section or several sections match.
     """
@@ -257,7 +241,7 @@ def own_section(app: Context, file: str, selector: str) -> EditableSection:
     wanted = compile_selector(checks.text(selector, "selector"))
     index = target.section(wanted, tree)
     text = trimmed_text(tree, tree.sections[index].own).strip("\n")
-    return EditableSection(target.label, text, section_digest(tree, index, whole=False))
+    return {"file": target.label, "content": text, "digest": section_digest(tree, index, whole=False)}
 
 
 def _single_section(selector: Selector, operation: str) -> Selector:

@@ -146,11 +146,9 @@ class ArtifactDocuments:
 
 
 _ARTIFACTS = Root("artifact:", "artifacts")
-_CURRENT = (
-    "SELECT artifact_id, revision_num, filename, size, digest FROM revision"
-    " JOIN artifact ON artifact.id = artifact_id AND revision_num = revision_count - 1"
-    " AND archived_at IS NULL"
-)
+_CURRENT = """
+    SELECT artifact_id, revision_num, filename, size, digest FROM revision JOIN artifact
+    ON artifact.id = artifact_id AND revision_num = revision_count - 1 AND archived_at IS NULL"""
 _REVISION = re.compile(r"artifact:([1-9][0-9]{0,15})(?:@([0-9]{1,15}))?")
 _CR, _CRS = "cr:", "change requests"
 

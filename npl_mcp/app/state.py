@@ -6,6 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable, Hashable
 from copy import copy
+from operator import attrgetter
 
 from cachetools import LRUCache, cached
 
@@ -48,9 +49,8 @@ class SharedState:
         self.stores = Stores(settings.data_folder, settings.database_url)
         self.files = cached_listings()
         indexer = Indexer(settings.time_limit, settings.vocabulary)
-        self.indices: BuildingCache[IndexedDocument] = BuildingCache(
-            indexer.index, settings.cache_bytes, lambda indexed: indexed.nbytes
-        )
+        size_of = attrgetter("nbytes")
+        self.indices = BuildingCache[IndexedDocument](indexer.index, settings.cache_bytes, size_of)
         # Caches are not thread-safe. Their values are computed outside of the lock, so that one caller does
         # not block the others. Two threads may then compute the same value, which is harmless.
         self.lock = threading.Lock()
@@ -61,7 +61,7 @@ class SharedState:
         folder = None if settings.cache_mode == "memory" else settings.data_folder
         self.sets = DocumentSets(indexer, folder, settings.cache_bytes, settings.index_bytes)
         self.known_counts = cached(
-            LRUCache(_MAX_COUNT_BYTES, lambda known: known.nbytes),
+            LRUCache(_MAX_COUNT_BYTES, size_of),
             key=lambda parsed, counter, _: (parsed.document.digest, parsed.tree.dialect, counter.name),
             lock=self.lock,
         )(lambda parsed, counter, stored: KnownCounts(len(parsed.tree.sections), counter, stored()))

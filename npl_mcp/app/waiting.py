@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from npl_index.errors import InvalidRequestError
+from npl_mcp.stores.base import checks
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -63,10 +63,10 @@ def result_of(call: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a call of the server waits on its event loop")
 
 
-class NewsUser(Protocol):
-    """A reader of other callers' commits.
+class StoreUser(Protocol):
+    """The context of a call that needs no documents; see :class:`~npl_mcp.app.context.Context`.
 
-    :param database: database with the commits.
+    :param database: database of the stores.
     :param news: notifier of commits.
     :param threads: threads of its call.
     """
@@ -74,6 +74,11 @@ class NewsUser(Protocol):
     database: Database
     news: CommitNotifier
     threads: OwnThread
+
+    @property
+    def project(self) -> str:
+        """The real path of the project's folder."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class Pending:
 
 
 async def when_new(
-    user: NewsUser,
+    user: StoreUser,
     topic: Callable[[Transaction], Topic],
     seconds: float,
     read: Callable[[Transaction], T],
@@ -107,9 +112,7 @@ async def when_new(
     :raises InvalidRequestError: the time limit is out of range.
     """
     if not 0 <= seconds <= MAX_SECONDS:
-        raise InvalidRequestError(
-            f"wait is {seconds:g}", parameter="wait", hint=f"give seconds, from 0 to {MAX_SECONDS}"
-        )
+        raise checks.invalid("wait", f"is {seconds:g}", f"give seconds, from 0 to {MAX_SECONDS}")
     until = time.monotonic() + seconds
 
     def look(known: Topic | None, last: bool) -> Pending | T:

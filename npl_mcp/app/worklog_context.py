@@ -6,20 +6,10 @@ The application is such a context; the command line uses another one, with a ten
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
-from npl_mcp.app.waiting import NewsUser, OwnThread
+from npl_mcp.app.waiting import OwnThread
 from npl_mcp.stores.base.opening import database_of
 from npl_mcp.stores.commits import CommitNotifier
-
-
-class WorklogUser(NewsUser, Protocol):
-    """A caller of worklog tools."""
-
-    @property
-    def project(self) -> str:
-        """The real path of the project's folder."""
-        ...
 
 
 class Worklogs:

@@ -50,10 +50,8 @@ def validator(function: Callable[..., object]) -> TypeAdapter[dict[str, Any]]:
     # typing.get_type_hints would wrap annotations of parameters that default to None, up to Python 3.10.
     signature = inspect.signature(function, eval_str=True)
     parameters = [
-        parameter.replace(
-            kind=inspect.Parameter.KEYWORD_ONLY, annotation=strict(parameter.annotation, parameter.name)
-        )
-        for parameter in list(signature.parameters.values())[1:]
+        own.replace(kind=own.KEYWORD_ONLY, annotation=strict(own.annotation, own.name))
+        for own in list(signature.parameters.values())[1:]
     ]
 
     def collect(**values: Any) -> dict[str, Any]:
@@ -61,9 +59,8 @@ def validator(function: Callable[..., object]) -> TypeAdapter[dict[str, Any]]:
 
     collect.__name__ = collect.__qualname__ = function.__name__
     collect.__doc__ = None
-    collect.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=parameters, return_annotation=dict[str, Any]
-    )
+    signature = signature.replace(parameters=parameters, return_annotation=dict[str, Any])
+    collect.__signature__ = signature  # type: ignore[attr-defined]
     collect.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return TypeAdapter(cast("Any", collect))
 

@@ -146,12 +146,10 @@ class ToolCalls:
         if name in REMOVED_TOOLS:
             return NotFoundError(f"the tool {name} was removed", hint=REMOVED_TOOLS[name])
         words = set(re.split(r"\W|_", name.lower()))
-        names = {
-            known: spec.name for known, spec in self._proposed.items() if is_listed(spec, caller.identity)
-        }
-        alike = near_names(name, names, limit=3) or [
-            known for known in names if words.intersection(known.split("_"))
-        ]
+        who = caller.identity
+        names = {known: spec.name for known, spec in self._proposed.items() if is_listed(spec, who)}
+        sharing = [known for known in names if words.intersection(known.split("_"))]
+        alike = near_names(name, names, limit=3) or sharing
         near = tuple(dict.fromkeys(names[known] for known in alike))
         hint = None if near else "there are " + ", ".join(dict.fromkeys(names.values()))
         return NotFoundError(f"there is no tool {name!r}", near=near, hint=hint)

@@ -16,11 +16,10 @@ from typing import Any, Literal, get_args
 from npl_index.errors import UnreadableDocumentError
 from npl_index.library.documents import read_document
 from npl_index.markdown.front_matter import with_line_feeds, with_values
-from npl_index.markdown.sections import digest_of
+from npl_index.markdown.sections import SectionTree, digest_of
 from npl_mcp.documents import answers, editor
 from npl_mcp.documents import format as form
-from npl_mcp.documents.answers import Improvement
-from npl_mcp.documents.creating import NEW, Draft
+from npl_mcp.documents.answers import Improvement, RequestRow
 from npl_mcp.documents.folders import SharedFolder, is_hidden, printable
 from npl_mcp.documents.paths import Outline
 from npl_mcp.documents.projects import Project, Projects, keep_number, next_number
@@ -32,7 +31,7 @@ from npl_mcp.stores.base.values import fill
 Operation = Literal["list", "get", "update", "replace", "append", "prepend"]
 UpdateMode = editor.Edit
 Mode = Literal["full", "attributes", "metadata"]
-ATTRIBUTES = (*NEW, "implementationDate", "implementationNotes")
+ATTRIBUTES = (*form.NEW, "implementationDate", "implementationNotes")
 """Attributes that :meth:`ChangeRequests.update_attributes` accepts."""
 
 _UNREADABLE = "Unreadable"
@@ -70,7 +69,7 @@ class ChangeRequests:
         """List the sections of a change request."""
         _, ticket, data = self._load_request(code, key)
         outline = Outline(editor.read_sections(data, ticket.key))
-        sizes = {outline.short_path(at): len(outline.content(at)) for at in outline.addresses}
+        sizes = {path: len(outline.content(at)) for at, path in outline.short.items()}
         rows = tuple(map(answers.SectionRow, sizes, sizes.values()))
         return answers.ChangeSections(ticket.key, ticket.title, rows, digest=digest_of(data))
 
@@ -94,36 +93,32 @@ class ChangeRequests:
         text = checks.text(content, "content", editor.MAX_SECTION_TEXT)
         checks.choice(how, "operation", get_args(UpdateMode))
         project, ticket = self.find(code, key)
-        section = editor.SectionEdit(
-            ticket.key,
-            lambda data: editor.read_sections(data, ticket.key),
-            lambda tree: Outline(tree).find(path, ticket.key, whole=how == "replace"),
-            how,
-            text,
-            editor.parse_digest(expect),
-        )
+        digest = editor.parse_digest(expect)
+
+        def read(data: bytes) -> SectionTree:
+            return editor.read_sections(data, ticket.key)
+
+        def find(tree: SectionTree) -> int:
+            return Outline(tree).find(path, ticket.key, whole=how == "replace")
+
+        section = editor.SectionEdit(ticket.key, read, find, how, text, digest)
 
         def edit(_: Ticket, data: bytes) -> bytes:
             new = section(data)
             return data if new == data else _with_fields(new, {"lastModified": form.now()}, add=False)
 
         self._change(project, ticket, edit)
-        return answers.ChangeSections(
-            ticket.key,
-            section=Outline(section.after).addresses[section.index],
-            operation=how,
-            chars=len(text.strip()),
-            removed=section.removed,
-            digest=digest_of(section.written),
-        )
+        result = {"key": ticket.key, "operation": how, "chars": len(text.strip())}
+        address, digest = Outline(section.after).addresses[section.index], digest_of(section.written)
+        return fill(answers.ChangeSections, result, section=address, removed=section.removed, digest=digest)
 
-    def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> answers.RequestRow:
+    def create(self, code: str | None, kind: str, data: Mapping[str, object]) -> RequestRow:
         """Create a change request.
 
         :param kind: one of :data:`~npl_mcp.documents.format.TYPES`.
-        :param data: input for :meth:`Draft.parse`.
+        :param data: input for :meth:`~npl_mcp.documents.format.Draft.parse`.
         """
-        draft = Draft.parse(kind, data)
+        draft = form.Draft.parse(kind, data)
         project = self.projects.find(code)
         _check_visible(project.folder)
         with project.folder.locked("the change request", make=True) as folder:
@@ -134,20 +129,12 @@ class ChangeRequests:
             keep_number(project, number)
             if not folder.create(name, draft.text(key).encode()):
                 raise errors.AlreadyExistsError(f"{name!r} already exists", hint="try again")
-        return answers.RequestRow(
-            key,
-            draft.title,
-            form.DEFAULTS["status"],
-            type=kind,
-            priority=draft.values["priority"],
-            path=_answer_path(project, name),
-            dateCreated=draft.made,
-            sections=draft.headings(),
-        )
+        about = {"type": kind, "priority": draft.values["priority"], "dateCreated": draft.made}
+        first = {"key": key, "title": draft.title, "status": form.DEFAULTS["status"]} | about
+        path, sections = _answer_path(project, name), draft.headings()
+        return fill(RequestRow, first, path=path, sections=sections)
 
-    def update_status(
-        self, code: str | None, key: str, status: str, expect: str | None = None
-    ) -> answers.RequestRow:
+    def update_status(self, code: str | None, key: str, status: str, expect: str | None = None) -> RequestRow:
         """Set the status; every order of statuses is allowed.
 
         :param expect: digest of the file; only this state is changed.
@@ -159,7 +146,7 @@ class ChangeRequests:
 
     def update_attributes(
         self, code: str | None, key: str, attributes: Mapping[str, object], expect: str | None = None
-    ) -> answers.RequestRow:
+    ) -> RequestRow:
         """Set attributes; an empty text clears an attribute, ``None`` leaves it unchanged.
 
         :param expect: digest of the file; only this state is changed.
@@ -179,17 +166,13 @@ class ChangeRequests:
         """Set fields of the front matter; return the former change request and its new digest."""
 
         def edit(before: Ticket, data: bytes) -> bytes:
-            wanted = {
-                name: value
-                for name, value in changes.items()
-                if before.text(name) != value or name not in before.fields
-            }
-            return _with_fields(data, wanted)
+            same = {name for name in before.fields if before.text(name) == changes.get(name)}
+            return _with_fields(data, {name: changes[name] for name in changes if name not in same})
 
         before, new = self._change(*self.find(code, key), edit, expect)
         return before, digest_of(new)
 
-    def delete(self, code: str | None, key: str, expect: str | None = None) -> answers.RequestRow:
+    def delete(self, code: str | None, key: str, expect: str | None = None) -> RequestRow:
         """Remove a change request's file.
 
         :param expect: digest of the file; only this state is removed.
@@ -202,9 +185,7 @@ class ChangeRequests:
         before, _ = self._change(project, ticket, edit, expect)
         return before.row("status", "type", path=_answer_path(project, before.name))
 
-    def list(
-        self, code: str | None, filters: Mapping[str, object] | None, part: Slice
-    ) -> Page[answers.RequestRow]:
+    def list(self, code: str | None, filters: Mapping[str, object] | None, part: Slice) -> Page[RequestRow]:
         """List a project's change requests, highest number first."""
         project = self.projects.find(code)
         files = listing(project.folder, project.code)
@@ -219,7 +200,7 @@ class ChangeRequests:
         for name, problem in () if filters else files.unreadable.items():
             title, path = printable(name[: -len(form.SUFFIX)]), _answer_path(project, name)
             known = (form.key_in(title), title, _UNREADABLE, "", "")
-            rows.append(answers.RequestRow(*known, path=path, problem=problem))
+            rows.append(RequestRow(*known, path=path, problem=problem))
         return part.cut(rows)
 
     def suggest(self, code: str | None, key: str) -> answers.Suggestions:
@@ -368,19 +349,14 @@ def suggestions(ticket: Ticket, body: str, code: str) -> tuple[Improvement, ...]
 
     is_short, is_bug = len(body.strip()) < _MIN_BODY, kind == "Bug Fix"
     is_unpaid = kind == "Technical Debt" and priority == "Low"
-    related = (
-        f'Look for related change requests, e.g. by npl_load_tailored with file "cr:{code}", and set '
-        "relatedTickets."
-    )
+    is_undrawn = kind == "Architecture" and lacks("diagram", "mermaid")
+    search = f'npl_load_tailored with file "cr:{code}"'
+    related = f"Look for related change requests, e.g. by {search}, and set relatedTickets."
     rules = (
         ("High", is_short, "Describe the change in more detail: the text has only a few sentences."),
         ("High", is_bug and lacks("reproduc", "steps"), "Add steps that reproduce the bug."),
         ("High", is_bug and lacks("root cause"), "Name the root cause."),
-        (
-            "Medium",
-            kind == "Architecture" and lacks("diagram", "mermaid"),
-            "Add a diagram of the architecture.",
-        ),
+        ("Medium", is_undrawn, "Add a diagram of the architecture."),
         ("Medium", status == "Proposed" and lacks("acceptance criteria"), _CRITERIA),
         ("Medium", status == "Implemented" and not ticket.text("implementationNotes"), _NOTES),
         ("Low", not ticket.text("phaseEpic"), "Set phaseEpic: it helps to plan the change."),

@@ -61,7 +61,8 @@ class Outline:
 
     :param tree: sections of the file.
 
-    ``addresses`` are the full paths by index of the section, unique in the file.
+    ``addresses`` are the full paths by index of the section, unique in the file; ``short`` has them without
+    the title, the common first heading.
     """
 
     def __init__(self, tree: SectionTree) -> None:
@@ -83,19 +84,10 @@ class Outline:
         used = Counter(paths.values())
         selectors = selectors_of(tree) if len(used) < len(paths) else ()
         lead = "" if tree.title is None else paths[tree.title] + SEPARATOR
-        self.addresses = {
-            index: path if used[path] == 1 else selectors[index] for index, path in paths.items()
-        }
-        self._short: dict[int, str] = {}
-        for index, address in self.addresses.items():
-            short = address.removeprefix(lead)
-            self._short[index] = address if short in used else short
-        known = (self._short, self.addresses)
-        self._known = {path: index for paths in known for index, path in paths.items()}
-
-    def short_path(self, index: int) -> str:
-        """Return a section's path without the title, the common first heading."""
-        return self._short.get(index, "")
+        self.addresses = {at: path if used[path] == 1 else selectors[at] for at, path in paths.items()}
+        shorter = {index: path.removeprefix(lead) for index, path in self.addresses.items()}
+        self.short = {at: self.addresses[at] if path in used else path for at, path in shorter.items()}
+        self._known = {path: index for known in (self.short, self.addresses) for index, path in known.items()}
 
     def content(self, index: int) -> str:
         """Return the text below a section's heading, with subsections, without blank lines around it."""
@@ -155,6 +147,5 @@ class Outline:
         near = [self.addresses[index] for index in sections[:_MAX_LISTED]]
         more = [f"and {len(sections) - len(near)} more"] if len(sections) > len(near) else []
         lines = "".join(f"\n  - {line}" for line in (*near, *more))
-        return SectionNotFoundError(
-            problem, near=near, hint=f"{lead}:{lines}{end}" if near else "it has no sections"
-        )
+        hint = f"{lead}:{lines}{end}" if near else "it has no sections"
+        return SectionNotFoundError(problem, near=near, hint=hint)

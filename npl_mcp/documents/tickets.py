@@ -20,11 +20,7 @@ from npl_mcp.documents.folders import SharedFolder, printable
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.values import fill
 
-DEFINED: Mapping[str, tuple[str, ...]] = {
-    "status": form.STATUSES,
-    "type": form.TYPES,
-    "priority": form.PRIORITIES,
-}
+DEFINED = {"status": form.STATUSES, "type": form.TYPES, "priority": form.PRIORITIES}
 FACETS = (*DEFINED, "assignee", "phaseEpic")
 """Fields that a filter may name."""
 
@@ -139,10 +135,8 @@ def title_in(body: bytes) -> str:
     first = begin[: begin.find(b"\n") + 1] or begin
     # If the first line is a heading, which is the usual case, only this line is parsed.
     text = first if first.startswith(b"#") else body
-    tree = parse_sections(text, "")
-    return next(
-        (form.title_in_heading(section.heading) for section in tree.sections if section.level == 1), ""
-    )
+    titles = (section.heading for section in parse_sections(text, "").sections if section.level == 1)
+    return form.title_in_heading(next(titles, ""))
 
 
 def matching(tickets: Iterable[Ticket], filters: Mapping[str, object]) -> list[Ticket]:

@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from npl_index.deadline import Deadline
 from npl_index.errors import DocumentError, DocumentTooLargeError, InvalidRequestError, SelectorSyntaxError
@@ -249,12 +250,9 @@ def _is_in_data(app: Context, file: DocumentFile) -> bool:
 def _files(app: Context) -> Iterator[tuple[str, DocumentFile]]:
     """Yield the files with their names; a caller with limited roots does not see the data folder."""
     roots = app.library.roots
-    below = [
-        file
-        for root in app.library.searched
-        for _, file in Walk(roots, QUESTION_SUFFIXES).files(os.path.realpath(root.path))
-    ]
-    below = sorted(set(below), key=lambda file: file.path)
+    searched = (os.path.realpath(root.path) for root in app.library.searched)
+    found = chain.from_iterable(Walk(roots, QUESTION_SUFFIXES).files(path) for path in searched)
+    below = sorted({file for _, file in found}, key=lambda file: file.path)
     yield from zip(roots.names(below), below, strict=True)
     if app.permissions.roots is None:
         folder = _in_data(app)

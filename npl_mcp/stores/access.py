@@ -39,11 +39,8 @@ class Permissions:
 
     def has_domain(self, domain: str | None) -> bool:
         """Return whether a domain and those that it needs are visible; ``None`` always is."""
-        return (
-            domain is None
-            or self.domains is None
-            or self.domains.issuperset((domain, *NEEDS.get(domain, ())))
-        )
+        needed = () if domain is None else (domain, *NEEDS.get(domain, ()))
+        return self.domains is None or self.domains.issuperset(needed)
 
 
 ALL = Permissions()

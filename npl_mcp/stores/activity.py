@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.values import conditions, fill
+from npl_mcp.stores.base.values import conditions
 from npl_mcp.stores.chat.feed import text_of
 from npl_mcp.stores.session import ARTIFACTS
 
 MAX_TEXT = 300
 """Characters of an entry's text."""
 
-_COLUMNS = (
-    "SELECT '' AS kind, '' AS at, '' AS \"by\", '' AS title, '' AS text, '' AS place, 0 AS number WHERE FALSE"
-)
+_COLUMNS = "'' AS kind, '' AS at, '' AS \"by\", '' AS title, '' AS text, '' AS place, 0 AS number"
 _LINKED = f"artifact_id IN {ARTIFACTS}"
 
 KINDS: Mapping[str, tuple[str, str]] = {
@@ -51,28 +49,6 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """An act of an agent.
-
-    :param kind: its domain.
-    :param at: time, UTC, ISO 8601.
-    :param by: the agent.
-    :param title: name of its room, worklog or artifact.
-    :param text: beginning of its text.
-    :param place: id of the room, worklog, artifact or review.
-    :param number: id of the event, number of the worklog entry or of the revision.
-    """
-
-    kind: str
-    at: str
-    by: str
-    title: str
-    text: str
-    place: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class Acts:
     """A choice of entries.
 
@@ -87,10 +63,13 @@ class Acts:
     session: str | None = None
     since: str | None = None
 
-    def newest(
-        self, tx: Transaction, most: int, by: str | None = None, day: str | None = None
-    ) -> list[Entry]:
+    def newest(self, tx: Transaction, most: int, by: str | None = None, day: str | None = None) -> list[Row]:
         """Return the newest entries, newest first.
+
+        An entry has ``kind``, its domain; ``at``, its time; ``by``, the agent; ``title``, the name of its
+        room, worklog or artifact; ``text``, the beginning of its text; ``place``, the id of its room,
+        worklog, artifact or review; and ``number``, the id of the event, or the number of the worklog entry
+        or of the revision.
 
         :param most: maximum number of entries.
         :param by: an agent; only its entries.
@@ -98,7 +77,7 @@ class Acts:
         """
         limits = {"by": ('"by" = :by', by), "day": ("substr(at, 1, 10) = :day", day)}
         rows = self._rows(tx, "*", "ORDER BY at DESC, number DESC LIMIT :most", most, **limits)
-        return [fill(Entry, row, text=_text(row)) for row in rows]
+        return [{**row, "text": _text(row)} for row in rows]
 
     def counts(self, tx: Transaction) -> list[Row]:
         """Return the numbers of entries by day and agent: ``day``, ``by`` and ``entries``."""
@@ -109,7 +88,8 @@ class Acts:
     ) -> list[Row]:
         where, values = conditions(since=("at >= :since", self.since), **limits)
         chosen = [KINDS[kind] for kind in self.kinds]
-        parts = [_COLUMNS, *(f"{sql} AND {linked}" if self.session else sql for sql, linked in chosen)]
+        parts = [f"{sql} AND {linked}" if self.session else sql for sql, linked in chosen]
+        parts.insert(0, f"SELECT {_COLUMNS} WHERE FALSE")
         acts = f"({' UNION ALL '.join(parts)}) AS act"
         values |= {"session": self.session, "project": self.project, "most": most}
         return tx.all(f"SELECT {columns} FROM {acts} WHERE {where} {end}", **values)

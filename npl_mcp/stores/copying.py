@@ -28,26 +28,24 @@ def copy_stores(source: Stores, target: Stores) -> tuple[int, int]:
     """
     source.database.open()
     target.database.open()
-    with target.database.write() as target_tx:
+    with target.database.write() as write:
         rows = 0
-        with source.database.read() as source_tx:
-            tables = _tables(source, target, source_tx, target_tx)
+        with source.database.read() as read:
+            tables = _tables(source, target, read, write)
             for table in tables:
-                for page in pages(partial(nullcontext, source_tx), table):
-                    target_tx.insert_many(table.name, page)
+                for page in pages(partial(nullcontext, read), table):
+                    write.insert_many(table.name, page)
                     rows += len(page)
             for table in tables:
                 if table.numbered:
-                    target.database.engine.go_on_numbering(target_tx, table)
-                both = (pages(partial(nullcontext, tx), table) for tx in (source_tx, target_tx))
+                    target.database.engine.go_on_numbering(write, table)
+                both = (pages(partial(nullcontext, tx), table) for tx in (read, write))
                 if any(page != copied for page, copied in zip_longest(*both)):
                     raise DatabaseError(f"table {table.name} is not the same in the copy")
-        return rows, target_tx.value("SELECT count(*) FROM revision")
+        return rows, write.value("SELECT count(*) FROM revision")
 
 
-def _tables(
-    source: Stores, target: Stores, source_tx: Transaction, target_tx: Transaction
-) -> list[StoreTable]:
+def _tables(source: Stores, target: Stores, read: Transaction, write: Transaction) -> list[StoreTable]:
     """Return the tables to copy; each follows the tables that it refers to.
 
     :raises AlreadyExistsError: the target is not empty.
@@ -55,13 +53,13 @@ def _tables(
     """
     tables, others = (
         {table.name: table for table in stores.database.engine.tables(tx) if table.name != _NOT_COPIED}
-        for stores, tx in ((source, source_tx), (target, target_tx))
+        for stores, tx in ((source, read), (target, write))
     )
     shapes = ({name: set(table.columns) for name, table in by_name.items()} for by_name in (tables, others))
     if next(shapes) != next(shapes):
         raise DatabaseError("the databases have different tables", hint="upgrade both to one version first")
     for name in tables:
-        if target_tx.first(f"SELECT 1 FROM {name} LIMIT 1") is not None:
+        if write.first(f"SELECT 1 FROM {name} LIMIT 1") is not None:
             problem = f"the target has rows in {name}"
             raise AlreadyExistsError(problem, hint="copy to an empty database or a new folder")
     parents = {name: {*table.parents} & tables.keys() - {name} for name, table in tables.items()}

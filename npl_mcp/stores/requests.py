@@ -25,6 +25,8 @@ PARAMETER = "request_id"
 BEGUN = ""
 """The answer of a call that has begun and not ended."""
 
+_OWN = "caller = :caller AND id = :id"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -55,9 +57,7 @@ class Request:
 
         :raises InvalidRequestError: the id belongs to another call.
         """
-        sql = (
-            "SELECT digest, answer FROM request WHERE caller = :caller AND id = :id AND created_at > :oldest"
-        )
+        sql = f"SELECT digest, answer FROM request WHERE {_OWN} AND created_at > :oldest"
         row = tx.first(sql, caller=self.caller, id=self.id, oldest=later(tx.now, -KEPT))
         if row is not None and row["digest"] != self.digest:
             problem = f"{self.id!r} was sent with another tool or other arguments"
@@ -73,16 +73,15 @@ class Request:
 
     def keep(self, tx: Transaction, answer: str) -> None:
         """Keep an answer, and delete expired ones and the oldest of too many."""
-        last = tx.value(
-            "SELECT created_at FROM request ORDER BY created_at DESC LIMIT 1 OFFSET :most", most=MAX_KEPT
-        )
+        sql = "SELECT created_at FROM request ORDER BY created_at DESC LIMIT 1 OFFSET :most"
+        last = tx.value(sql, most=MAX_KEPT)
         oldest = max(later(tx.now, -KEPT), min(last or "", later(tx.now, -SURELY_KEPT)))
         tx.run("DELETE FROM request WHERE created_at <= :oldest", oldest=oldest)
         tx.upsert("request", "caller, id", **values_of(self), answer=answer, created_at=tx.now)
 
     def forget(self, tx: Transaction) -> None:
         """Free the id of a call that failed and changed nothing."""
-        sql = "DELETE FROM request WHERE caller = :caller AND id = :id AND answer = :begun"
+        sql = f"DELETE FROM request WHERE {_OWN} AND answer = :begun"
         tx.run(sql, caller=self.caller, id=self.id, begun=BEGUN)
 
     def unknown(self) -> ConflictError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from npl_index.ranking.analysis import searched_terms, terms
 from npl_index.ranking.spelling import holds
@@ -20,20 +19,6 @@ MAX_MATCHES = 1_000
 
 MAX_OF_A_WORD = 100_000
 """Maximum rows considered per word: the newest. A rarer word finds rows of any age."""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A row with words of a query.
-
-    :param row: columns of the row; displayed columns have the names of an answer's fields.
-    :param text: text of the row.
-    :param matched: number of the query's words in the text.
-    """
-
-    row: Mapping[str, Any]
-    text: str
-    matched: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +44,11 @@ class RowKind:
     order: str
     text_of: Callable[[Row], str] = lambda row: str(row["words"])
 
-    def matching(self, tx: Transaction, words: Sequence[str], project: str) -> list[Match]:
-        """Return rows that contain words: those with the most words first, then the newest."""
+    def matching(self, tx: Transaction, words: Sequence[str], project: str) -> list[tuple[Row, str]]:
+        """Return rows that contain words, with their texts: those with the most words first, then the newest.
+
+        Displayed columns have the names of an answer's fields.
+        """
         parts, given = [], {"project": project}
         doubtful = [word for word in words if not word.isalnum()]
         queries = {word: query for word in words if (query := _query(word))}
@@ -76,16 +64,14 @@ class RowKind:
         sql = f"""
             SELECT {self.columns}, {self.words} AS words, sure FROM ({hit}) AS hit CROSS JOIN {self.tables}
             WHERE {self.where} AND {self.place} ORDER BY likely DESC, {self.order} LIMIT {MAX_MATCHES}"""
-        # The index may return rows with the parts of a phrase or an identifier alone.
-        matches = [self.match(row, doubtful, int(row["sure"])) for row in tx.all(sql, **given)]
-        return sorted((match for match in matches if match.matched), key=lambda match: -match.matched)
-
-    def match(self, row: Row, doubtful: Sequence[str], sure: int = 0) -> Match:
-        """Return the match of a row with some phrases and identifiers, besides a number of words."""
-        text = self.text_of(row)
-        own = frozenset(searched_terms(text)) if doubtful else frozenset()
-        likely = sum(holds(text, word) if " " in word else own.issuperset(terms(word)) for word in doubtful)
-        return Match(row, row.get("summary", text), sure + likely)
+        matches: dict[int, list[tuple[Row, str]]] = {}
+        for row in tx.all(sql, **given):
+            text = self.text_of(row)
+            own = frozenset(searched_terms(text)) if doubtful else frozenset()
+            # The index may return rows with the parts of a phrase or an identifier alone.
+            exact = (holds(text, word) if " " in word else own.issuperset(terms(word)) for word in doubtful)
+            matches.setdefault(int(row["sure"]) + sum(exact), []).append((row, row.get("summary", text)))
+        return [match for matched in sorted(matches, reverse=True) if matched for match in matches[matched]]
 
 
 def _query(word: str) -> str:

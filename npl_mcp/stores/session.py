@@ -83,9 +83,8 @@ def insert(tx: Transaction, wanted: str | None, title: str | None) -> Row:
     row: Row | None = None
     while row is None:
         session_id = wanted or secrets.token_hex(4)
-        row = tx.insert(
-            "session", COLUMNS, "id", id=session_id, title=title, created_at=tx.now, updated_at=tx.now
-        )
+        times = {"created_at": tx.now, "updated_at": tx.now}
+        row = tx.insert("session", COLUMNS, "id", id=session_id, title=title, **times)
         if row is None and wanted is not None:
             problem = f"there is already a session {wanted!r}"
             raise AlreadyExistsError(problem, hint="choose another id, or leave it out")

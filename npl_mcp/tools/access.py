@@ -23,9 +23,8 @@ def is_listed(spec: ToolSpec, identity: Identity | None) -> bool:
     """Return whether a tool is listed for a caller: the caller may see it and make some call of it."""
     if identity is None:
         return True
-    return identity.permissions.has_domain(spec.domain) and (
-        _may_use(spec, identity) or spec.reads is not None
-    )
+    makes_some = _may_use(spec, identity) or spec.reads is not None
+    return makes_some and identity.permissions.has_domain(spec.domain)
 
 
 def _may_use(spec: ToolSpec, identity: Identity) -> bool:
@@ -47,10 +46,8 @@ def with_actor(spec: ToolSpec, arguments: dict[str, Any], identity: Identity) ->
         if given is None:
             arguments = {**arguments, name: identity.name}
         elif isinstance(given, str) and given.strip() != identity.name:
-            raise NotAllowedError(
-                f"{name} is {given[:64]!r}, but the token belongs to {identity.name!r}",
-                hint=f"leave {name} out",
-            )
+            problem = f"{name} is {given[:64]!r}, but the token belongs to {identity.name!r}"
+            raise NotAllowedError(problem, hint=f"leave {name} out")
     for name, domain in spec.references.items():
         if arguments.get(name) is not None and not identity.permissions.has_domain(domain):
             absent = _ABSENT.get(domain, NotFoundError)

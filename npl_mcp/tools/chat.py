@@ -6,20 +6,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from npl_index.errors import MissingRequestError
 from npl_mcp.app.context import Context
 from npl_mcp.app.waiting import when_new
 from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
+from npl_mcp.stores.artifact.artifacts import require_revision
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.errors import AlreadyExistsError
+from npl_mcp.stores.base.errors import AlreadyExistsError, RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
-from npl_mcp.stores.chat import feed, messages, rooms, todos
+from npl_mcp.stores.base.values import conditions
+from npl_mcp.stores.chat import feed, rooms, todos
+from npl_mcp.stores.chat.mentions import SIGNS, mentions_in
+from npl_mcp.stores.chat.rooms import NewEvent
 from npl_mcp.stores.commits import Topic
 from npl_mcp.tools.contract.parameters import (
     Actor,
@@ -36,6 +41,21 @@ from npl_mcp.tools.contract.parameters import (
 )
 from npl_mcp.tools.contract.spec import ToolSpec
 
+EMOJI = 32
+"""Maximum characters of a reaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRead:
+    """A read notification.
+
+    :param notification_id: id of the notification.
+    :param read_at: time when it was first read.
+    """
+
+    notification_id: int
+    read_at: str
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -49,18 +69,17 @@ class Claim:
     todo: todos.Todo | None
 
 
-T = TypeVar("T")
-
 Join = Annotated[RowId | None, Unlisted]
-Emoji = Annotated[str, Check(checks.line, messages.EMOJI, "give an emoji")]
+Emoji = Annotated[str, Check(checks.line, EMOJI, "give an emoji")]
 
 
-def _write(app: Context, join: int | None, persona: str, change: Callable[[Transaction], T]) -> T:
-    """Return the result of a change, before which a persona may join a room: both or neither."""
+@contextmanager
+def _write(app: Context, join: int | None, persona: str) -> Iterator[Transaction]:
+    """Begin a change, before which a persona may join a room: both or neither."""
     with app.database.write() as tx:
         if join is not None:
             rooms.join(tx, join, persona)
-        return change(tx)
+        yield tx
 
 
 def chat_create_room(
@@ -123,7 +142,7 @@ def chat_send_message(
     message: Text,
     reply_to_id: RowId | None = None,
     join: Join = None,
-) -> rooms.NewEvent:
+) -> NewEvent:
     """Send a message; @name notifies a member, @all everyone.
 
     :param reply_to_id: id of the event that the message answers.
@@ -133,19 +152,41 @@ def chat_send_message(
     :raises RecordNotFoundError: the answered event is not in the room.
     :raises ClosedError: the room or its session is archived.
     """
-    return _write(app, join, persona, lambda tx: messages.send(tx, room_id, persona, message, reply_to_id))
+    with _write(app, join, persona) as tx:
+        if reply_to_id is not None:
+            rooms.require_member(tx, room_id, persona)  # reported before all other errors
+            if (other := rooms.require_event(tx, reply_to_id)["room_id"]) != room_id:
+                problem = f"event {reply_to_id} is in room {other}, not in room {room_id}"
+                raise RecordNotFoundError(problem, hint="answer in the room of the event")
+        members = () if SIGNS.isdisjoint(message) else rooms.members(tx, room_id)
+        names, unknown = mentions_in(message, members) if members else ((), ())
+        data = {"message": message, "mentions": names}
+        others = [name for name in names if name != persona]
+        event = rooms.post(tx, room_id, persona, "message", data, reply_to_id, {"mention": others})
+    return replace(event, unknown_mentions=unknown or None)
 
 
-def chat_react(
-    app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None
-) -> rooms.NewEvent:
+def chat_react(app: Context, event_id: RowId, persona: Actor, emoji: Emoji, join: Join = None) -> NewEvent:
     """React to an event.
 
     :returns: a reaction to an event.
     :raises RecordNotFoundError: there is no such event.
     :raises NotAllowedError: the persona is not a member of its room.
     """
-    return _write(app, join, persona, lambda tx: messages.react(tx, event_id, persona, emoji))
+    with _write(app, join, persona) as tx:
+        room = rooms.require_event(tx, event_id)["room_id"]
+        rooms.require_member(tx, room, persona)
+        sql = """
+            SELECT reaction_event_id FROM reaction
+            WHERE event_id = :event AND emoji = :emoji AND persona = :persona"""
+        first = tx.value(sql, event=event_id, emoji=emoji, persona=persona)
+        if first is not None:
+            return NewEvent(first, room, persona, event_id, emoji=emoji)
+        data = {"emoji": emoji, "target_event_id": event_id}
+        event = rooms.post(tx, room, persona, "emoji_reaction", data, event_id)
+        row = {"event_id": event_id, "emoji": emoji, "persona": persona}
+        tx.insert("reaction", "event_id", **row, reaction_event_id=event.event_id)
+        return event
 
 
 def chat_share_artifact(
@@ -154,7 +195,7 @@ def chat_share_artifact(
     persona: Actor,
     artifact_id: Annotated[RowId, Of("artifact")],
     revision: Annotated[Whole | None, "Number"] = None,
-) -> rooms.NewEvent:
+) -> NewEvent:
     """Share an artifact with a room.
 
     :param revision: number of the revision; by default the current one.
@@ -164,7 +205,16 @@ def chat_share_artifact(
     :raises ArtifactNotFoundError: there is no such artifact.
     :raises RecordNotFoundError: it has no such revision.
     """
-    return app.database.writing(messages.share, room_id, persona, artifact_id, revision)
+    with app.database.write() as tx:
+        rooms.require_member(tx, room_id, persona)
+        number = require_revision(tx, artifact_id, revision)["revision_num"]
+        data = {"artifact_id": artifact_id, "revision": number}
+        others = [name for name in rooms.members(tx, room_id) if name != persona]
+        event = rooms.post(tx, room_id, persona, "artifact_share", data, notify={"artifact_share": others})
+        linked = tx.value("SELECT session_number FROM room WHERE id = :room", room=room_id)
+        if linked is not None:
+            session.link_artifact(tx, linked, artifact_id)
+        return event
 
 
 def chat_create_todo(
@@ -182,7 +232,16 @@ def chat_create_todo(
     :raises RoomNotFoundError: there is no such room.
     :raises NotAllowedError: one of the personas is not a member of it.
     """
-    return _write(app, join, persona, lambda tx: todos.create(tx, room_id, persona, description, assigned_to))
+    others = [] if assigned_to in (None, persona) else [assigned_to]
+    with _write(app, join, persona) as tx:
+        for name in others:
+            rooms.require_member(tx, room_id, name)
+        data = {"description": description, "assigned_to": assigned_to, "status": todos.STATUSES[0]}
+        event = rooms.post(tx, room_id, persona, "todo_create", data, notify={"todo_assign": others})
+        change = {"changed_at": tx.now, "changed_by": persona}
+        tx.insert("todo", "event_id", event_id=event.event_id, assigned_to=assigned_to, **change)
+    sent = next(iter(event.notifications or ()), None)
+    return todos.Todo(event.event_id, room_id, persona, description, todos.STATUSES[0], assigned_to, sent)
 
 
 def chat_update_todo(
@@ -193,7 +252,7 @@ def chat_update_todo(
     assigned_to: Name | None = None,
     expect: Annotated[str | None, "Status you read", Check(checks.choice, todos.STATUSES)] = None,
     join: Join = None,
-) -> rooms.NewEvent:
+) -> NewEvent:
     """Change a todo's status or assignee.
 
     :param event_id: id of the todo.
@@ -205,9 +264,11 @@ def chat_update_todo(
     :raises ConflictError: the todo has not the expected status.
     :raises InvalidRequestError: the event is not a todo.
     """
-    return _write(
-        app, join, persona, lambda tx: todos.update(tx, event_id, persona, status, assigned_to, expect)
-    )
+    with _write(app, join, persona) as tx:
+        before = todos.require(tx, event_id, persona)
+        if expect not in (None, before["status"]):
+            raise todos.conflict(before)
+        return todos.change(tx, before, persona, status, assigned_to)
 
 
 async def chat_claim_todo(
@@ -231,26 +292,17 @@ async def chat_claim_todo(
     :raises InvalidRequestError: the event is not a todo.
     """
     if (event_id is None) is (room_id is None):
-        raise MissingRequestError(
-            "a todo or a room is required, not both", parameter="event_id", hint="give event_id or room_id"
-        )
+        problem, hint = "a todo or a room is required, not both", "give event_id or room_id"
+        raise MissingRequestError(problem, parameter="event_id", hint=hint)
 
     def claim(tx: Transaction) -> Claim:
         if join is not None:
             rooms.join(tx, join, persona)
-        if event_id is not None:
-            return Claim(True, todos.claim(tx, event_id, persona))
-        todo = todos.claim_next(tx, room_id or 0, persona)
-        return Claim(todo is not None, todo)
+        todo = event_id if event_id is not None else todos.next_of(tx, room_id or 0, persona)
+        return Claim(todo is not None, None if todo is None else todos.claim(tx, todo, persona))
 
-    return await when_new(
-        app,
-        lambda _: Topic(rooms.POSITIONS, room_id or 0),
-        0 if room_id is None else wait,
-        claim,
-        lambda claim: not claim.claimed,
-        write=True,
-    )
+    topic, seconds = Topic(rooms.POSITIONS, room_id or 0), 0 if room_id is None else wait
+    return await when_new(app, lambda _: topic, seconds, claim, lambda claim: not claim.claimed, write=True)
 
 
 def chat_list_todos(
@@ -270,7 +322,19 @@ def chat_list_todos(
     :raises RoomNotFoundError: there is no such room.
     :raises MissingRequestError: a persona is required.
     """
-    return app.database.reading(todos.read, room_id, filter or "open", persona, Slice.parse(limit, offset))
+    part, which = Slice.parse(limit, offset), filter or "open"
+    if persona is None and (room_id is None or which == "mine"):
+        raise checks.missing("persona", "is missing", "give persona, or room_id and another filter")
+    sign = "" if which == "done" else "+"
+    where = f"{todos.FILTERS[which]} AND {sign}event.room_id {_IN_ROOMS_OF if room_id is None else '= :room'}"
+    sql = f"{todos.SELECT} WHERE {where} ORDER BY {sign}event.id LIMIT :limit OFFSET :offset"
+    values = {"room": room_id, "persona": persona}
+    with app.database.read() as tx:
+        if room_id is not None:
+            rooms.require_room(tx, room_id)
+        total = tx.value(f"SELECT count(*) {todos.TABLES} WHERE {where}", **values)
+        rows = tx.first_rows(sql, limit=part.limit, offset=part.offset, **values)
+    return part.page(map(todos.todo_of, rows), total)
 
 
 async def chat_get_feed(
@@ -291,14 +355,12 @@ async def chat_get_feed(
     :returns: a page; each item is an event in a room.
     :raises RoomNotFoundError: there is no such room.
     """
-    part = Slice.parse(limit, offset)
-    return await when_new(
-        app,
-        lambda _: Topic(rooms.POSITIONS, room_id),
-        wait,
-        lambda tx: feed.read(tx, room_id, rooms.require_room(tx, room_id), since, part),
-        lambda page: page.total == 0,
-    )
+    part, topic = Slice.parse(limit, offset), Topic(rooms.POSITIONS, room_id)
+
+    def read(tx: Transaction) -> Page[feed.Event]:
+        return feed.read(tx, room_id, rooms.require_room(tx, room_id), since, part)
+
+    return await when_new(app, lambda _: topic, wait, read, lambda page: page.total == 0)
 
 
 def chat_list_rooms(
@@ -315,8 +377,15 @@ def chat_list_rooms(
     :returns: a page; each item is a room.
     :raises InvalidRequestError: the page is out of range.
     """
-    part = Slice.parse(limit, offset, largest=rooms.MAX_ROOMS)
-    return app.database.reading(rooms.read, persona, archived, part)
+    part = Slice.parse(limit, offset, most=rooms.MAX_ROOMS)
+    source = f"FROM room WHERE archived_at IS {'NOT ' if archived else ''}NULL"
+    if persona is not None:
+        source += " AND id IN (SELECT room_id FROM member WHERE persona = :persona)"
+    which = f"IN (SELECT id {source} ORDER BY id DESC LIMIT :limit OFFSET :offset)"
+    with app.database.read() as tx:
+        total = tx.value(f"SELECT count(*) {source}", persona=persona)
+        rows = rooms.select(tx, which, limit=part.limit, offset=part.offset, persona=persona)
+    return part.page(rows, total)
 
 
 async def chat_get_notifications(
@@ -335,25 +404,31 @@ async def chat_get_notifications(
     :returns: a page; each item is a notification with its event.
     :raises RecordNotFoundError: the persona is not in any room.
     """
-    part = Slice.parse(limit, offset)
+    part, topic = Slice.parse(limit, offset), Topic(feed.MAILBOX_POSITIONS, persona)
 
-    return await when_new(
-        app,
-        lambda _: Topic(feed.MAILBOX_POSITIONS, persona),
-        wait,
-        lambda tx: feed.notifications(tx, persona, unread_only, since, part),
-        lambda page: page.total == 0,
-    )
+    def read(tx: Transaction) -> Page[feed.Notification]:
+        return feed.notifications(tx, persona, unread_only, since, part)
+
+    return await when_new(app, lambda _: topic, wait, read, lambda page: page.total == 0)
 
 
-def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> feed.MarkedRead:
+def chat_mark_read(app: Context, notification_id: RowId, persona: ActorIfOwn = None) -> MarkedRead:
     """Mark a notification as read.
 
     :returns: a read notification.
     :raises RecordNotFoundError: there is no such notification.
     """
-    return app.database.writing(feed.mark_read, notification_id, persona)
+    where, values = conditions(id=("id = :id", notification_id), persona=("persona = :persona", persona))
+    hint = "chat_get_notifications lists them"
+    missing = RecordNotFoundError(f"there is no notification {notification_id}", hint=hint)
+    sql = f"UPDATE notification SET read_at = coalesce(read_at, :moment) WHERE {where} RETURNING read_at"
+    with app.database.write() as tx:
+        return MarkedRead(notification_id, tx.require(missing, sql, moment=tx.now, **values)["read_at"])
 
+
+_IN_ROOMS_OF = """
+    IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id
+    WHERE member.persona = :persona AND room.archived_at IS NULL)"""
 
 TOOLS = (
     ToolSpec(chat_create_room, title="Create Room", read_only=False, idempotent=False),

@@ -45,13 +45,10 @@ def shown_tools(settings: Settings, domains: Iterable[str] = LISTED) -> tuple[To
     """
     others = [word for word in settings.domains if word != READING]
     whole = domains_named(others) if others or not settings.domains else ()
-    added = (
-        replace(spec, listed=True) if _is_added(spec, settings) else spec for spec in declared_tools(domains)
-    )
     return tuple(
-        spec if spec.always or spec.switch or spec.domain in whole else replace(spec, listed=False)
-        for spec in added
-        if spec.listed
+        replace(spec, listed=bool(spec.always or spec.switch or spec.domain in whole))
+        for spec in declared_tools(domains)
+        if spec.listed or _is_added(spec, settings)
     )
 
 

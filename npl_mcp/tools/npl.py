@@ -87,17 +87,13 @@ class LoadReply:
 
 def _items_text(loaded: Loaded) -> str:
     """Return the unchanged text of items, with a last line about missing and skipped ones."""
-    missing = (
-        item.name + (f" (near: {', '.join(item.near)})" if item.near else "") for item in loaded.missing or ()
-    )
-    notes = [
-        f"{what}: {', '.join(names)}"
-        for what, names in (("not found", tuple(missing)), ("skipped", loaded.skipped))
-        if names
-    ]
-    if not notes:
+    near = {item.name: f" (near: {', '.join(item.near)})" for item in loaded.missing or () if item.near}
+    missing = [item.name + near.get(item.name, "") for item in loaded.missing or ()]
+    notes = {"not found": missing, "skipped": loaded.skipped or ()}
+    text = "; ".join(f"{what}: {', '.join(names)}" for what, names in notes.items() if names)
+    if not text:
         return loaded.content
-    return f"{loaded.content.rstrip()}\n\n{mark(in_mark('; '.join(notes)), tag_for([loaded.content]))}"
+    return f"{loaded.content.rstrip()}\n\n{mark(in_mark(text), tag_for([loaded.content]))}"
 
 
 LoadAnswer = LoadReply | Written[LoadReply]
@@ -113,15 +109,9 @@ def _load_items(app: Context, kind: str, items: str, skip: str | None, format: s
 
 
 def _reply(app: Context, loaded: Loaded, format: str | None) -> LoadAnswer:
-    counter = app.counter
-    reply = fill(
-        LoadReply,
-        loaded,
-        flags_updated=loaded.flags,
-        loaded_items=tuple(item.name for item in loaded.items),
-        total_tokens=counter.count(loaded.content),
-        token_counter=counter.name,
-    )
+    names, flags = tuple(item.name for item in loaded.items), loaded.flags
+    size = {"total_tokens": app.counter.count(loaded.content), "token_counter": app.counter.name}
+    reply = fill(LoadReply, loaded, loaded_items=names, flags_updated=flags, **size)
     return Written(reply, _items_text(loaded)) if app.form(format) == "markdown" else reply
 
 

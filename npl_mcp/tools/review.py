@@ -315,9 +315,8 @@ def review_generate_annotated(app: Context, artifact_id: RowId, revision_id: Rev
             raise errors.StoreError(f"{problem} {MAX_ANNOTATED:,}", hint=hint)
         comments = comments_on(tx, revision_id)
         sql = "SELECT reviewer_persona, overall_comment FROM review WHERE revision_id = :revision ORDER BY id"
-        reviewers = [
-            (row["reviewer_persona"], row["overall_comment"]) for row in tx.all(sql, revision=revision_id)
-        ]
+        rows = tx.all(sql, revision=revision_id)
+    reviewers = [(row["reviewer_persona"], row["overall_comment"]) for row in rows]
     text = as_text(content)
     footnotes = annotation.labels(list(comments), text or "")
     reviewer_of = {comment.id: reviewer for comment, reviewer in comments.items()}

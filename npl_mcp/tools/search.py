@@ -19,10 +19,9 @@ from npl_index.tokens.counting import TokenCounter
 from npl_mcp.app.context import Context
 from npl_mcp.app.queries import MAX_WAIT, QueryConditions, words_of
 from npl_mcp.app.reading import report_changes
-from npl_mcp.app.searching import KINDS, SearchHit, snippet
+from npl_mcp.app.searching import KINDS, SearchHit, snippet, visible_kinds
 from npl_mcp.app.searching import search as find
 from npl_mcp.app.waiting import MAX_SECONDS
-from npl_mcp.config.domains import domains_named
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import Slice
 from npl_mcp.tools.contract.parameters import CommaList, Unlisted
@@ -127,7 +126,7 @@ async def search(
 
     def hits_now() -> Hits | Written[Hits]:
         conditions = QueryConditions(_parts(path), tuple(without or ()), seconds, SectionFilter.parse(filter))
-        every = find(app, text, visible_kinds(app), wanted, only, conditions)
+        every = find(app, text, wanted, only, conditions)
         absent = {} if every.missing else every.absent or {}  # missing files may have the words
         items = list(islice(every.hits, page.offset, page.offset + page.limit))
         hits = Hits(
@@ -174,17 +173,13 @@ def _hit_lines(hits: Hits, words: Sequence[str], width: int) -> Iterator[str]:
     :param width: maximum characters of a hit's text.
     """
     if hits.absent:
-        near = hits.near or {}
-        lacking = (
-            f"{word} (near: {', '.join(near[word])})" if word in near else word for word in hits.absent
-        )
-        yield in_mark(f"no section has: {', '.join(lacking)}")
+        notes = {word: f" (near: {', '.join(alike)})" for word, alike in (hits.near or {}).items()}
+        yield in_mark(f"no section has: {', '.join(word + notes.get(word, '') for word in hits.absent)}")
     for kind, group in groupby(hits.items, lambda hit: hit.kind):
         if kind in _GROUPS:
             yield f"{_GROUPS[kind]} {hits.counts[kind]}{'+' * (kind in (hits.capped or ()))}:"
-        yield from (
-            in_mark(f"{_place_text(hit)}  {snippet(hit.text, words, width)}".rstrip()) for hit in group
-        )
+        for hit in group:
+            yield in_mark(f"{_place_text(hit)}  {snippet(hit.text, words, width)}".rstrip())
     shown = hits.offset + len(hits.items)
     if hits.total > shown:
         yield f"{hits.total - shown}{'+' * bool(hits.capped)} more: offset={shown}"
@@ -206,14 +201,6 @@ def _place_text(hit: SearchHit) -> str:
     if hit.session_id:
         return f"{hit.session_id} entry {hit.seq}  {hit.by}"
     return f"artifact:{hit.artifact_id}  {hit.title}"
-
-
-def visible_kinds(app: Context) -> tuple[str, ...]:
-    """Return the kinds that the server has and the caller may see."""
-    domains = domains_named(app.settings.domains)
-    return tuple(
-        kind for kind, domain in KINDS.items() if domain in domains and app.permissions.has_domain(domain)
-    )
 
 
 TOOLS = (ToolSpec(search, title="Search", always=True, lane="search"),)

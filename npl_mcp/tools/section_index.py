@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 
 from npl_index.answer.document_set import DocumentSet
@@ -17,7 +16,6 @@ from npl_index.markdown.sections import digest_of
 from npl_index.outline.folding import File, Folders, Sections, Shown, fitted
 from npl_index.outline.nodes import FolderNode, Node, OutlineNode, outline
 from npl_index.outline.text import OutlineText
-from npl_index.ranking.documents import ParsedDocument
 from npl_index.selectors.filters import NO_TRAITS, SectionFilter
 from npl_index.selectors.labels import label
 from npl_index.selectors.writing import qualified
@@ -181,11 +179,9 @@ class _Outlined:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings with the lines of doubtful fences."""
-        return tuple(
-            _warning(summary.doubtful, f"{self._gathered.files[number]}: " if self._gathered.several else "")
-            for number, summary in self.summaries.items()
-            if summary.doubtful
-        )
+        files, doubtful = self._gathered.files, {at: part.doubtful for at, part in self.summaries.items()}
+        leads = {at: f"{files[at]}: " if self._gathered.several else "" for at in doubtful}
+        return tuple(_warning(lines, leads[at]) for at, lines in doubtful.items() if lines)
 
     def tokens(self, document: int) -> int:
         """Return the tokens of a document."""
@@ -217,7 +213,7 @@ class _Outlined:
             self._counts(document),
             self._conditions,
             name=file if several else None,
-            selector=partial(_selector, indexed, file),
+            selector=lambda section: qualified(document_name(file), indexed.step(section)),
             depth=self._depth,
             digests=not several and gathered.digests,
         )
@@ -250,10 +246,6 @@ class Fields:
         return encode({**as_dict(node), "children": []}) + ","
 
 
-def _selector(indexed: ParsedDocument, file: str, section: int) -> str:
-    return qualified(document_name(file), indexed.step(section))
-
-
 def _fields(documents: DocumentSet) -> dict[str, dict[str, int]]:
     """Return the fields whose short values several documents share, commonest first."""
     fields: dict[str, dict[str, int]] = {}
@@ -280,11 +272,10 @@ def _remarks(reply: IndexReply) -> tuple[str, ...]:
         result += [f"{what}: {' '.join(text.split())}" for text in texts[:_MAX_FILES]]
         if len(texts) > _MAX_FILES:
             result.append(f"{what}: {len(texts) - _MAX_FILES} more")
-    if reply.fields:
-        fields = (
-            f"{name} = {', '.join(f'{value} {number}' for value, number in values.items())}"
-            for name, values in reply.fields.items()
-        )
+    fields = []
+    for name, values in (reply.fields or {}).items():
+        fields.append(f"{name} = {', '.join(f'{value} {number}' for value, number in values.items())}")
+    if fields:
         result.append(label(f"front matter: {'; '.join(fields)}"))
     if reply.not_served is not None:
         result.append(f"not served: {reply.not_served}")

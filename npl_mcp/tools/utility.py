@@ -119,9 +119,8 @@ def dump_files(
     below = os.curdir if folder == target else os.path.basename(target)
     names = visible(folder, path, app.settings.time_limit, below)
     if folder != target and not names:
-        raise errors.DocumentNotFoundError(
-            f"git does not see {path!r}", hint="git ignores it; name another file"
-        )
+        problem, hint = f"git does not see {path!r}", "git ignores it; name another file"
+        raise errors.DocumentNotFoundError(problem, hint=hint)
     if pattern is not None:
         parts = [name.split("/") for name in names]
         names = ["/".join(part) for part in parts if pattern.matches(part) or pattern.matches(part[-1:])]
@@ -181,9 +180,8 @@ def _existing(app: Context, path: str) -> str:
 def _existing_folder(app: Context, path: str) -> str:
     real = _existing(app, path)
     if not os.path.isdir(real):
-        raise errors.InvalidRequestError(
-            f"{path!r} is not a folder", parameter="path", hint="give its folder"
-        )
+        problem = f"{path!r} is not a folder"
+        raise errors.InvalidRequestError(problem, parameter="path", hint="give its folder")
     return real
 
 
@@ -198,10 +196,8 @@ def _dump(app: Context, files: Sequence[str], path: str) -> DumpReply:
     total = 0
     for file in files:
         if time.monotonic() > deadline:
-            raise errors.DocumentTimeoutError(
-                f"reading {path!r} took longer than {app.settings.time_limit:g} seconds",
-                hint="name a smaller folder, or set glob_filter",
-            )
+            problem = f"reading {path!r} took longer than {app.settings.time_limit:g} seconds"
+            raise errors.DocumentTimeoutError(problem, hint="name a smaller folder, or set glob_filter")
         located = app.library.roots.locate(file)
         name = errors.escaped(located[1] if located else os.path.basename(file))
         try:

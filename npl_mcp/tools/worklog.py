@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from npl_mcp.app.waiting import when_new
-from npl_mcp.app.worklog_context import WorklogUser
+from npl_mcp.app.waiting import StoreUser, when_new
 from npl_mcp.stores.base import checks
+from npl_mcp.stores.base.database import Transaction
 from npl_mcp.stores.base.paging import Slice
+from npl_mcp.stores.commits import Topic
 from npl_mcp.stores.worklog import worklogs as store
 from npl_mcp.stores.worklog.worklogs import WorklogSession
 from npl_mcp.tools.contract.parameters import Actor, Check, Line, Name, Text, Wait, Whole
@@ -22,9 +23,7 @@ from npl_mcp.tools.contract.spec import ToolSpec
 NewId = Annotated[str, Check(store.new_id)]
 
 
-def worklog_init(
-    app: WorklogUser, session_id: NewId | None = None, task: Text | None = None
-) -> WorklogSession:
+def worklog_init(app: StoreUser, session_id: NewId | None = None, task: Text | None = None) -> WorklogSession:
     """Start or resume a worklog session; it becomes the current one.
 
     :param session_id: id of the session; by default today's date (UTC).
@@ -36,7 +35,7 @@ def worklog_init(
 
 
 def worklog_log(
-    app: WorklogUser,
+    app: StoreUser,
     agent_id: Actor,
     action: Annotated[Line, "what was done, one verb"],
     summary: Text,
@@ -67,7 +66,7 @@ def worklog_log(
 
 
 async def worklog_read(
-    app: WorklogUser,
+    app: StoreUser,
     agent_id: Actor,
     peek: Annotated[bool, "Keep the cursor"] = False,
     since: Annotated[Whole | None, "After this seq"] = None,
@@ -86,17 +85,18 @@ async def worklog_read(
     :raises SessionNotFoundError: there is no such session, or no current one.
     """
     part = Slice.parse(limit, None, store.PAGE)
-    return await when_new(
-        app,
-        lambda tx: store.topic(tx, app.project, session_id),
-        wait,
-        lambda tx: store.read(tx, app.project, session_id, agent_id, part, since, peek=peek),
-        lambda read: not read.items,
-        write=not peek,
-    )
+
+    def topic(tx: Transaction) -> Topic:
+        return Topic(store.POSITIONS, store.resolve(tx, app.project, session_id)["number"])
+
+    def read(tx: Transaction) -> store.ReadEntries:
+        session = store.resolve(tx, app.project, session_id)
+        return store.read(tx, session, agent_id, part, since, peek=peek)
+
+    return await when_new(app, topic, wait, read, lambda read: not read.items, write=not peek)
 
 
-def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogSession:
+def worklog_status(app: StoreUser, session_id: Name | None = None) -> WorklogSession:
     """Show a worklog session's state, agents and counts.
 
     :param session_id: id of the session; by default the current one.
@@ -106,7 +106,7 @@ def worklog_status(app: WorklogUser, session_id: Name | None = None) -> WorklogS
     return app.database.reading(store.status, app.project, session_id)
 
 
-def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | None = None) -> WorklogSession:
+def worklog_close(app: StoreUser, archive: bool = False, session_id: Name | None = None) -> WorklogSession:
     """Close a worklog session for good.
 
     :param archive: also move the session to the archive.
@@ -118,7 +118,7 @@ def worklog_close(app: WorklogUser, archive: bool = False, session_id: Name | No
 
 
 def worklog_sessions(
-    app: WorklogUser, archived: Annotated[bool, "Add archived sessions"] = False
+    app: StoreUser, archived: Annotated[bool, "Add archived sessions"] = False
 ) -> tuple[WorklogSession, ...]:
     """List worklog sessions.
 

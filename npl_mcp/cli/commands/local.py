@@ -62,7 +62,7 @@ def _map(given: Namespace, _: Display) -> CommandResult:
 def _test(given: Namespace, _: Display) -> CommandResult:
     """Ask the questions of question files; exit with 1 if the first answer to one misses its section."""
     # Ranking and its libraries, as above.
-    from npl_mcp.questions.testing import run_tests
+    from npl_mcp.questions.outcomes import run_tests
 
     paths = [word for word in given.words if has_suffix(word, QUESTION_SUFFIXES)]
     folders = [word for word in given.words if word not in paths] or [os.curdir]

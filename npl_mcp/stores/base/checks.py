@@ -140,11 +140,6 @@ def each(values: Sequence[T], parameter: str, check: Callable[[T, str], T], most
     return [check(value, f"{parameter}[{at}]") for at, value in enumerate(values)]
 
 
-def distinct(values: Sequence[T], parameter: str, check: Callable[[T, str], T], most: int) -> list[T]:
-    """Check the entries of a list like :func:`each`; duplicates are dropped, the order is kept."""
-    return list(dict.fromkeys(each(values, parameter, check, most)))
-
-
 def json_text(value: object, parameter: str, longest: int = TEXT) -> str:
     """Serialise a JSON value as compact text.
 

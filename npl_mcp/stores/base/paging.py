@@ -46,17 +46,15 @@ class Slice:
     offset: int
 
     @classmethod
-    def parse(
-        cls, limit: int | None, offset: int | None, default: int = PAGE, largest: int = MAX_PAGE
-    ) -> Slice:
+    def parse(cls, limit: int | None, offset: int | None, default: int = PAGE, most: int = MAX_PAGE) -> Slice:
         """Check the requested part of a list.
 
         :param default: the limit if none is given.
-        :param largest: the maximum limit; a greater one is lowered to it.
+        :param most: the maximum limit; a greater one is lowered to it.
         :raises InvalidRequestError: the limit is not above 0, or the offset below 0.
         """
         wanted = checks.whole(default if limit is None else limit, "limit", least=1)
-        return cls(min(wanted, largest), checks.whole(offset or 0, "offset", MAX_OFFSET))
+        return cls(min(wanted, most), checks.whole(offset or 0, "offset", MAX_OFFSET))
 
     def page(self, items: Iterable[T], total: int, cursor: int | None = None) -> Page[T]:
         """Return a page with this part of a list.

@@ -139,13 +139,7 @@ class SqliteEngine(engine.Engine):
 
         :raises DatabaseError: the file belongs to another program.
         """
-        raw = driver().connect(
-            str(self.path),
-            timeout=deadline.seconds,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=STATEMENTS,
-        )
+        raw = driver().connect(str(self.path), timeout=deadline.seconds, **_OPTIONS)
         try:
             # Read through SQLite. If the file were opened and closed here, the system would drop all locks
             # that this process has on it (POSIX), and another process could remove the log that a connection
@@ -257,18 +251,14 @@ class SqliteEngine(engine.Engine):
     def problems(self, transaction: Any) -> list[str]:
         """Return problems of structure and references."""
         texts = [row["integrity_check"] for row in transaction.all("PRAGMA integrity_check")]
-        return [text for text in texts if text != "ok"] + [
-            f"a row of {row['table']} refers to a missing row of {row['parent']}"
-            for row in transaction.all("PRAGMA foreign_key_check")
-        ]
+        rows = transaction.all("PRAGMA foreign_key_check")
+        lost = [f"a row of {row['table']} refers to a missing row of {row['parent']}" for row in rows]
+        return [text for text in texts if text != "ok"] + lost
 
     def tables(self, transaction: Any) -> list[engine.StoreTable]:
         """Return all tables of the stores."""
-        parts = ("columns", "key", "parents")
-        return [
-            engine.StoreTable(**row | {part: json.loads(row[part]) for part in parts})
-            for row in transaction.all(_TABLES)
-        ]
+        parts, rows = ("columns", "key", "parents"), transaction.all(_TABLES)
+        return [engine.StoreTable(**row | {part: json.loads(row[part]) for part in parts}) for row in rows]
 
     def go_on_numbering(self, transaction: Any, table: engine.StoreTable) -> None:
         """Do nothing: SQLite notes the highest number of any row."""
@@ -313,6 +303,8 @@ SELECT name, sql LIKE '%AUTOINCREMENT%' AS numbered,
     (SELECT json_group_array(DISTINCT [table]) FROM pragma_foreign_key_list(stored.name)) AS parents
 FROM sqlite_master AS stored JOIN pragma_table_list AS list USING (name)
 WHERE list.type = 'table' AND list.schema = 'main' AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name"""
+
+_OPTIONS = {"isolation_level": None, "check_same_thread": False, "cached_statements": STATEMENTS}
 
 _PRAGMAS = (
     "synchronous = FULL",

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 from npl_mcp.config.domains import Of
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction, damaged, json_of
-from npl_mcp.stores.base.errors import RecordNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice, moment_of, stamp
-from npl_mcp.stores.base.values import conditions, fill
+from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat import rooms
 
 MAILBOX_POSITIONS = "SELECT persona AS key, total AS position FROM mailbox WHERE persona IN :keys"
@@ -76,18 +75,6 @@ class Notification:
     event_persona: str
     timestamp: str
     event_data: Annotated[Mapping[str, Any], Of("artifact", "artifact_id", "revision")]
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedRead:
-    """A read notification.
-
-    :param notification_id: id of the notification.
-    :param read_at: time when it was first read.
-    """
-
-    notification_id: int
-    read_at: str
 
 
 def parse_since(since: int | str, name: str) -> int | str:
@@ -195,19 +182,6 @@ def notifications(
     items = tuple(fill(Notification, row, event_data=data_of(row)) for row in rows)
     cursor = max((item.id for item in items), default=since or 0)
     return page.page(items, total, cursor)
-
-
-def mark_read(tx: Transaction, notification_id: int, recipient: str | None = None) -> MarkedRead:
-    """Mark a notification as read. Idempotent: the first time stays.
-
-    :param recipient: the required recipient; ``None`` for any.
-    :raises RecordNotFoundError: the notification does not exist.
-    """
-    where, values = conditions(id=("id = :id", notification_id), persona=("persona = :persona", recipient))
-    hint = "chat_get_notifications lists them"
-    missing = RecordNotFoundError(f"there is no notification {notification_id}", hint=hint)
-    sql = f"UPDATE notification SET read_at = coalesce(read_at, :moment) WHERE {where} RETURNING read_at"
-    return MarkedRead(notification_id, tx.require(missing, sql, moment=tx.now, **values)["read_at"])
 
 
 _WITH_TODO = "LEFT JOIN todo ON todo.event_id = event.id"

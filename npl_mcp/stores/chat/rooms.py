@@ -18,7 +18,6 @@ from npl_mcp.config.domains import Of
 from npl_mcp.stores import session
 from npl_mcp.stores.base import checks, errors
 from npl_mcp.stores.base.database import Row, Transaction
-from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
 
 MAX_MEMBERS = 1_000
@@ -134,7 +133,7 @@ def new_members(names: Sequence[str], parameter: str) -> list[str]:
     """
     if not names:
         raise checks.missing(parameter, "is empty", "name a persona")
-    return checks.distinct(names, parameter, _new_member, MAX_MEMBERS)
+    return list(dict.fromkeys(checks.each(names, parameter, _new_member, MAX_MEMBERS)))
 
 
 def _new_member(name: str, parameter: str) -> str:
@@ -208,21 +207,7 @@ def details(tx: Transaction, room_id: int) -> Room:
     :raises RoomNotFoundError: the room does not exist.
     """
     require_room(tx, room_id)
-    return _rooms(tx, "= :room", room=room_id)[0]
-
-
-def read(tx: Transaction, persona: str | None, archived: bool, page: Slice) -> Page[Room]:
-    """Return rooms with their members, newest first.
-
-    :param persona: the member whose rooms are returned; ``None`` for all rooms.
-    :param archived: whether to return archived rooms instead of open ones.
-    """
-    source = f"FROM room WHERE archived_at IS {'NOT ' if archived else ''}NULL"
-    if persona is not None:
-        source += " AND id IN (SELECT room_id FROM member WHERE persona = :persona)"
-    total = tx.value(f"SELECT count(*) {source}", persona=persona)
-    which = f"IN (SELECT id {source} ORDER BY id DESC LIMIT :limit OFFSET :offset)"
-    return page.page(_rooms(tx, which, limit=page.limit, offset=page.offset, persona=persona), total)
+    return select(tx, "= :room", room=room_id)[0]
 
 
 def of_session(tx: Transaction, session_id: str, most: int) -> tuple[Room, ...]:
@@ -231,7 +216,7 @@ def of_session(tx: Transaction, session_id: str, most: int) -> tuple[Room, ...]:
     return tuple(fill(Room, row) for row in tx.all(sql, session=session_id, most=most))
 
 
-def _rooms(tx: Transaction, which: str, **values: Any) -> list[Room]:
+def select(tx: Transaction, which: str, **values: Any) -> list[Room]:
     """Return the rooms with some ids, newest first.
 
     :param which: the condition after the id.

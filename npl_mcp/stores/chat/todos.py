@@ -1,17 +1,15 @@
-"""Todos of rooms: created, claimed, reassigned, finished; the functions run in the caller's transaction."""
+"""Todos of rooms: their states, and changes of them; the functions run in the caller's transaction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from npl_index.errors import InvalidRequestError
-from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.database import Row, Transaction
 from npl_mcp.stores.base.errors import ConflictError
-from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import fill
 from npl_mcp.stores.chat import feed, rooms
-from npl_mcp.stores.chat.rooms import NewEvent, NewNotification
+from npl_mcp.stores.chat.rooms import NewEvent
 
 STATUSES = ("pending", "in_progress", "done", "cancelled")
 """States of a todo; the first two are open."""
@@ -48,43 +46,16 @@ class Todo:
     description: str
     status: str
     assigned_to: str | None
-    notification: NewNotification | None = None
+    notification: rooms.NewNotification | None = None
 
 
-def create(tx: Transaction, room_id: int, persona: str, description: str, assigned_to: str | None) -> Todo:
-    """Create a todo in a room."""
-    others = [] if assigned_to in (None, persona) else [assigned_to]
-    for name in others:
-        rooms.require_member(tx, room_id, name)
-    data = {"description": description, "assigned_to": assigned_to, "status": STATUSES[0]}
-    event = rooms.post(tx, room_id, persona, "todo_create", data, notify={"todo_assign": others})
-    change = {"changed_at": tx.now, "changed_by": persona}
-    tx.insert("todo", "event_id", event_id=event.event_id, assigned_to=assigned_to, **change)
-    sent = next(iter(event.notifications or ()), None)
-    return Todo(event.event_id, room_id, persona, description, STATUSES[0], assigned_to, sent)
-
-
-def update(
-    tx: Transaction,
-    event_id: int,
-    persona: str,
-    status: str,
-    assigned_to: str | None = None,
-    expect: str | None = None,
-) -> NewEvent:
+def change(tx: Transaction, before: Row, persona: str, status: str, assigned_to: str | None) -> NewEvent:
     """Change a todo.
 
-    :param event_id: the id of the todo.
-    :param status: the new status, from :data:`STATUSES`; ``pending`` frees a todo in progress.
+    :param before: its state.
     :param assigned_to: the new assignee; ``None`` keeps the current one.
-    :param expect: the status that the todo must have; ``None`` for any.
-    :raises ConflictError: the todo has another status.
     """
-    before = _require(tx, event_id)
-    rooms.require_member(tx, before["room_id"], persona)
-    if expect not in (None, before["status"]):
-        raise _conflict(before)
-    assignee, creator = before["assigned_to"], before["persona"]
+    event_id, assignee, creator = before["event_id"], before["assigned_to"], before["persona"]
     doer = assigned_to or (None if (before["status"], status) == ("in_progress", "pending") else assignee)
     assigned = [] if doer in (None, persona, assignee) else [doer]
     for name in assigned:
@@ -109,76 +80,60 @@ def claim(tx: Transaction, event_id: int, persona: str) -> Todo:
 
     :raises ConflictError: the todo is another persona's, or it is not open.
     """
-    before = _require(tx, event_id)
-    rooms.require_member(tx, before["room_id"], persona)
+    before, claimed = require(tx, event_id, persona), {"status": "in_progress", "assigned_to": persona}
     if before["status"] not in STATUSES[:2] or before["assigned_to"] not in (None, persona):
-        raise _conflict(before)
-    if (before["status"], before["assigned_to"]) != ("in_progress", persona):
-        update(tx, event_id, persona, "in_progress", persona)
-    return _todo(_require(tx, event_id))
+        raise conflict(before)
+    if before | claimed != before:
+        change(tx, before, persona, **claimed)
+    return todo_of(before | claimed)
 
 
-def claim_next(tx: Transaction, room_id: int, persona: str) -> Todo | None:
-    """Claim the oldest todo of a room that is in progress by a persona, or else ready for it.
+def next_of(tx: Transaction, room_id: int, persona: str) -> int | None:
+    """Return the oldest todo of a room that is in progress by a persona, or else ready for it.
 
     A repeated call after a lost answer therefore does not claim a second todo.
     """
     rooms.require_member(tx, room_id, persona)
     # "in_progress" comes before "pending".
     which = f"(todo.status = 'in_progress' AND {FILTERS['mine']} OR {FILTERS['ready']})"
-    sql = f"SELECT event.id {_FROM} WHERE {_OPEN} AND {which} AND +event.room_id = :room"
+    sql = f"SELECT event.id {TABLES} WHERE {_OPEN} AND {which} AND +event.room_id = :room"
     sql += " ORDER BY todo.status, +event.id LIMIT 1"
-    event_id = tx.value(sql, room=room_id, persona=persona)
-    return None if event_id is None else claim(tx, event_id, persona)
+    event_id: int | None = tx.value(sql, room=room_id, persona=persona)
+    return event_id
 
 
-def read(tx: Transaction, room_id: int | None, which: str, persona: str | None, page: Slice) -> Page[Todo]:
-    """Return todos, oldest first.
+TABLES = "FROM event JOIN todo ON todo.event_id = event.id"
 
-    :param room_id: the room of the todos; ``None`` for all rooms of the persona.
-    :param which: the filter, from :data:`FILTERS`.
-    :param persona: the owner of the todos in ``mine``; todos assigned to others are not ready for it.
-    :raises MissingRequestError: the call has neither a room nor a persona, or ``mine`` has no persona.
+SELECT = f"""
+SELECT event.id AS event_id, event.room_id, event.persona, event.data, todo.status, todo.assigned_to
+{TABLES}"""
+
+
+def require(tx: Transaction, event_id: int, persona: str) -> Row:
+    """Return the current state of a todo.
+
+    :raises NotAllowedError: the persona is not a member of its room.
+    :raises InvalidRequestError: the event is not a todo.
     """
-    if persona is None and (room_id is None or which == "mine"):
-        raise checks.missing("persona", "is missing", "give persona, or room_id and another filter")
-    if room_id is not None:
-        rooms.require_room(tx, room_id)
-    sign = "" if which == "done" else "+"
-    where = f"{FILTERS[which]} AND {sign}event.room_id {_IN_ROOMS_OF if room_id is None else '= :room'}"
-    values = {"room": room_id, "persona": persona}
-    total = tx.value(f"SELECT count(*) {_FROM} WHERE {where}", **values)
-    sql = f"{_SELECT} {_FROM} WHERE {where} ORDER BY {sign}event.id LIMIT :limit OFFSET :offset"
-    rows = tx.first_rows(sql, limit=page.limit, offset=page.offset, **values)
-    return page.page(tuple(map(_todo, rows)), total)
-
-
-_IN_ROOMS_OF = """
-    IN (SELECT member.room_id FROM member JOIN room ON room.id = member.room_id
-    WHERE member.persona = :persona AND room.archived_at IS NULL)"""
-
-_FROM = "FROM event JOIN todo ON todo.event_id = event.id"
-
-_SELECT = (
-    "SELECT event.id AS event_id, event.room_id, event.persona, event.data, todo.status, todo.assigned_to"
-)
-
-
-def _require(tx: Transaction, event_id: int) -> Row:
-    """Return the current state of a todo."""
-    row = tx.first(f"{_SELECT} {_FROM} WHERE event.id = :event", event=event_id)
+    row = tx.first(f"{SELECT} WHERE event.id = :event", event=event_id)
     if row is None:
         kind = rooms.require_event(tx, event_id)["event_type"]
         hint = "give the event_id that chat_create_todo answered"
         raise InvalidRequestError(f"event {event_id} is a {kind}", parameter="event_id", hint=hint)
+    rooms.require_member(tx, row["room_id"], persona)
     return row
 
 
-def _conflict(row: Row) -> ConflictError:
+def conflict(row: Row) -> ConflictError:
+    """Return the error for a todo in another state."""
     owner = f", {row['assigned_to']}'s" if row["assigned_to"] else ""
     problem = f"todo {row['event_id']} is {row['status']}{owner}"
     return ConflictError(problem, hint="chat_list_todos shows what is ready")
 
 
-def _todo(row: Row) -> Todo:
+def todo_of(row: Row) -> Todo:
+    """Return a todo.
+
+    :param row: its state.
+    """
     return fill(Todo, row, description=feed.data_of(row)["description"])

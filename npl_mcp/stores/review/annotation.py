@@ -130,9 +130,8 @@ def locate(place: Location | Selector, content: bytes, filename: str) -> tuple[s
         return str(_section_lines(content, filename, place)), place.text
     if place.last is None and text is not None and not filename.lower().endswith(".svg"):
         problem = "the file is text and has no pixels"
-        raise InvalidRequestError(
-            problem, parameter="location", hint="review_add_comment takes line:<n> or a selector"
-        )
+        hint = "review_add_comment takes line:<n> or a selector"
+        raise InvalidRequestError(problem, parameter="location", hint=hint)
     if place.last is not None and place.last > (count := count_lines(text or "")):
         problem = f"location is {place}, and the file has {count} lines"
         raise InvalidRequestError(problem, parameter="location", hint=FORMS)
@@ -151,9 +150,8 @@ def _section_lines(content: bytes, filename: str, selector: Selector) -> Locatio
         matches = select([tree], selector)
     except SectionNotFoundError as error:
         # Text unlike a heading was meant as a location.
-        raise SectionNotFoundError(
-            error.message, near=error.near, hint=error.hint if error.near else FORMS
-        ) from None
+        hint = error.hint if error.near else FORMS
+        raise SectionNotFoundError(error.message, near=error.near, hint=hint) from None
     if len(matches) > 1:
         names = ", ".join(repr(tree.sections[match.head].name) for match in matches[:3])
         problem = f"{selector.text!r} selects {len(matches)} sections: {names}"
@@ -212,9 +210,8 @@ def annotate(text: str | None, footnotes: Footnotes, *, markdown: bool = True) -
     :param markdown: whether the text is Markdown.
     """
     if text is None:
-        return _HEADING + "".join(
-            _note(label, comment, f"{comment.location}: ") for label, comment in footnotes
-        )
+        listed = (_note(label, comment, f"{comment.location}: ") for label, comment in footnotes)
+        return _HEADING + "".join(listed)
     places = {last for _, comment in footnotes if (last := comment.place.last) is not None}
     stops: Mapping[int, int] = {}
     with suppress(DocumentError):  # a text beyond the limits of documents has markers in all its lines

@@ -130,10 +130,9 @@ def _import(tx: Transaction, project: str, session: WorklogSession, folder: Fold
     number = worklogs.insert(tx, project, counted)["number"]
     tx.insert_many("worklog_entry", [_row(number, seq, entry) for seq, entry in enumerate(entries, 1)])
     agents = Counter(entry.agent_id for entry in entries)
-    columns = ("session_number", "agent_id", "entry_count")
-    tx.insert_many(
-        "worklog_agent", [dict(zip(columns, (number, *row), strict=True)) for row in agents.items()]
-    )
+    own = {"session_number": number}
+    rows = [{**own, "agent_id": agent, "entry_count": count} for agent, count in agents.items()]
+    tx.insert_many("worklog_agent", rows)
     counts.sessions += 1
     counts.entries += len(entries)
     counts.skipped_lines += len(lines) - len(entries)
@@ -174,11 +173,8 @@ def _cursors(session: Folder) -> Iterator[tuple[str, int, str | None]]:
             last_seq = content.get("last_seq")
             if type(last_seq) is int and last_seq > 0:
                 with suppress(InvalidRequestError):
-                    yield (
-                        checks.line(unquote(name), "agent_id"),
-                        last_seq,
-                        read_time(content.get("last_read")),
-                    )
+                    agent = checks.line(unquote(name), "agent_id")
+                    yield agent, last_seq, read_time(content.get("last_read"))
 
 
 def _content(folder: Folder, name: str, most: int = _SMALL_FILE) -> bytes:

@@ -19,7 +19,6 @@ from npl_mcp.stores.base.database import Row, Transaction, json_of
 from npl_mcp.stores.base.errors import ClosedError, SessionNotFoundError
 from npl_mcp.stores.base.paging import Page, Slice
 from npl_mcp.stores.base.values import columns, fill
-from npl_mcp.stores.commits import Topic
 
 ARCHIVE = "archive"
 """Folder of the archived sessions, and prefix of their names."""
@@ -126,7 +125,8 @@ class ReadEntries(Page[Entry]):
 _COLUMNS = "number, id, created, closed, archived_as, task, status, entry_count, last_entry"
 _SESSION = f"SELECT {_COLUMNS} FROM worklog_session"
 
-_POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
+POSITIONS = "SELECT number AS key, entry_count AS position FROM worklog_session WHERE number IN :keys"
+"""The position of a session; see :class:`~npl_mcp.stores.commits.Topic`."""
 
 _ENTRIES = f"""
 SELECT {columns(Entry)} FROM worklog_entry
@@ -193,23 +193,15 @@ def log(tx: Transaction, project: str, session_id: str | None, values: Mapping[s
 
 
 def read(
-    tx: Transaction,
-    project: str,
-    session_id: str | None,
-    agent_id: str,
-    part: Slice,
-    since: int | None,
-    *,
-    peek: bool,
+    tx: Transaction, row: Row, agent_id: str, part: Slice, since: int | None, *, peek: bool = False
 ) -> ReadEntries:
     """Return an agent's unread entries, and move its cursor to the last of them.
 
-    :param session_id: the id of the session; by default the current one.
+    :param row: the session.
     :param part: the maximum number of entries; long entries reduce it.
     :param since: the number after which entries are returned; it replaces the cursor.
     :param peek: whether the cursor stays in place.
     """
-    row = _resolve(tx, project, session_id)
     agent, total = {"number": row["number"], "agent_id": agent_id}, row["entry_count"]
     sql = "SELECT last_seq FROM worklog_agent WHERE session_number = :number AND agent_id = :agent_id"
     cursor = tx.value(sql, **agent) or 0
@@ -235,20 +227,12 @@ def move(tx: Transaction, number: int, agent_id: str, last_seq: int, last_read: 
     tx.upsert("worklog_agent", "session_number, agent_id", session_number=number, **values)
 
 
-def topic(tx: Transaction, project: str, session_id: str | None) -> Topic:
-    """Return the topic that changes with each entry of a session.
-
-    :param session_id: the id of the session; by default the current one.
-    """
-    return Topic(_POSITIONS, _resolve(tx, project, session_id)["number"])
-
-
 def status(tx: Transaction, project: str, session_id: str | None) -> WorklogSession:
     """Describe a session.
 
     :param session_id: the id of the session; by default the current one.
     """
-    return _describe(tx, project, _resolve(tx, project, session_id))
+    return _describe(tx, project, resolve(tx, project, session_id))
 
 
 def newest_of(tx: Transaction, project: str, session_id: str) -> WorklogSession | None:
@@ -271,7 +255,7 @@ def close(tx: Transaction, project: str, session_id: str | None, *, archive: boo
     :param session_id: the id of the session; by default the current one.
     :param archive: whether to move it to the archive as well; its id can then be reused.
     """
-    row = _resolve(tx, project, session_id)
+    row = resolve(tx, project, session_id)
     archived_as = row["archived_as"]
     if archive and archived_as is None:
         archived_as = _free_name(tx, project, "archived_as", row["id"])
@@ -282,7 +266,7 @@ def close(tx: Transaction, project: str, session_id: str | None, *, archive: boo
     return _describe(tx, project, row)
 
 
-def _resolve(tx: Transaction, project: str, session_id: str | None) -> Row:
+def resolve(tx: Transaction, project: str, session_id: str | None) -> Row:
     """Return the named session, or by default the current one.
 
     :raises SessionNotFoundError: the session does not exist, or no session is current.
@@ -301,11 +285,10 @@ def _find(tx: Transaction, project: str, name: str) -> Row:
     :param name: its id, or its name in the archive.
     :raises SessionNotFoundError: the session does not exist; the error has similar ids.
     """
-    sql = (
-        f"{_SESSION} WHERE project = :project"
-        " AND (archived_as = :archived OR archived_as IS NULL AND id = :name)"
-        " ORDER BY (archived_as IS NULL) DESC LIMIT 1"
-    )
+    sql = f"""
+        {_SESSION} WHERE project = :project
+        AND (archived_as = :archived OR archived_as IS NULL AND id = :name)
+        ORDER BY (archived_as IS NULL) DESC LIMIT 1"""
     row = tx.first(sql, project=project, name=name, archived=name.removeprefix(f"{ARCHIVE}/"))
     if row is None:
         sql = "SELECT DISTINCT id FROM worklog_session WHERE project = :project LIMIT 1000"
@@ -316,9 +299,8 @@ def _find(tx: Transaction, project: str, name: str) -> Row:
 
 def _current(tx: Transaction, project: str) -> Row | None:
     """Return the session that was started or resumed last, open or not; without one the newest active one."""
-    started = (
-        f"{_SESSION} JOIN worklog_current USING (project, number) WHERE project = :project AND agent = ''"
-    )
+    marked = f"{_SESSION} JOIN worklog_current USING (project, number)"
+    started = f"{marked} WHERE project = :project AND agent = ''"
     newest = f"{_SESSION} WHERE project = :project AND status = 'active' ORDER BY number DESC LIMIT 1"
     return tx.first(started, project=project) or tx.first(newest, project=project)
 

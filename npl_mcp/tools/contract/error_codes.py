@@ -11,14 +11,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from npl_index.errors import (
-    InvalidRequestError,
-    MissingRequestError,
-    NotFoundError,
-    NPLError,
-    OutsideRootError,
-    UnreadableDocumentError,
-)
+from npl_index import errors as document_errors
+from npl_index.errors import InvalidRequestError, MissingRequestError, NPLError
 from npl_index.library.references import near_names
 from npl_mcp.stores.base import errors
 from npl_mcp.tools.contract.responses import FailedReply
@@ -86,9 +80,9 @@ _MISSING = {"missing", "missing_argument", "missing_keyword_only_argument"}
 CODES: Mapping[type[BaseException], ErrorCode] = {
     InvalidRequestError: ErrorCode.INVALID_PARAMETER,
     MissingRequestError: ErrorCode.MISSING_REQUIRED,
-    NotFoundError: ErrorCode.NOT_FOUND,
-    OutsideRootError: ErrorCode.PERMISSION_DENIED,
-    UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
+    document_errors.NotFoundError: ErrorCode.NOT_FOUND,
+    document_errors.OutsideRootError: ErrorCode.PERMISSION_DENIED,
+    document_errors.UnreadableDocumentError: ErrorCode.FILE_SYSTEM_ERROR,
     errors.SessionNotFoundError: ErrorCode.SESSION_NOT_FOUND,
     errors.ArtifactNotFoundError: ErrorCode.ARTIFACT_NOT_FOUND,
     errors.RoomNotFoundError: ErrorCode.ROOM_NOT_FOUND,
@@ -124,9 +118,8 @@ def translate(error: BaseException, tool: str) -> FailedReply:
         first_line = error.message.partition("\n")[0][:_MAX_LOG_LINE]
         logger.log(level, "%s: %s: %s", tool[:_MAX_NAME], code.value, first_line)
         parameter = error.parameter if isinstance(error, InvalidRequestError) else None
-        return FailedReply(
-            error=shortened(str(error)), error_code=code.value, parameter=parameter and parameter[:_MAX_NAME]
-        )
+        text, name = shortened(str(error)), parameter and parameter[:_MAX_NAME]
+        return FailedReply(error=text, error_code=code.value, parameter=name)
     logger.error("%s: %s", tool[:_MAX_NAME], code.value, exc_info=error)
     if isinstance(error, OSError):
         problem = f"the file system answered: {error.strerror or type(error).__name__}"
@@ -173,9 +166,7 @@ def invalid_arguments(
     return kind(f"{tool}: {text}", parameter=first or None)
 
 
-def _describe(
-    kind: str, message: str, name: str, inside: Sequence[str], examples: Mapping[str, object]
-) -> str:
+def _describe(kind: str, text: str, name: str, inside: Sequence[str], examples: Mapping[str, object]) -> str:
     if kind in ("unexpected_keyword_argument", "extra_forbidden"):
         near = near_names(name[:64], examples, 2, parts=True)
         known = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(examples) or 'none'}"
@@ -184,4 +175,4 @@ def _describe(
     if kind in _MISSING:
         return f"{name} is required{example}"
     argument = f"{name}[{']['.join(inside)}]" if inside else name
-    return f"{argument}: {message[:1].lower() + message[1:]}{example}"
+    return f"{argument}: {text[:1].lower() + text[1:]}{example}"

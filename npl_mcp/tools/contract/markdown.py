@@ -89,9 +89,7 @@ def _is_table(value: object) -> bool:
 
 def _table(name: str, records: Sequence[Mapping[str, Any]]) -> str:
     keys = dict.fromkeys(key for record in records for key in record)
-    columns = {
-        key: [_inline(record[key], _CELL) if key in record else "" for record in records] for key in keys
-    }
+    columns = {key: [_inline(row[key], _CELL) if key in row else "" for row in records] for key in keys}
     varying = {key: cells for key, cells in columns.items() if len(set(cells)) > 1}
     if len(varying) < 2:
         varying = columns

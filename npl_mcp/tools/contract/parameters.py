@@ -145,9 +145,7 @@ def meant(function: Callable[..., object], arguments: Mapping[str, Any]) -> dict
             if name not in EMPTY:
                 continue
             if (instead := EMPTY[name]) is not None:
-                raise InvalidRequestError(
-                    f"{name} is empty", parameter=name, hint=f"give {instead}, or leave it out"
-                )
+                raise checks.invalid(name, "is empty", f"give {instead}, or leave it out")
         if is_list and isinstance(value, str) and _is_entry(value, optional):
             value = [value]
         if result.get(name) is not None and result[name] != value:
@@ -167,10 +165,8 @@ def checked(function: Callable[..., object], arguments: Mapping[str, Any]) -> di
 
     :raises InvalidRequestError: an argument is invalid.
     """
-    declared = _checks(function)
-    return {
-        name: declared[name](value, name) if name in declared else value for name, value in arguments.items()
-    }
+    own = _checks(function)
+    return {name: own[name](value, name) if name in own else value for name, value in arguments.items()}
 
 
 @cache
@@ -183,11 +179,8 @@ def unlisted(function: Callable[..., object]) -> frozenset[str]:
 def _declared(function: Callable[..., object]) -> Mapping[str, tuple[bool, bool]]:
     """Return whether each parameter of a tool is optional, and whether it is a list."""
     return {
-        parameter.name: (
-            parameter.default is not parameter.empty,
-            any(get_origin(part) is list for part in parts_of(parameter.annotation)),
-        )
-        for parameter in _parameters(function)
+        own.name: (own.default is not own.empty, list in map(get_origin, parts_of(own.annotation)))
+        for own in _parameters(function)
     }
 
 

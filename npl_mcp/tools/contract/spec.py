@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from npl_index.cached import cached_property
 from npl_index.library.roots import LocalPath
@@ -89,10 +89,9 @@ class ToolSpec:
     @cached_property
     def fields(self) -> Mapping[str, str]:
         """The fields of answers with data of other domains, with these."""
-        marks = [(name, part) for _, name, parts in answer_fields(self.function) for part in parts]
-        of = (
-            (key, part.domain) for name, part in marks if isinstance(part, Of) for key in part.keys or (name,)
-        )
+        every = ((name, part) for _, name, parts in answer_fields(self.function) for part in parts)
+        marks = [(name, part) for name, part in every if isinstance(part, Of)]
+        of = ((key, part.domain) for name, part in marks for key in part.keys or (name,))
         return {key: domain for key, domain in of if domain != self.domain}
 
     @cached_property
@@ -126,14 +125,8 @@ class ToolSpec:
     @property
     def meanings(self) -> dict[str, str]:
         """The texts of parameters for people: from the docstring, else the text for agents, else shared."""
-        signature = inspect.signature(self.function, eval_str=True).parameters
-        texts = {
-            name: text
-            for name, parameter in signature.items()
-            if get_origin(parameter.annotation) is Annotated
-            for text in get_args(parameter.annotation)[1:]
-            if isinstance(text, str)
-        }
+        signature = inspect.signature(self.function).parameters
+        texts = {name: text for name, text in markers(self.function) if isinstance(text, str)}
         shared = {name: text for name, text in parameters(SharedParameters).items() if name in signature}
         return {**shared, **texts, **parameters(self.function)}
 

@@ -12,7 +12,6 @@ from npl_mcp.stores import activity as store
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
-from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.usage import latest
 from npl_mcp.web.routing import TEAM, Data, WebPage
 from npl_mcp.web.visits import Visit, address
@@ -58,7 +57,7 @@ def _read(app: Context, visit: Visit, session: str | None = None) -> Data:
         "by": by,
         "days": dict(sorted((+days).items(), reverse=True)),
         "agents": _agents(+agents, [call for call in calls if call.created_at.startswith(day)]),
-        "items": [{**as_dict(entry), "href": leads(entry)} for entry in entries],
+        "items": [{**entry, "href": leads(entry)} for entry in entries],
         "total": days[day] if day else days.total(),
     }
 
@@ -97,17 +96,17 @@ def at_work(app: Context, visit: Visit) -> list[Data]:
     recent = _acts(app, visit, None, timedelta(hours=1))
     acts: dict[str, Data] = {}
     for entry in app.database.reading(recent.newest, SHOWN) if recent.kinds else ():
-        acts.setdefault(entry.by, {**as_dict(entry), "href": leads(entry)})
+        acts.setdefault(entry["by"], {**entry, "href": leads(entry)})
     return list(acts.values())
 
 
-def leads(entry: store.Entry) -> str:
+def leads(entry: Mapping[str, Any]) -> str:
     """Return the address of an entry."""
-    if entry.kind in ("chat", "worklog"):
-        page, part = ("rooms", "event") if entry.kind == "chat" else ("worklogs", "entry")
-        return address(f"/{page}/{entry.place}", **{part: entry.number}) + f"#{part}-{entry.number}"
-    revision = f"/artifacts/{entry.place}/revisions/{entry.number}"
-    return revision if entry.kind == "artifact" else f"/reviews/{entry.place}"
+    kind, place, number = entry["kind"], entry["place"], entry["number"]
+    if kind in ("chat", "worklog"):
+        page, part = ("rooms", "event") if kind == "chat" else ("worklogs", "entry")
+        return address(f"/{page}/{place}", **{part: number}) + f"#{part}-{number}"
+    return f"/artifacts/{place}/revisions/{number}" if kind == "artifact" else f"/reviews/{place}"
 
 
 DECLARED = (

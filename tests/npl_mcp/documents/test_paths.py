@@ -46,7 +46,7 @@ def test_every_path_leads_to_its_section(marks: list[tuple[int, str]]) -> None:
     shown = Outline(parse_sections(text.encode(), "x"))
     for index, address in shown.addresses.items():
         assert shown.find(address, "X-001", whole=True) == index
-        assert shown.find(shown.short_path(index), "X-001", whole=True) == index
+        assert shown.find(shown.short[index], "X-001", whole=True) == index
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
@@ -59,7 +59,7 @@ def test_versioned_parts_do_not_share_paths() -> None:
     part = "npl-instructions:\n  name: p\n  version: 1\n---\n\n## A\n\n{}\n\n### B\n\n* * *\n\n"
     shown = Outline(parse_sections(("# T\n\n" + part.format("x") + part.format("y")).encode(), "x"))
     assert [
-        shown.content(shown.find(shown.short_path(index), "X-001"))[:1] for index in [*shown.addresses][1::2]
+        shown.content(shown.find(shown.short[index], "X-001"))[:1] for index in [*shown.addresses][1::2]
     ] == ["x", "y"]
 
 

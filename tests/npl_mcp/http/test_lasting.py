@@ -14,7 +14,7 @@ import pytest
 from npl_mcp.http.policy import SECONDS
 from npl_mcp.stores.access import add_token, revoke_token
 from npl_mcp.stores.base.database import Database
-from npl_mcp.stores.chat.messages import send
+from npl_mcp.stores.chat.rooms import post
 from npl_mcp.stores.data_folder import Stores
 from npl_mcp.web.browsers import TOKEN_COOKIE, as_cookie
 from tests import engines
@@ -156,7 +156,7 @@ def test_what_lasts_goes_on_while_its_token_cannot_be_checked(site: Site, what: 
             pages = [site.server.request("GET", path, headers=browser) for path in ("/", "/sign-in")]
             assert [(page.status, "location" in page.headers) for page in pages] == [(503, False)] * 2
             with site.stores.database.write() as tx:
-                send(tx, 1, "owner", "told meanwhile", None)
+                post(tx, 1, "owner", "message", {"message": "told meanwhile"})
             came = b""
             while b"told meanwhile" not in came:
                 came += line.recv(65536) or pytest.fail(came.decode())

@@ -94,11 +94,11 @@ def test_older_rows_are_searched(place: Path) -> None:
     """They were written before there was an index of words."""
     with opened(place) as app:
         words = {"message": "the plan", "artifact": "numbers", "worklog": "once"}
-        (message,), (artifact,), (entry,) = (
+        ((_, message),), ((artifact, _),), ((_, entry),) = (
             app.database.reading(KINDS[kind].matching, [word], app.project) for kind, word in words.items()
         )
-    assert message.text.startswith("@bob and @carol: look at the plan")
-    assert (artifact.row["artifact_id"], entry.text) == (2, "Once more")
+    assert message.startswith("@bob and @carol: look at the plan")
+    assert (artifact["artifact_id"], entry) == (2, "Once more")
 
 
 def test_an_older_project_folder_is_taken_in(place: Path) -> None:

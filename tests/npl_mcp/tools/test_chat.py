@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.stores.chat.messages import mentions_in
+from npl_mcp.stores.chat.mentions import mentions_in
 from tests import engines
 from tests.conftest import Call, Connect, cases
 from tests.engines import execute

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from npl_mcp.config.settings import Settings
-from npl_mcp.documents.creating import template
+from npl_mcp.documents.format import template
 from npl_mcp.tools import cr
 from tests import conftest
 from tests.conftest import Connect, calls, cases

@@ -149,9 +149,9 @@ def test_every_line_of_an_old_log_is_kept_once_in_order(database: Database, proj
     """Repeated and unordered numbers are replaced; an unknown key does not hide its line."""
     old_folder(project)
     imported(database, project)
-    entries = database.writing(
-        store.read, str(project), "2025-11-03", "new", Slice(9, 0), None, peek=True
-    ).items
+    with database.read() as tx:
+        session = store.resolve(tx, str(project), "2025-11-03")
+        entries = store.read(tx, session, "new", Slice(9, 0), None, peek=True).items
     assert [(entry.seq, entry.summary) for entry in entries] == [
         (1, "one"),
         (2, "two"),
