@@ -23,6 +23,12 @@ Columns = Mapping[str, str]
 
 Rows = Sequence[Mapping[str, Any]]
 
+
+def columns(*names: str, **titles: str) -> Columns:
+    """Return columns: those with their own names as titles, then those with others."""
+    return {**{name: name.capitalize() for name in names}, **titles}
+
+
 Cell = str | int | float | None
 
 

@@ -9,19 +9,13 @@ from typing import Any
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import Visit
 
 SHOWN = 100
 """Rows or events of a page."""
 
-COLUMNS = {
-    "name": "Name",
-    "members": "Members",
-    "event_count": "Events",
-    "description": "About",
-    "created_at": "Created",
-}
+COLUMNS = columns("name", "members", event_count="Events", description="About", created_at="Created")
 
 _TODOS = 50
 _QUOTED = 120

@@ -22,7 +22,7 @@ from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored
 from npl_mcp.web.pages.ask import to_ask
 from npl_mcp.web.routing import Data, WebPage
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import Visit, address
 
 TABS: Mapping[str, tuple[str, Callable[[LoggedCall], object]]] = {
@@ -32,15 +32,7 @@ TABS: Mapping[str, tuple[str, Callable[[LoggedCall], object]]] = {
 }
 """Titles of the tabs and conditions of their calls, by the parameter ``show``."""
 
-COLUMNS = {
-    "call": "Call",
-    "answer": "Answer",
-    "reason": "Reason",
-    "who": "Caller",
-    "used": "Tokens",
-    "micros": "ms",
-    "created_at": "When",
-}
+COLUMNS = columns("call", "answer", "reason", who="Caller", used="Tokens", micros="ms", created_at="When")
 
 SHOWN = 50
 """Rows on a page."""
