@@ -37,16 +37,8 @@ MAX_MEMORY = 1 << 30
 
 _WATCH_SECONDS = 0.5
 
-_OPTIONS = (
-    "--no-pager",
-    "--literal-pathspecs",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    f"core.hooksPath={os.devnull}",
-    "-c",
-    "protocol.allow=never",
-)
+_VALUES = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "protocol.allow=never")
+_OPTIONS = ("--no-pager", "--literal-pathspecs", *(word for value in _VALUES for word in ("-c", value)))
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_NO_LAZY_FETCH": "1",

@@ -257,11 +257,7 @@ def _unsent(visit: Visit, status: int) -> FormPage:
 
 
 def set_cookie(
-    visit: Visit,
-    response: Response,
-    cookie: str,
-    value: str,
-    age: int | None = browsers.SIGNED_IN_SECONDS,
+    visit: Visit, response: Response, cookie: str, value: str, age: int | None = browsers.SIGNED_IN_SECONDS
 ) -> None:
     """Let a browser keep a value that no script reads and no other site makes it send.
 

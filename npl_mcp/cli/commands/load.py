@@ -11,6 +11,7 @@ it is always a name: ``c syntax m, persona``.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from argparse import Namespace
@@ -23,7 +24,8 @@ from npl_index.answer.values import as_dict
 from npl_index.items.loading import Group, load_groups
 from npl_mcp.cli.commands import claude_file, local, raw_files, section_commands, targets
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
-from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, Commands, Program, ProgramParser, option, switch
+from npl_mcp.cli.terminal import arguments
+from npl_mcp.cli.terminal.arguments import Commands, ProgramParser, argument, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import connect
 
@@ -109,10 +111,13 @@ def read_groups(parser: ProgramParser, words: Sequence[str], given: Namespace) -
     starts = [0, *(at for at in range(end) if _is_option(words[at])), end]
     for start, stop in pairwise(starts):
         part = words[start:stop]
-        if part and _is_skip(part[0]):
-            left = _read_skip(part, groups[-1])
-        else:
-            left = [*parser.parse_known_args(part, given)[1], *given.item]
+        group, given.skip = groups[-1], None
+        left = [*parser.parse_known_args(part, given)[1], *given.item]
+        if (patterns := given.skip) is not None:
+            # Without a name before it, the option takes one pattern.
+            ends = (at for at in range(len(patterns)) if _begins_type(patterns, at, group))
+            stop = next(ends, len(patterns)) if group.words else 1
+            group.skip, left = patterns[:stop], [*patterns[stop:], *left]
         if left and _is_option(left[0]):
             hint = f" (write {left[0]} before the command)" if left[0] == "--quiet" else ""
             parser.error(f"unrecognized arguments: {left[0]}{hint}")
@@ -124,19 +129,6 @@ def read_groups(parser: ProgramParser, words: Sequence[str], given: Namespace) -
     groups[-1].words += words[end + 1 :]
 
 
-def _read_skip(part: Sequence[str], group: ItemGroup) -> list[str]:
-    """Read a ``--skip`` and return the words after it. Before the first name, it takes only one word."""
-    _, equals, value = part[0].partition("=")
-    if equals:
-        group.skip = [value]
-        return [*part[1:]]
-    stop = 1
-    while stop < len(part) and (group.words or stop == 1) and not _begins_type(part, stop, group):
-        stop += 1
-    group.skip = [*part[1:stop]]
-    return [*part[stop:]]
-
-
 def _begins_type(words: Sequence[str], at: int, group: ItemGroup) -> bool:
     return words[at] in TYPES and bool(group.words) and at + 1 < len(words)
 
@@ -144,11 +136,6 @@ def _begins_type(words: Sequence[str], at: int, group: ItemGroup) -> bool:
 def _is_option(word: str) -> bool:
     """Return whether argparse reads a word as an option, unlike negative numbers and texts with a space."""
     return re.match(r"-[^\d\s=][^\s=]*(=|\Z)", word) is not None
-
-
-def _is_skip(word: str) -> bool:
-    name = word.partition("=")[0]
-    return len(name) > 3 and "--skip".startswith(name)
 
 
 _NOTES = """\
@@ -160,6 +147,7 @@ and another word follows; with a comma it is always a name. --quiet goes before 
 """
 _OPTIONS = (
     option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),
+    argument("--skip", nargs="*", help=argparse.SUPPRESS),
     SELECT,
     switch("--index", help="print the headings with their sizes instead of the text"),
     FILTER,
@@ -182,12 +170,12 @@ for _name, _what in TYPES.items():
         reader=read_groups,
     )(_load_items)
 
-PROGRAM = Program(
+PROGRAM = arguments.Program(
     "npl-load",
     COMMANDS,
     (
         switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"),
-        *CLIENT_FLAGS,
+        *arguments.CLIENT_FLAGS,
     ),
     (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
 )

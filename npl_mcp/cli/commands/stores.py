@@ -98,10 +98,8 @@ def _place(text: str) -> Path | str:
 )
 def _copy(given: argparse.Namespace, _: Stores, settings: Settings) -> CommandResult:
     """Copy all stores to another database and compare the rows."""
-    places = [
-        (place, None) if isinstance(place, Path) else (settings.data_folder, place)
-        for place in (given.source, given.target)
-    ]
+    own, named = settings.data_folder, (given.source, given.target)
+    places = [(place, None) if isinstance(place, Path) else (own, place) for place in named]
     with ExitStack() as stack:
         source, target = (stack.enter_context(closing(Stores(*place))) for place in places)
         if _location(source) == _location(target):

@@ -50,9 +50,8 @@ async def create(visit: Visit) -> str:
     """Create a change request."""
     form = visit.form
     data = {name: form[name] for name in ("title", "priority", "assignee", "phaseEpic") if form.get(name)}
-    created = await visit.call(
-        "create_cr", type=form.get("type", ""), data=data, project=form.get("project") or None
-    )
+    project = form.get("project") or None
+    created = await visit.call("create_cr", type=form.get("type", ""), data=data, project=project)
     return address(f"/changes/{created['key']}")
 
 

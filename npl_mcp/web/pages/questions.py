@@ -49,8 +49,8 @@ async def questions(visit: Visit) -> Data:
     except CallError as error:
         problems, runs = [error.message, *problems], False
     rows = [
-        {**_row(question, name, outcome), "old": bool(outcome) and not current}
-        for (question, name), (outcome, current) in zip(every, known, strict=True)
+        {**_row(*question, outcome), "old": bool(outcome) and not current}
+        for question, (outcome, current) in zip(every, known, strict=True)
     ]
     left, wanted = sum(not current for _, current in known), visit.text("result")
     shown = [row for row in rows if wanted in ("", row["result"])]

@@ -76,10 +76,8 @@ async def _quoting(visit: Visit, number: int, events: Sequence[Any]) -> list[Any
         others = await visit.read(feed.by_ids, number, sorted(missing))
         known |= {event["id"]: event for event in others}
     answers = (known.get(event.get("reply_to_id")) for event in events)
-    return [
-        {**event, "answers": _words(other)} if other else event
-        for event, other in zip(events, answers, strict=True)
-    ]
+    pairs = zip(events, answers, strict=True)
+    return [{**event, "answers": _words(other)} if other else event for event, other in pairs]
 
 
 def _words(event: Any) -> Data:
