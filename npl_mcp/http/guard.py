@@ -160,11 +160,10 @@ class Guard:
             # Signing in needs no token; that page shows the typed text.
             scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: True}
             admission = await self._policy.admit(scope, headers, self._identities)
+        elif scope["path"] == policy.READY and not self._slots.has_room(policy.READY):
+            admission = policy.BUSY
         if isinstance(admission, Refusal):
             await admission.response(scope, receive, send)
-            return
-        if scope["path"] == policy.READY and not self._slots.has_room(policy.READY):
-            await policy.BUSY.response(scope, receive, send)
             return
         CALLER.set(admission)
         scope = {**scope, CALLER_KEY: admission}

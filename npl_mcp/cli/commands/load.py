@@ -12,6 +12,7 @@ it is always a name: ``c syntax m, persona``.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from argparse import Namespace
@@ -24,23 +25,11 @@ from npl_index.answer.values import as_dict
 from npl_index.items.loading import Group, load_groups
 from npl_mcp.cli.commands import claude_file, local, raw_files, section_commands, targets
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
-from npl_mcp.cli.terminal import arguments
-from npl_mcp.cli.terminal.arguments import Commands, ProgramParser, argument, option, switch
+from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, EXAMPLES, Commands, Program, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import connect
 
-TYPES: dict[str, str] = {
-    "c": "components",
-    "m": "metadata",
-    "s": "style guides",
-    "spec": "specifications",
-    "persona": "agent personas",
-    "user-persona": "user personas",
-    "prd": "product requirements",
-    "story": "user stories",
-    "prompt": "prompts",
-    "workflow": "workflows",
-}
+TYPES: dict[str, str] = json.loads(EXAMPLES.with_name("item_types.json").read_text("utf-8"))
 """Types of items with their plural; one line may have several."""
 
 
@@ -96,7 +85,7 @@ class ItemGroup:
         return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def read_groups(parser: ProgramParser, words: Sequence[str], given: Namespace) -> None:
+def read_groups(parser: argparse.ArgumentParser, words: Sequence[str], given: Namespace) -> None:
     """Read the types one after another, each with its names and its ``--skip``.
 
     argparse reads one option at a time, with the words up to the next option, and leaves the words that are
@@ -147,7 +136,7 @@ and another word follows; with a comma it is always a name. --quiet goes before 
 """
 _OPTIONS = (
     option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),
-    argument("--skip", nargs="*", help=argparse.SUPPRESS),
+    option("--skip", "P", argparse.SUPPRESS, nargs="*"),
     SELECT,
     switch("--index", help="print the headings with their sizes instead of the text"),
     FILTER,
@@ -159,26 +148,14 @@ _OPTIONS = (
 COMMANDS = Commands()
 for _module in (section_commands, local, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
+_READ = {"tool": "npl_load_tailored", "notes": _NOTES, "reader": read_groups}
 for _name, _what in TYPES.items():
-    COMMANDS.add(
-        _name,
-        *_OPTIONS,
-        help=f"Load {_what}",
-        tool="npl_load_tailored",
-        usage=f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]",
-        notes=_NOTES,
-        reader=read_groups,
-    )(_load_items)
+    _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
+    COMMANDS.add(_name, *_OPTIONS, help=f"Load {_what}", usage=_usage, **_READ)(_load_items)
 
-PROGRAM = arguments.Program(
-    "npl-load",
-    COMMANDS,
-    (
-        switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"),
-        *arguments.CLIENT_FLAGS,
-    ),
-    (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
-)
+_STRICT = switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)")
+_QUIET = switch("--quiet", help="print the flags of the items without their text; goes before the command")
+PROGRAM = Program("npl-load", COMMANDS, (_STRICT, *CLIENT_FLAGS), (_QUIET,))
 
 main = partial(run_command, PROGRAM)
 

@@ -224,10 +224,9 @@ def _permissions(given: argparse.Namespace) -> Permissions:
         if lacking:
             problem = f"--domains: answers of the domain {domain} contain data of {', '.join(lacking)}"
             raise InvalidRequestError(problem, hint=f"add {','.join(lacking)}")
-    if given.sees_roots is None:
-        return Permissions(domains)
     # Another machine may have the roots.
-    return Permissions(domains, tuple(map(os.path.abspath, given.sees_roots)))
+    roots = None if given.sees_roots is None else tuple(map(os.path.abspath, given.sees_roots))
+    return Permissions(domains, roots)
 
 
 def _row(identity: Identity) -> dict[str, Any]:
