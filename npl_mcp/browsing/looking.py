@@ -48,31 +48,26 @@ def look(
     :raises SectionNotFoundError: the selector selects nothing.
     """
 
-    def folder(
-        entry: places.FolderEntry,
-        items: Sequence[places.FolderEntry],
-        above: Sequence[places.Crumb] = (),
-        unreadable: Sequence[str] = (),
-    ) -> dict[str, Any]:
-        shown = {**values_of(entry), "crumbs": above, "items": items, "token_counter": app.counter.name}
-        return {"folder": {**shown, "unreadable": unreadable or None}}
+    def folder(kind: str, own: places.Crumb, items: Sequence[places.FolderEntry], **more: Any) -> Any:
+        entry = places.entry_of_many(kind, own, items, more.pop("missing", 0))
+        shown = {"crumbs": (), **values_of(entry), "items": items, "token_counter": app.counter.name}
+        return {"folder": {**shown, **more}}
 
-    def read() -> dict[str, Any]:
+    def read() -> Any:
         if file is None:
-            roots = list(places.root_entries(app, whole))
-            return folder(places.entry_of_many("root", places.Crumb("", ""), roots), roots)
+            return folder("root", places.Crumb("", ""), [*places.root_entries(app, whole)])
         try:
             gathered = app.documents_of(DocumentRef(file), seconds=HURRY)
         except NotIndexedError as error:
             *above, own = places.breadcrumb(file, app.documents.find(DocumentRef(file)))
-            return folder(places.entry_of_many("folder", own, (), error.files), (), above)
+            return folder("folder", own, (), crumbs=above, missing=error.files)
         if not gathered.several:
             return {"file": _file(app, gathered, selector, offset, limit)}
         files = places.file_entries(app, gathered)
-        every = files if whole else [*places.folder_entries(file, gathered, files)]
         *above, own = places.breadcrumb(file, gathered.locations)
-        entry = places.entry_of_many("folder", own, every, gathered.missing)
-        return folder(entry, every, above, gathered.unreadable)
+        items = files if whole else [*places.folder_entries(file, gathered, files)]
+        unreadable = gathered.unreadable or None
+        return folder("folder", own, items, crumbs=above, missing=gathered.missing, unreadable=unreadable)
 
     return {
         kind: {name: value for name, value in as_dict(shown).items() if value is not None}

@@ -16,7 +16,6 @@ from npl_index.tokens.estimated import estimator
 from npl_mcp.app.context import Context
 from npl_mcp.app.document_sets import NotIndexedError
 from npl_mcp.app.waiting import HURRY
-from npl_mcp.browsing.links import folder_name
 
 MAX_MEASURED = 5_000
 """Files whose tokens are added up in one call: about half a second."""
@@ -61,6 +60,14 @@ class FolderEntry:
     missing_files: int | None = None
 
 
+def folder_name(file: DocumentFile, path: str) -> str:
+    """Return the address of a folder of a document's root.
+
+    :param path: path below the root; empty for the root.
+    """
+    return f"{file.root.label}:{path}"
+
+
 def title_of(tree: SectionTree) -> str | None:
     """Return the title of a document: of its front matter, or its first heading; ``None`` without both."""
     first = tree.title or next((section.index for section in tree.sections[1:2] if section.level), None)
@@ -80,9 +87,8 @@ def file_entries(app: Context, gathered: DocumentSet) -> list[FolderEntry]:
             (collection.headings(number), counts(number).total(range(len(tree.sections))), title_of(tree))
             for number, tree in enumerate(parsed.tree for parsed in collection.documents)
         )
-    return [
-        FolderEntry("file", name, name, 1, *size) for name, size in zip(gathered.files, sizes, strict=True)
-    ]
+    rows = zip(gathered.files, sizes, strict=True)
+    return [FolderEntry("file", name, name, 1, *size) for name, size in rows]
 
 
 def entry_of_many(kind: str, crumb: Crumb, parts: Sequence[FolderEntry], missing: int = 0) -> FolderEntry:
@@ -91,15 +97,10 @@ def entry_of_many(kind: str, crumb: Crumb, parts: Sequence[FolderEntry], missing
     :param missing: number of further files, which are not indexed yet.
     """
     tokens = [part.tokens for part in parts] or ([None] if missing else [])
-    return FolderEntry(
-        kind,
-        crumb.name,
-        crumb.address,
-        files=sum(part.files for part in parts),
-        sections=sum(part.sections for part in parts),
-        tokens=None if None in tokens else sum(known or 0 for known in tokens),
-        missing_files=missing + sum(part.missing_files or 0 for part in parts) or None,
-    )
+    files, sections = sum(part.files for part in parts), sum(part.sections for part in parts)
+    known = None if None in tokens else sum(size or 0 for size in tokens)
+    left = missing + sum(part.missing_files or 0 for part in parts) or None
+    return FolderEntry(kind, crumb.name, crumb.address, files, sections, known, missing_files=left)
 
 
 def roots_of(app: Context) -> Iterator[Crumb]:
@@ -150,10 +151,8 @@ def breadcrumb(file: str, documents: Sequence[DocumentFile]) -> tuple[Crumb, ...
     document, path = place(file, documents)
     parts = path.split("/") if path else []
     paths = accumulate(parts, "{}/{}".format)
-    return tuple(
-        Crumb(name, folder_name(document, folder))
-        for name, folder in zip((document.root.label, *parts), ("", *paths), strict=True)
-    )
+    steps = zip((document.root.label, *parts), ("", *paths), strict=True)
+    return tuple(Crumb(name, folder_name(document, folder)) for name, folder in steps)
 
 
 def folder_entries(file: str, gathered: DocumentSet, files: Sequence[FolderEntry]) -> Iterator[FolderEntry]:

@@ -103,17 +103,15 @@ CLIENTS = tuple(Client(**row) for row in json.loads(_TABLE.read_text("utf-8")))
 """Clients with known forms; the others accept the form of most of these."""
 
 
-def http_snippets(address: str, token: str | None) -> str:
+def http_snippets(url: str, token: str | None) -> str:
     """Return instructions for all clients to connect to a listening server.
 
-    :param address: address of the MCP endpoint.
+    :param url: address of the MCP endpoint.
     :param token: bearer token; ``None`` if the server needs none.
     """
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    entries = ((client, client.address(address, headers)) for client in CLIENTS)
-    return _by_text(
-        (client, client.connecting(address, headers), entry) for client, entry in entries if entry
-    )
+    entries = ((client, client.address(url, headers)) for client in CLIENTS)
+    return _by_text((client, client.connecting(url, headers), entry) for client, entry in entries if entry)
 
 
 def stdio_snippets(command: Sequence[str]) -> str:
@@ -173,10 +171,8 @@ def npl_entries(home: Path, project: Path) -> Iterator[tuple[str, Path, list[Ent
 
 
 def _starts_npl(server: Mapping[str, Any]) -> bool:
-    words: list[Any] = []
-    for value in (server.get("command"), server.get("args")):
-        words += value if isinstance(value, list) else [value]
-    return any(part in str(word) for word in words for part in ("npl-mcp", "npl_mcp"))
+    words = f"{server.get('command')} {server.get('args')}"
+    return "npl-mcp" in words or "npl_mcp" in words
 
 
 def _object(value: Any, *keys: str) -> Mapping[str, Any]:

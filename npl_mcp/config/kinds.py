@@ -170,33 +170,34 @@ def _folder(text: str) -> Path:
     return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for an unknown user
 
 
+def _is_on(text: str) -> bool:
+    return text.lower() in _ON
+
+
 def _places(texts: Sequence[str]) -> bool | tuple[str, ...]:
-    if any(text.lower() in _ON for text in texts):
+    if any(map(_is_on, texts)):
         return True
     return tuple(os.path.expanduser(text) for text in texts if text.lower() not in _OFF) or False  # noqa: PTH111
 
 
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _PORT = "[0-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+_DECIMAL = "[0-9]{1,6}([.][0-9]{1,3})?"
 _WEB = r"https?://[^\s/?#]+(/[^\s?#]*)?"
 _HOST = r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
 _ORIGIN = r"[A-Za-z][\w+.-]*://[^\s/?#]+"  # RFC 6454: scheme, host and an optional port; no path
 _RANDOM = "use 16 or more printable ASCII characters, e.g. from: openssl rand -hex 24"
 _THREE = "three numbers from 0 on, not all 0, e.g. 0.4,0.3,0.3"
+_MANY = "write a whole number above 0, of at most 15 digits, e.g. 1000"  # Python refuses thousands of digits
 _N, _DIR = {"metavar": "N"}, {"type": path, "metavar": "DIR"}
+_CONSTANT, _SECONDS = {"action": "store_const", "const": "1"}, {"metavar": "SECONDS"}
 
 DATABASE_SERVERS = {"postgresql": "PostgreSQL", "postgres": "PostgreSQL"}
 """The database servers, by the schemes of their addresses."""
 
 TEXT = ValueKind(str, option={"type": non_empty, "metavar": "TEXT"})
 TOKEN = replace(TEXT, pattern="[ -~]{16,}", problem="cannot be used", hint=_RANDOM)
-SWITCH = ValueKind(
-    lambda text: text.lower() in _ON,
-    _any((*_ON, *_OFF)),
-    "is neither on nor off",
-    "use 1 or 0",
-    option={"action": "store_const", "const": "1"},
-)
+SWITCH = ValueKind(_is_on, _any((*_ON, *_OFF)), "is neither on nor off", "use 1 or 0", option=_CONSTANT)
 PLACES = ValueKind(
     _places,
     problem="is not true, false or folders",
@@ -206,44 +207,25 @@ PLACES = ValueKind(
 )
 PATH = ValueKind(_folder, is_path=True, option=_DIR)
 PROJECT = replace(PATH, read=lambda text: _folder(text).absolute())
-PATHS = ValueKind(
-    lambda texts: tuple(map(_folder, texts)),
-    separator=os.pathsep,
-    is_path=True,
-    option={**_DIR, "action": "append"},
-)
+_DIRS = {**_DIR, "action": "append"}
+PATHS = replace(PATH, read=lambda texts: tuple(map(_folder, texts)), separator=os.pathsep, option=_DIRS)
 WORDS = ValueKind(tuple, separator=",", option={"type": words, "metavar": "NAMES"})
 DOMAINS = replace(WORDS, pattern="|".join(NAMES), problem="is not known", hint=USE_SOME)
 LIST = replace(WORDS, option={"type": non_empty, "action": "append", "metavar": "NAME"})
 HOSTS = replace(LIST, pattern=_HOST, problem="is not a host", hint="e.g. tools.example:8765")
 ORIGINS = replace(LIST, pattern=_ORIGIN, problem="is not an origin", hint="e.g. https://tools.example")
 WEIGHTS = ValueKind(_weights, ".*", "is invalid", _THREE, ",")
-COUNT = ValueKind(
-    int,
-    "0*[1-9][0-9]{,14}",  # Python refuses to convert thousands of digits
-    "is invalid",
-    "write a whole number above 0, of at most 15 digits, e.g. 1000",
-    option=_N,
-)
+COUNT = ValueKind(int, "0*[1-9][0-9]{,14}", "is invalid", _MANY, option=_N)
 LIMITS = replace(COUNT, read=lambda text: Limits(max_bytes=int(text)))
 BUDGET = ValueKind(int, "[0-9]{1,9}", "is not a number of tokens", "e.g. 700, or 0 for no limit", option=_N)
 PORT = ValueKind(int, _PORT, "is not a port", "use 0 to 65535, e.g. 8765", option=_N)
-SECONDS = ValueKind(
-    float,
-    "[0-9]{1,6}([.][0-9]{1,3})?",
-    "is not a number of seconds",
-    "e.g. 5 or 0.5",
-    option={"metavar": "SECONDS"},
-)
+SECONDS = ValueKind(float, _DECIMAL, "is not a number of seconds", "e.g. 5 or 0.5", option=_SECONDS)
 WEB_ADDRESS = ValueKind(
     lambda text: text.rstrip("/"), _WEB, "is not a web address", "e.g. https://npl.example"
 )
-DATABASE = ValueKind(
-    str,
-    f"({'|'.join(DATABASE_SERVERS)})://.*",
-    f"is not an address of {' or '.join(dict.fromkeys(DATABASE_SERVERS.values()))}",
-    "e.g. postgresql://user@host/database",
-)
+_WRONG_DATABASE = f"is not an address of {' or '.join(dict.fromkeys(DATABASE_SERVERS.values()))}"
+_EXAMPLE = "e.g. postgresql://user@host/database"
+DATABASE = ValueKind(str, f"({'|'.join(DATABASE_SERVERS)})://.*", _WRONG_DATABASE, _EXAMPLE)
 
 # Settings and flags of earlier versions: a warning for one minor version, never a refusal to start.
 REMOVED_SETTINGS: Mapping[str, str] = {
@@ -262,21 +244,3 @@ def warn(label: str, advice: str) -> None:
     :param label: the setting at its source, e.g. ``--worklog-files``.
     """
     sys.stderr.write(f"npl: {label} has no effect: {advice}\n")
-
-
-class RemovedFlag(argparse.Action):
-    """A flag without effect, which writes its advice as a warning.
-
-    :param nargs: 0 for a flag without a value.
-    """
-
-    def __init__(
-        self, option_strings: Sequence[str], dest: str, advice: str, nargs: int | str | None = None
-    ) -> None:
-        suppress = argparse.SUPPRESS
-        super().__init__(option_strings, dest, nargs, default=suppress, help=suppress)
-        self._advice = advice
-
-    def __call__(self, _parser: object, _given: object, _value: object, flag: str | None = None) -> None:
-        """Write the warning."""
-        warn(str(flag), self._advice)

@@ -131,10 +131,9 @@ def _spawn(folder: str, words: Sequence[str]) -> Any:
     log = os.open(os.path.join(folder, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         lock(file, 0)
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
         command = [*python(SESSIONS), *words]
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[file], start_new_session=True
-        )
+        return subprocess.Popen(command, pass_fds=[file], start_new_session=True, **streams)
     except TimeoutError:
         return None
     finally:

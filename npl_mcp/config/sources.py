@@ -26,6 +26,9 @@ MAX_FILE_BYTES = 64 * 1024
 PROJECT_SWITCH = "NPL_PROJECT_CONFIG"
 """Variable that can exclude the project's file."""
 
+Declared = Mapping[str, Setting]
+"""All settings, by name."""
+
 
 class Origin(NamedTuple):
     """The process that settings come from: this one, or the pipe of a session.
@@ -62,9 +65,7 @@ class Given(NamedTuple):
         return f"{self.source}: {self.key}" if self.key else self.source
 
 
-def given_values(
-    settings: Mapping[str, Setting], flags: Mapping[str, object], origin: Origin
-) -> dict[str, Given]:
+def given_values(settings: Declared, flags: Mapping[str, object], origin: Origin) -> dict[str, Given]:
     """Return the values of settings that have a source, by name.
 
     An empty variable counts as unset.
@@ -87,7 +88,7 @@ def given_values(
     return given
 
 
-def _of_files(settings: Mapping[str, Setting], origin: Origin) -> dict[str, Given]:
+def _of_files(settings: Declared, origin: Origin) -> dict[str, Given]:
     user, project = Path(user_folder("config"), FILE), _project_file(origin)
     given = _read_file(user, settings) if os.path.lexists(user) else {}
     if project is not None and os.path.realpath(project) != os.path.realpath(user):
@@ -114,7 +115,7 @@ def _project_file(origin: Origin) -> Path | None:
     return next((file for file in files if os.path.lexists(file)), None)
 
 
-def _read_file(path: Path, settings: Mapping[str, Setting], user: Path | None = None) -> dict[str, Given]:
+def _read_file(path: Path, settings: Declared, user: Path | None = None) -> dict[str, Given]:
     """Return the values in a configuration file.
 
     :param user: path of the user's file, if this file is a project's.
@@ -128,9 +129,8 @@ def _read_file(path: Path, settings: Mapping[str, Setting], user: Path | None = 
         hint = "write a plain file in UTF-8, not a link"
         raise InvalidRequestError(f"{path} cannot be read: {reason}", hint=hint) from None
     except ValueError as error:
-        raise InvalidRequestError(
-            f"{path} is not TOML: {error}", hint='write e.g. format = "markdown"'
-        ) from None
+        hint = 'write e.g. format = "markdown"'
+        raise InvalidRequestError(f"{path} is not TOML: {error}", hint=hint) from None
     for name, value in values.items():
         label = f"{path}: {name}"
         if name in REMOVED_SETTINGS:
@@ -144,7 +144,7 @@ def _read_file(path: Path, settings: Mapping[str, Setting], user: Path | None = 
     return given
 
 
-def _check_key(path: Path, name: str, settings: Mapping[str, Setting], user: Path | None) -> None:
+def _check_key(path: Path, name: str, settings: Declared, user: Path | None) -> None:
     """Check that a file may have a key; the error names the next one, or the place for it."""
     allowed = [key for key, setting in settings.items() if setting.project or user is None]
     if name not in settings:

@@ -33,10 +33,8 @@ def user_settings() -> dict[str, Any]:
     """Return the user's settings; the whole program reports what is wrong with them."""
     try:
         path = os.path.join(user_folder("config"), "npl.toml")
-        # A FIFO must not block.
-        with os.fdopen(
-            os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), encoding="utf-8-sig"
-        ) as file:
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not block
+        with os.fdopen(os.open(path, flags), encoding="utf-8-sig") as file:
             return read_toml(file.read(_MAX_BYTES))
     except (OSError, ValueError):
         return {}

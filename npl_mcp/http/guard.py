@@ -66,6 +66,8 @@ _LARGE_BODY = 256 * 1024
 _METHODS = ("GET", "POST", "DELETE")
 _READ = ("Mcp-Session-Id", "Retry-After", "WWW-Authenticate", FOLDER_HEADER)
 
+Body = bytes | bytearray
+
 
 class Shares:
     """Counts the amount of each caller, and limits it.
@@ -158,11 +160,10 @@ class Guard:
             # Signing in needs no token; that page shows the typed text.
             scope = {**scope, "path": SIGN_IN, "raw_path": SIGN_IN.encode(), FORM_KEY: True}
             admission = await self._policy.admit(scope, headers, self._identities)
+        elif scope["path"] == policy.READY and not self._slots.has_room(policy.READY):
+            admission = policy.BUSY
         if isinstance(admission, Refusal):
             await admission.response(scope, receive, send)
-            return
-        if scope["path"] == policy.READY and not self._slots.has_room(policy.READY):
-            await policy.BUSY.response(scope, receive, send)
             return
         CALLER.set(admission)
         scope = {**scope, CALLER_KEY: admission}
@@ -220,9 +221,7 @@ class Guard:
         finally:
             self._body_bytes.take(key, -len(body))
 
-    async def _in_slot(
-        self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b""
-    ) -> None:
+    async def _in_slot(self, scope: Scope, receive: Receive, send: Send, body: Body = b"") -> None:
         """Have the application answer a call or a page, which takes a slot.
 
         :param body: the complete body of the request.
@@ -240,7 +239,7 @@ class Guard:
             scope[CALLER_KEY] = replace(caller, slot=place)
             await self._app(scope, receive, self._sending(scope, receive, send, body))
 
-    def _sending(self, scope: Scope, receive: Receive, send: Send, body: bytes | bytearray = b"") -> Send:
+    def _sending(self, scope: Scope, receive: Receive, send: Send, body: Body = b"") -> Send:
         """Return a function that sends an answer and waits until it is read.
 
         It refuses the rest of an answer after the caller has lost its admission, and a long answer without

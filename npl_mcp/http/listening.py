@@ -94,7 +94,22 @@ class _Server(Server):
     def __init__(
         self, guard: Guard, folder_lock: FolderLock, ready: Callable[[], None], socket: Path | None
     ) -> None:
-        super().__init__(_config(guard))
+        config = Config(
+            guard,
+            http="h11",
+            loop="npl_mcp.server.startup:new_loop",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            # The caller's address comes from the connection, never from a header.
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        super().__init__(config)
         self._guard, self._folder_lock, self._ready, self._socket = guard, folder_lock, ready, socket
         self._states: dict[tuple[Any, Any, str], float] = {}  # with the times of their beginnings
         self._strangers: dict[Any, float] = {}
@@ -121,11 +136,8 @@ class _Server(Server):
         self._strangers = _aged(self._strangers, {line for line in lines if _is_stranger(line)}, now)
         idle = [line for line, _, phase in self._states if phase != _ANSWERED]
         idle.sort(key=lambda line: line not in self._strangers)
-        ended = {
-            line
-            for (line, _, phase), since in self._states.items()
-            if phase == _BEGUN and now - since >= HEAD_SECONDS
-        }
+        begun = [(line, since) for (line, _, phase), since in self._states.items() if phase == _BEGUN]
+        ended = {line for line, since in begun if now - since >= HEAD_SECONDS}
         if self._guard.needs_tokens:
             slow = [line for line, since in self._strangers.items() if now - since >= STRANGER_SECONDS]
             ended.update(slow[: max(0, len(self._strangers) - MAX_STRANGERS)])
@@ -140,16 +152,14 @@ class _Server(Server):
     async def _tell_callers(self) -> None:
         await asyncio.sleep(self._until - time.monotonic())
         cycles: list[Any] = [getattr(line, "cycle", None) for line in self.server_state.connections]
-        unfinished = [cycle for cycle in cycles if cycle and not cycle.response_complete]
-        cut = [
-            cycle for cycle in unfinished if not cycle.response_started or STREAM_KEY in cycle.scope["state"]
-        ]
+        open_calls = [call for call in cycles if call and not call.response_complete]
+        cut = [call for call in open_calls if not call.response_started or STREAM_KEY in call.scope["state"]]
         if cut:
             text = "the server is shutting down before %d calls are answered; it tells their callers"
             logging.getLogger(__name__).warning(text, len(cut))
-        for cycle in cut:
-            await ENDING.end(cycle.scope, cycle.receive, cycle.send, begun=cycle.response_started)
-            cycle.disconnected = True
+        for call in cut:
+            await ENDING.end(call.scope, call.receive, call.send, begun=call.response_started)
+            call.disconnected = True
         self._told.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -244,24 +254,6 @@ def _closed(settings: Settings) -> bool:
         return service.has_tokens(settings)
     except StoreError:  # each request asks again
         return True
-
-
-def _config(app: Any) -> Config:
-    return Config(
-        app,
-        http="h11",
-        loop="npl_mcp.server.startup:new_loop",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        # The caller's address comes from the connection, never from a header.
-        proxy_headers=False,
-        server_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
 
 
 def _url(settings: Settings, port: int | None) -> str | None:

@@ -41,6 +41,9 @@ STREAM_KEY = "npl.stream"
 ADMITTED_STATE = "npl.admitted"
 """Key in the state of a request whose caller has proved that it may call."""
 
+Headers = Mapping[bytes, bytes]
+"""The headers of a request, by lower-case name."""
+
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -133,7 +136,7 @@ class Policy:
     hosts: frozenset[str]
     own_token: str = field(repr=False)
 
-    def origin_refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal | None:
+    def origin_refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
         """Return the refusal of a request for its ``Host`` or its ``Origin``, independent of the caller.
 
         Starlette's middleware for hosts compares no ports and has its own form of answers.
@@ -147,9 +150,7 @@ class Policy:
         origin = headers.get(b"origin")
         return None if origin is None or origin.decode("latin-1") in self.settings.origins else NOT_LISTED
 
-    async def admit(
-        self, scope: Scope, headers: Mapping[bytes, bytes], identities: Identities | None
-    ) -> Caller | Refusal:
+    async def admit(self, scope: Scope, headers: Headers, identities: Identities | None) -> Caller | Refusal:
         """Return the caller, or the refusal of the request.
 
         :param identities: the tokens of single callers.
@@ -175,12 +176,8 @@ class Policy:
         agent = headers.get(b"user-agent", b"").decode("latin-1").split(" ", 1)[0]
         name, _, version = agent.partition("/")
         folder = headers.get(FOLDER_HEADER.lower().encode())
-        return replace(
-            caller,
-            name=name or None,
-            version=version or None,
-            folder=folder.decode("utf-8", "surrogateescape") if folder is not None else None,
-        )
+        place = None if folder is None else folder.decode("utf-8", "surrogateescape")
+        return replace(caller, name=name or None, version=version or None, folder=place)
 
     async def _identified(
         self, caller: Caller, given: bytes, identities: Identities | None
@@ -226,7 +223,7 @@ def _is_unix(scope: Scope) -> bool:
     return scope["server"] is not None and scope["server"][1] is None
 
 
-def _to_sign_in(scope: Scope, headers: Mapping[bytes, bytes]) -> Refusal:
+def _to_sign_in(scope: Scope, headers: Headers) -> Refusal:
     """Return the redirection of a browser to the sign-in page; for programs, the error about the token."""
     if scope["method"] != "GET" or not wants_html(headers):
         return NO_TOKEN
@@ -243,7 +240,7 @@ def address_of(scope: Scope) -> str:
     return quote(scope["path"], errors="replace") + (f"?{query}" if query else "")
 
 
-def _bearer(headers: Mapping[bytes, bytes]) -> bytes:
+def _bearer(headers: Headers) -> bytes:
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     return token.strip() if scheme.lower() == b"bearer" else b""
 

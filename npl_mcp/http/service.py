@@ -105,12 +105,9 @@ def _others_log_in() -> bool:
         return False
     import pwd  # not everywhere
 
-    return any(
-        account.pw_uid >= FIRST_PERSON
-        and account.pw_uid != os.geteuid()
-        and not account.pw_shell.endswith(_NO_SHELLS)
-        for account in pwd.getpwall()
-    )
+    people = (account for account in pwd.getpwall() if account.pw_uid >= FIRST_PERSON)
+    others = (account for account in people if account.pw_uid != os.geteuid())
+    return not all(account.pw_shell.endswith(_NO_SHELLS) for account in others)
 
 
 def is_loopback(host: str) -> bool:
@@ -202,10 +199,8 @@ def stop(folder: Path) -> ServerState | None:
     :raises TimeoutError: the server has not ended.
     """
     state = running_server(folder)
-    if state is None:
-        return None
-    os.kill(state.pid, signal.SIGTERM)
-    _wait(state.pid, partial(is_locked, folder))
+    if state is not None:
+        _end(state.pid, partial(is_locked, folder))
     return state
 
 
@@ -258,15 +253,14 @@ def stop_sessions(folder: Path) -> dict[str, Any] | None:
     """
     server = sessions.ask(str(folder))
     if server is not None:
-        process = server["process"]
-        os.kill(process, signal.SIGTERM)
+        process, runs = server["process"], partial(is_locked, folder, sessions.LOCK)
         # The next message of a client starts another one.
-        runs = partial(is_locked, folder, sessions.LOCK)
-        _wait(process, lambda: runs() and (sessions.ask(str(folder)) or server)["process"] == process)
+        _end(process, lambda: runs() and (sessions.ask(str(folder)) or server)["process"] == process)
     return server
 
 
-def _wait(process: int, runs: Callable[[], bool]) -> None:
+def _end(process: int, runs: Callable[[], bool]) -> None:
+    os.kill(process, signal.SIGTERM)
     end = time.monotonic() + STOP_SECONDS
     while runs():
         if time.monotonic() > end:

@@ -88,18 +88,6 @@ class Bundle:
     resources: tuple[Resource, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Scaffolded:
-    """The result of :func:`scaffold`.
-
-    :param made: paths of the new files; each begins with ``directive/``.
-    :param kept: paths of the files that existed.
-    """
-
-    made: tuple[str, ...]
-    kept: tuple[str, ...]
-
-
 class Directive:
     """The ``directive/`` folder of the first search root that has one.
 
@@ -226,10 +214,11 @@ def _is_shown(name: str) -> bool:
     return name[0] != "." and not UNSPEAKABLE.search(name)
 
 
-def scaffold(folder: Path) -> Scaffolded:
+def scaffold(folder: Path) -> tuple[list[str], list[str]]:
     """Write the files of a new ``directive/`` folder; existing files stay unchanged.
 
     :param folder: folder of the project.
+    :returns: paths of the new files and of those that existed; each begins with ``directive/``.
     :raises InvalidRequestError: the folder does not exist.
     :raises UnreadableDocumentError: a file cannot be written; files written before it stay.
     """
@@ -245,7 +234,7 @@ def scaffold(folder: Path) -> Scaffolded:
             kept += present or [new]
         else:
             made.append(new)
-    return Scaffolded(tuple(made), tuple(kept))
+    return made, kept
 
 
 def _write_new(project: Path, name: str, data: bytes) -> bool:

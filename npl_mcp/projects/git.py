@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, Any
 
 from npl_index import errors
 from npl_index.library.roots import too_many, unusable
@@ -37,16 +37,8 @@ MAX_MEMORY = 1 << 30
 
 _WATCH_SECONDS = 0.5
 
-_OPTIONS = (
-    "--no-pager",
-    "--literal-pathspecs",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    f"core.hooksPath={os.devnull}",
-    "-c",
-    "protocol.allow=never",
-)
+_VALUES = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "protocol.allow=never")
+_OPTIONS = ("--no-pager", "--literal-pathspecs", *(word for value in _VALUES for word in ("-c", value)))
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_NO_LAZY_FETCH": "1",
@@ -91,15 +83,11 @@ def _run_git(folder: str, path: str, arguments: Sequence[str], seconds: float) -
     if program is None:
         raise errors.DocumentError("git was not found", hint="install git, or add its folder to PATH")
     with tempfile.TemporaryFile() as complaints, tempfile.TemporaryFile() as printed:
+        command = [program, *_OPTIONS, *arguments]
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": printed, "stderr": complaints}
         try:
-            process = subprocess.Popen(
-                [program, *_OPTIONS, *arguments],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=complaints,
-                start_new_session=True,
+            process: subprocess.Popen[bytes] = subprocess.Popen(
+                command, cwd=folder, env=environment, start_new_session=True, **streams
             )
         except OSError as error:
             raise unusable(path, error) from None

@@ -101,13 +101,9 @@ def caller_of(request: Any, session: str) -> Caller:
         client = known.client_info.model_dump() if known else {}
     folder = meta.get(FOLDER_KEY)
     caller = request.request.scope.get(CALLER_KEY) if request.request else None
-    name, version = client.get("name"), client.get("version")
-    return replace(
-        caller or Caller(key=session),
-        name=name if isinstance(name, str) else None,
-        version=version if isinstance(version, str) else None,
-        folder=None if folder is None else str(folder),
-    )
+    name, version = (text if isinstance(text, str) else None for text in map(client.get, ("name", "version")))
+    place = None if folder is None else str(folder)
+    return replace(caller or Caller(key=session), name=name, version=version, folder=place)
 
 
 class VisibleParts(Transform):

@@ -62,9 +62,8 @@ def adapt(server: FastMCP[Any]) -> None:
 def _without_interfaces(found: Callable[..., ServerCapabilities], *how: Any, **more: Any) -> Any:
     """Leave out the extension for interfaces in hosts, which FastMCP announces for every server."""
     capabilities = found(*how, **more)
-    extensions = {
-        name: own for name, own in (capabilities.extensions or {}).items() if name != UI_EXTENSION_ID
-    }
+    extensions = {**(capabilities.extensions or {})}
+    extensions.pop(UI_EXTENSION_ID, None)
     return capabilities.model_copy(update={"extensions": extensions or None})
 
 

@@ -37,15 +37,12 @@ class ListedTool(Tool):
         if "description" in (budget := shown.get("token_budget", {})):
             description = budget["description"].format(token_budget=settings.token_budget)
             shown["token_budget"] = {**budget, "description": description}
+        closed = {"additionalProperties": False} if spec.closed else {}
         return cls(
             spec=spec,
             name=spec.name,
             description=spec.description,
-            parameters={
-                **schema,
-                "properties": shown,
-                **({"additionalProperties": False} if spec.closed else {}),
-            },
+            parameters={**schema, "properties": shown, **closed},
             output_schema=_reply_schema(spec.function) if settings.structured else None,
             annotations=_annotations(spec),
         )
@@ -70,11 +67,8 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
     """
     if spec.read_only:
         return ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return ToolAnnotations(
-        destructive_hint=None if spec.destructive else False,
-        idempotent_hint=True if spec.idempotent else None,
-        open_world_hint=False,
-    )
+    destructive, idempotent = None if spec.destructive else False, spec.idempotent or None
+    return ToolAnnotations(destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False)
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +81,7 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     # Behind a list or an object the type would cost a token more.
     kept: dict[str, Any] = {"type": schema["type"]} if "type" in schema else {}
     for key, value in schema.items():
-        if (key, value) in _NOISE or (key == "title" and isinstance(value, str)):
+        if value in _NOISE.get(key, ()) or (key == "title" and isinstance(value, str)):
             continue
         if key == "anyOf":
             options = [_compact(option) for option in value if option.get("type") != "null"]
@@ -100,14 +94,8 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-# The third is not a keyword of JSON Schema.
-_NOISE = (
-    ("default", None),
-    ("default", False),
-    ("ge", 0),
-    ("additionalProperties", True),
-    ("additionalProperties", False),
-)
+# "ge" is not a keyword of JSON Schema.
+_NOISE = {"default": (None, False), "ge": (0,), "additionalProperties": (True, False)}
 
 
 def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
@@ -115,9 +103,7 @@ def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
     schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
     for part in (schema, *schema.get("$defs", {}).values()):
         # Answers omit fields that are None, and the places of a single replica.
-        part["required"] = [
-            name
-            for name in part.get("required", ())
-            if {"type": "null"} not in part["properties"][name].get("anyOf", ())
-        ]
+        shown, null = part.get("properties", {}), {"type": "null"}
+        required = (name for name in part.get("required", ()) if null not in shown[name].get("anyOf", ()))
+        part["required"] = list(required)
     return schema

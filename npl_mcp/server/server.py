@@ -68,9 +68,8 @@ class AnswerCalls(Middleware):
         self, context: MiddlewareContext[ListToolsRequest], call_next: CallNext[Any, Sequence[Tool]]
     ) -> Sequence[Tool]:
         """Return the listed tools, in the same order under either name."""
-        tools = [
-            tool for tool in await call_next(context) if not isinstance(tool, ListedTool) or tool.spec.listed
-        ]
+        every = await call_next(context)
+        tools = [tool for tool in every if not isinstance(tool, ListedTool) or tool.spec.listed]
         return [*self._former(tools)] if self._settings.exact_names else tools
 
     def _former(self, tools: Sequence[Tool]) -> Iterator[Tool]:

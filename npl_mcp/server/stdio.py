@@ -154,12 +154,8 @@ class Lines(ObjectReceiveStream[SessionMessage], ObjectSendStream[SessionMessage
     def _read(self) -> Iterator[bytes]:
         """Yield the bytes of each message; of a message above the limit, only its beginning and end."""
         while line := self._source.readline(self._limit + 1):
-            end, last = b"", line
-            while (
-                len(line) > self._limit
-                and not last.endswith(b"\n")
-                and (last := self._source.readline(_BLOCK))
-            ):
+            end, last, is_long = b"", line, len(line) > self._limit
+            while is_long and not last.endswith(b"\n") and (last := self._source.readline(_BLOCK)):
                 end = (end + last)[-MAX_END:]
             if not line.isspace():
                 yield (line + end).removesuffix(b"\n")

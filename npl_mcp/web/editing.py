@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,35 +21,42 @@ _NOT_KEPT = frozenset("\0\r")
 class Editor:
     """The page and the action of a section's form.
 
-    :param about: the function that returns the fields of the form that name the section, and for the page
-        ``_action`` and ``_above``, the names and addresses of the pages above it.
-    :param read: the function that returns the current section with ``content`` and ``digest``.
-    :param write: the function that writes a text over the section with a digest, and returns the next page.
+    :param text: the parameter that names the text with the section, in the path, the form or the query.
+    :param home: the address of the list of such texts.
+    :param read: the function that returns the section of a text, with ``content`` and ``digest``.
+    :param write: the function that writes a content over a section with a digest, and returns the next page.
     """
 
-    about: Callable[[Visit], Data]
-    read: Callable[[Visit, Data], Awaitable[Data]]
-    write: Callable[[Visit, Data, str, str], Awaitable[str]]
+    text: str
+    home: str
+    read: Callable[[Visit, str, str], Awaitable[Data]]
+    write: Callable[[Visit, str, str, str, str], Awaitable[str]]
+
+    def _about(self, visit: Visit) -> tuple[str, str, Data]:
+        """Return the names of the text and of the section, and the data of the page about them."""
+        given = {**visit.request.query_params, **visit.form, **visit.request.path_params}
+        name = given.get(self.text, "").strip()
+        section = (given.get("section") or given.get("selector", "")).strip()
+        return name, section, {self.text: name, "section": section, "_above": (self.home, name)}
 
     async def page(self, visit: Visit) -> Data:
         """Return the current text of a section, for a form."""
-        about = self.about(visit)
-        return _form({**about, **await self.read(visit, about)})
+        name, section, about = self._about(visit)
+        return _form({**about, **await self.read(visit, name, section)})
 
     async def save(self, visit: Visit) -> str | FormPage:
         """Perform the request of a form: a preview or a save, unless the section has changed since."""
-        about = self.about(visit)
+        name, section, about = self._about(visit)
         digest, yours, seen = (visit.form.get(name, "") for name in ("digest", "text", "seen"))
         previews, problem = visit.form.get("action") == "preview", None
         try:
             if not previews:
-                return await self.write(visit, about, yours, digest)
+                return await self.write(visit, name, section, yours, digest)
         except CallError as error:
             problem = error
-        try:
-            current = {**about, **await self.read(visit, about)}
-        except CallError:  # it was renamed or removed meanwhile
-            current = {**about, "content": "", "digest": ""}
+        current = {**about, "content": "", "digest": ""}
+        with suppress(CallError):  # it was renamed or removed meanwhile
+            current |= await self.read(visit, name, section)
         if problem is None:
             shown = _form({**current, "digest": digest, "content": seen}, yours)
             return FormPage(TEMPLATE, {**shown, "preview": yours}, 200)

@@ -43,6 +43,9 @@ REL = "noopener noreferrer nofollow"
 Link = Callable[[str], "str | None"]
 """A function from an address in a text to the displayed one; ``None`` keeps the words without a link."""
 
+Edits = Sequence[tuple[str, str]]
+"""Headings with the addresses where their sections are edited."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NAMED = re.compile(
     r"(?<![\w.+\-@/:])(?:@(?P<name>[\w-]{1,64})|artifact[ :](?P<artifact>\d{1,9})\b"
@@ -65,11 +68,7 @@ def as_written(url: str) -> str:
 
 
 def markdown(
-    text: str,
-    link: Link = as_written,
-    level: int = 2,
-    definitions: str = "",
-    edits: Sequence[tuple[str, str]] = (),
+    text: str, link: Link = as_written, level: int = 2, definitions: str = "", edits: Edits = ()
 ) -> Markup:
     """Return Markdown as HTML.
 
@@ -185,9 +184,8 @@ def _offer_edit(heading: Token, edits: list[tuple[str, str]]) -> None:
 
 def _is_empty(token: Token) -> bool:
     """Return whether a line has no words; those of images and links count."""
-    return not any(
-        child.content.strip() or child.type in ("image", "link_open") for child in token.children or ()
-    )
+    children = token.children or ()
+    return not any(child.content.strip() or child.type in ("image", "link_open") for child in children)
 
 
 class Levels:

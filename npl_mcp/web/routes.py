@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.web import signing_in
-from npl_mcp.web.pages import (
-    activity,
-    artifacts,
-    ask,
-    changes,
-    folders,
-    questions,
-    rooms,
-    search,
-    start,
-    usage,
-)
+from npl_mcp.web.pages import activity, artifacts, ask, changes, folders, questions, rooms, search, usage
 from npl_mcp.web.routing import Site
 
-PAGES = (signing_in, start, ask, questions, folders, search, usage, activity, rooms, artifacts, changes)
+PAGES = (signing_in, ask, questions, folders, search, usage, activity, rooms, artifacts, changes)
 """Modules that declare pages, in the order of the navigation."""
 
 

@@ -29,16 +29,7 @@ from starlette.staticfiles import StaticFiles
 from npl_mcp.calls.invoking import ToolCalls
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.tools.contract.responses import FailedReply, Reply, as_dict, encode
-from npl_mcp.web.browsers import (
-    FORM_KEY,
-    NAME_COOKIE,
-    SESSION_COOKIE,
-    SIGNED_IN_SECONDS,
-    STATIC,
-    as_cookie,
-    cookie_text,
-    is_page,
-)
+from npl_mcp.web import browsers
 from npl_mcp.web.rendering import in_thread, render
 from npl_mcp.web.visits import FORM_TOKEN, CallError, Visit, read_form
 
@@ -135,7 +126,7 @@ class Site:
     def routes(self) -> Iterator[BaseRoute]:
         """Return the routes of static files and of all pages."""
         files = _Static(directory=Path(__file__).parent / "static")
-        yield Mount(STATIC.rstrip("/"), files, middleware=[COMPRESSED])
+        yield Mount(browsers.STATIC.rstrip("/"), files, middleware=[COMPRESSED])
         for page in self.declared:
             if isinstance(page, Action):
                 yield Route(page.path, partial(self._action, page), methods=["POST"])
@@ -177,7 +168,7 @@ class Site:
         visit = Visit(request, self.calls, await read_form(request))
         _check_domain(visit, action.domain)
         done: str | FormPage | Response
-        if request.scope.get(FORM_KEY):
+        if request.scope.get(browsers.FORM_KEY):
             done = _unsent(visit, 401)
         elif action.writes and not visit.may_write:
             raise CallError("these pages only show; nothing is changed here", ErrorCode.PERMISSION_DENIED)
@@ -188,8 +179,8 @@ class Site:
         if isinstance(done, FormPage):
             return await self._render(visit, done.template, done.data, done.status)
         response = RedirectResponse(done, 303)
-        if visit.who and not visit.identity and not cookie_text(visit.cookies, NAME_COOKIE):
-            set_cookie(visit, response, NAME_COOKIE, as_cookie(visit.who))
+        if visit.who and not visit.identity and not browsers.cookie_text(visit.cookies, browsers.NAME_COOKIE):
+            set_cookie(visit, response, browsers.NAME_COOKIE, browsers.as_cookie(visit.who))
         return response
 
     async def _failed(self, request: Request, error: Exception) -> Response:
@@ -200,7 +191,7 @@ class Site:
             message = "this page failed because of a defect in this server; its log has the details"
             error = CallError(message, ErrorCode.INTERNAL_ERROR)
         visit, status = Visit(request, self.calls), error.code.status
-        if not is_page(visit.place):
+        if not browsers.is_page(visit.place):
             return PlainTextResponse(HTTPStatus(status).phrase, status)
         if visit.place.endswith((".json", ".csv")):
             return await _json(FailedReply(error=error.message, error_code=error.code.value), status)
@@ -214,8 +205,8 @@ class Site:
         """
         html = await in_thread(render, template, visit=visit, menu=self._menu(visit), **data)
         response = Response(html, status, media_type="text/html")
-        if not visit.cookies.get(SESSION_COOKIE):
-            set_cookie(visit, response, SESSION_COOKIE, visit.session, None)
+        if not visit.cookies.get(browsers.SESSION_COOKIE):
+            set_cookie(visit, response, browsers.SESSION_COOKIE, visit.session, None)
         return response
 
     def _menu(self, visit: Visit) -> list[tuple[str, list[WebPage], bool]]:
@@ -251,7 +242,7 @@ def _no_page(request: Request) -> CallError:
 def _is_ours(visit: Visit) -> bool:
     """Return whether a form was sent to this browser."""
     given = visit.form.get(FORM_TOKEN, "").encode()
-    is_known = bool(visit.cookies.get(SESSION_COOKIE))
+    is_known = bool(visit.cookies.get(browsers.SESSION_COOKIE))
     return is_known and hmac.compare_digest(given, visit.form_token.encode())
 
 
@@ -267,12 +258,12 @@ def _unsent(visit: Visit, status: int) -> FormPage:
 
 
 def set_cookie(
-    visit: Visit, response: Response, cookie: str, value: str, seconds: int | None = SIGNED_IN_SECONDS
+    visit: Visit, response: Response, cookie: str, value: str, age: int | None = browsers.SIGNED_IN_SECONDS
 ) -> None:
     """Let a browser keep a value that no script reads and no other site makes it send.
 
-    :param seconds: ``None`` until the browser is closed.
+    :param age: ``None`` until the browser is closed.
     """
     # Over HTTPS, cookies require it.
     secure = "https" in (visit.request.url.scheme, (visit.settings.web_url or "").partition(":")[0])
-    response.set_cookie(cookie, value, seconds, secure=secure, httponly=True, samesite="strict")
+    response.set_cookie(cookie, value, age, secure=secure, httponly=True, samesite="strict")

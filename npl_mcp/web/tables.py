@@ -23,6 +23,12 @@ Columns = Mapping[str, str]
 
 Rows = Sequence[Mapping[str, Any]]
 
+
+def columns(*names: str, **titles: str) -> Columns:
+    """Return columns: those with their own names as titles, then those with others."""
+    return {**{name: name.capitalize() for name in names}, **titles}
+
+
 Cell = str | int | float | None
 
 
@@ -49,16 +55,6 @@ class Table:
         """The columns with numbers."""
         cells = ((name, row.get(name)) for row in self.page["items"] for name in self.columns)
         return frozenset(name for name, value in cells if isinstance(value, (int, float)))
-
-    def state(self, name: str) -> str | None:
-        """Return the sort direction of a column, as ARIA names it."""
-        return {name: "ascending", f"-{name}": "descending"}.get(self.visit.text("sort"))
-
-    def sorted_by(self, name: str) -> str:
-        """Return the address of the page sorted by a column; numbers begin with the largest."""
-        first, then = ("-", "") if name in self.numbers else ("", "-")
-        sign = then if self.visit.text("sort") == first + name else first
-        return self.visit.here(sort=f"{sign}{name}", offset=None)
 
     def csv(self) -> str:
         """Return the CSV file: all rows, independent of the current page."""

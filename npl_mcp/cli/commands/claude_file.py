@@ -108,9 +108,8 @@ def _append(given: Namespace, files: Files, display: Display) -> CommandResult:
     if near:
         display.say(f"near: {', '.join(near)}")
     if not changes:
-        return CommandResult(
-            f"No prompts added to {given.target}", code=NOT_THERE if given.strict else CURRENT
-        )
+        code = NOT_THERE if given.strict else CURRENT
+        return CommandResult(f"No prompts added to {given.target}", code=code)
     report = [f"Added {change.name} to {given.target}" for change in changes]
     done = versioned.VersionsReport((), versioned.append(given.target.text, bodies), tuple(changes))
     return _write(given, display, done, report, f"Added {len(report)} prompt(s) to {given.target}")

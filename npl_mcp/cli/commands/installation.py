@@ -117,9 +117,8 @@ def _writing(settings: Settings) -> Finding:
 
 def _root(name: str, folder: Path, settings: Settings) -> Finding:
     if not folder.is_dir():
-        return Finding(
-            name, PROBLEM, f"{folder} is not a folder", "create it, or correct --root or NPL_ROOTS"
-        )
+        fix = "create it, or correct --root or NPL_ROOTS"
+        return Finding(name, PROBLEM, f"{folder} is not a folder", fix)
     if not os.access(folder, os.R_OK | os.X_OK):
         return Finding(name, PROBLEM, f"{folder} cannot be read", "allow this user to read it")
     count, bound, real = 0, "", os.path.realpath(folder)

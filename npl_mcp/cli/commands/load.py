@@ -11,6 +11,8 @@ it is always a name: ``c syntax m, persona``.
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 import sys
 from argparse import Namespace
@@ -23,22 +25,11 @@ from npl_index.answer.values import as_dict
 from npl_index.items.loading import Group, load_groups
 from npl_mcp.cli.commands import claude_file, local, raw_files, section_commands, targets
 from npl_mcp.cli.commands.targets import AS_JSON, DEPTH, FILTER, FORMAT, SELECT
-from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, Commands, Program, ProgramParser, option, switch
+from npl_mcp.cli.terminal.arguments import CLIENT_FLAGS, EXAMPLES, Commands, Program, option, switch
 from npl_mcp.cli.terminal.display import NOT_THERE, Display, run_command
 from npl_mcp.cli.transports.connecting import connect
 
-TYPES: dict[str, str] = {
-    "c": "components",
-    "m": "metadata",
-    "s": "style guides",
-    "spec": "specifications",
-    "persona": "agent personas",
-    "user-persona": "user personas",
-    "prd": "product requirements",
-    "story": "user stories",
-    "prompt": "prompts",
-    "workflow": "workflows",
-}
+TYPES: dict[str, str] = json.loads(EXAMPLES.with_name("item_types.json").read_text("utf-8"))
 """Types of items with their plural; one line may have several."""
 
 
@@ -94,7 +85,7 @@ class ItemGroup:
         return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def read_groups(parser: ProgramParser, words: Sequence[str], given: Namespace) -> None:
+def read_groups(parser: argparse.ArgumentParser, words: Sequence[str], given: Namespace) -> None:
     """Read the types one after another, each with its names and its ``--skip``.
 
     argparse reads one option at a time, with the words up to the next option, and leaves the words that are
@@ -109,10 +100,13 @@ def read_groups(parser: ProgramParser, words: Sequence[str], given: Namespace) -
     starts = [0, *(at for at in range(end) if _is_option(words[at])), end]
     for start, stop in pairwise(starts):
         part = words[start:stop]
-        if part and _is_skip(part[0]):
-            left = _read_skip(part, groups[-1])
-        else:
-            left = [*parser.parse_known_args(part, given)[1], *given.item]
+        group, given.skip = groups[-1], None
+        left = [*parser.parse_known_args(part, given)[1], *given.item]
+        if (patterns := given.skip) is not None:
+            # Without a name before it, the option takes one pattern.
+            ends = (at for at in range(len(patterns)) if _begins_type(patterns, at, group))
+            stop = next(ends, len(patterns)) if group.words else 1
+            group.skip, left = patterns[:stop], [*patterns[stop:], *left]
         if left and _is_option(left[0]):
             hint = f" (write {left[0]} before the command)" if left[0] == "--quiet" else ""
             parser.error(f"unrecognized arguments: {left[0]}{hint}")
@@ -124,19 +118,6 @@ def read_groups(parser: ProgramParser, words: Sequence[str], given: Namespace) -
     groups[-1].words += words[end + 1 :]
 
 
-def _read_skip(part: Sequence[str], group: ItemGroup) -> list[str]:
-    """Read a ``--skip`` and return the words after it. Before the first name, it takes only one word."""
-    _, equals, value = part[0].partition("=")
-    if equals:
-        group.skip = [value]
-        return [*part[1:]]
-    stop = 1
-    while stop < len(part) and (group.words or stop == 1) and not _begins_type(part, stop, group):
-        stop += 1
-    group.skip = [*part[1:stop]]
-    return [*part[stop:]]
-
-
 def _begins_type(words: Sequence[str], at: int, group: ItemGroup) -> bool:
     return words[at] in TYPES and bool(group.words) and at + 1 < len(words)
 
@@ -144,11 +125,6 @@ def _begins_type(words: Sequence[str], at: int, group: ItemGroup) -> bool:
 def _is_option(word: str) -> bool:
     """Return whether argparse reads a word as an option, unlike negative numbers and texts with a space."""
     return re.match(r"-[^\d\s=][^\s=]*(=|\Z)", word) is not None
-
-
-def _is_skip(word: str) -> bool:
-    name = word.partition("=")[0]
-    return len(name) > 3 and "--skip".startswith(name)
 
 
 _NOTES = """\
@@ -160,6 +136,7 @@ and another word follows; with a comma it is always a name. --quiet goes before 
 """
 _OPTIONS = (
     option("item", "NAME", "names of items, separated by commas or spaces", nargs="*"),
+    option("--skip", "P", argparse.SUPPRESS, nargs="*"),
     SELECT,
     switch("--index", help="print the headings with their sizes instead of the text"),
     FILTER,
@@ -171,26 +148,14 @@ _OPTIONS = (
 COMMANDS = Commands()
 for _module in (section_commands, local, raw_files, claude_file):
     COMMANDS.update(_module.COMMANDS)
+_READ = {"tool": "npl_load_tailored", "notes": _NOTES, "reader": read_groups}
 for _name, _what in TYPES.items():
-    COMMANDS.add(
-        _name,
-        *_OPTIONS,
-        help=f"Load {_what}",
-        tool="npl_load_tailored",
-        usage=f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]",
-        notes=_NOTES,
-        reader=read_groups,
-    )(_load_items)
+    _usage = f"npl-load [--quiet] {_name} [OPTION ...] [NAME ...]"
+    COMMANDS.add(_name, *_OPTIONS, help=f"Load {_what}", usage=_usage, **_READ)(_load_items)
 
-PROGRAM = Program(
-    "npl-load",
-    COMMANDS,
-    (
-        switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)"),
-        *CLIENT_FLAGS,
-    ),
-    (switch("--quiet", help="print the flags of the items without their text; goes before the command"),),
-)
+_STRICT = switch("--strict", help="exit with 1 if an item is missing (default: report it, exit with 0)")
+_QUIET = switch("--quiet", help="print the flags of the items without their text; goes before the command")
+PROGRAM = Program("npl-load", COMMANDS, (_STRICT, *CLIENT_FLAGS), (_QUIET,))
 
 main = partial(run_command, PROGRAM)
 

@@ -81,10 +81,10 @@ def _program() -> Sequence[str]:
 )
 def _directive(given: argparse.Namespace, _: Display) -> CommandResult:
     """Create the missing files of directive/; existing files stay unchanged."""
-    done = scaffold(given.folder)
-    lines = [*(f"written: {path}" for path in done.made), *(f"kept:    {path}" for path in done.kept)]
-    lines.append(f"{len(done.made)} files written, {len(done.kept)} kept")
-    return CommandResult("\n".join(lines), {"written": done.made, "kept": done.kept})
+    written, kept = scaffold(given.folder)
+    lines = [*(f"written: {path}" for path in written), *(f"kept:    {path}" for path in kept)]
+    lines.append(f"{len(written)} files written, {len(kept)} kept")
+    return CommandResult("\n".join(lines), {"written": written, "kept": kept})
 
 
 PROGRAM = Program(

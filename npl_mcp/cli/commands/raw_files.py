@@ -10,14 +10,7 @@ from functools import partial
 
 from npl_index.answer.values import as_dict
 from npl_index.errors import DocumentNotFoundError, InvalidRequestError, escaped
-from npl_index.items.agents import (
-    AgentInfo,
-    field_condition,
-    has_field,
-    in_category,
-    list_agents,
-    search_expression,
-)
+from npl_index.items import agents
 from npl_index.items.loading import Loaded, load_agent, load_raw
 from npl_index.items.notation import Usage, analyse
 from npl_index.library.files import read_path
@@ -91,25 +84,25 @@ def _print_content(load: Callable[[], Loaded], missing: str, display: Display) -
 def _list_agents(given: Namespace, files: Files, display: Display) -> CommandResult:
     """List agents; an invalid condition is reported and matches no agent."""
     try:
-        expression = search_expression(given.search) if given.search else None
-        condition = field_condition(given.filter_meta) if given.filter_meta else None
+        expression = agents.search_expression(given.search) if given.search else None
+        condition = agents.field_condition(given.filter_meta) if given.filter_meta else None
     except InvalidRequestError as error:
         display.say(str(error))
         return CommandResult(NO_MATCH, [])
-    agents = list_agents(files.own)
+    every = agents.list_agents(files.own)
     chosen = [
         replace(agent, location=files.place(agent.location))
-        for agent in agents
-        if (condition is None or has_field(agent.fields, condition))
-        and (not given.category or in_category(agent.fields, given.category))
+        for agent in every
+        if (condition is None or agents.has_field(agent.fields, condition))
+        and (not given.category or agents.in_category(agent.fields, given.category))
         and (expression is None or expression.search(agent.text or ""))
     ]
     lines = [_description(agent) if given.verbose else escaped(agent.name) for agent in chosen]
     rows = [{**agent.fields, "name": agent.name, "location": agent.location} for agent in chosen]
-    return CommandResult("\n".join(lines) or (NO_MATCH if agents else NO_AGENTS), rows)
+    return CommandResult("\n".join(lines) or (NO_MATCH if every else NO_AGENTS), rows)
 
 
-def _description(agent: AgentInfo) -> str:
+def _description(agent: agents.AgentInfo) -> str:
     """Describe an agent in the form of earlier versions."""
     fields = agent.fields
     categories = fields.get("categories")

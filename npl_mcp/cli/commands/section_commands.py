@@ -34,20 +34,18 @@ def run_items(given: Namespace, connection: ServerConnection, display: Display) 
     if not all(text.strip() for text in given.selectors or ()):
         given.parser.error("argument --select: it is empty; write a selector, e.g. '## Purpose'")
     form = "markdown" if given.index and given.format == "text" else "json"
+    tool, asked = "npl_load_tailored", dict[str, Any](selectors=given.selectors)
+    if given.index:
+        tool, asked = "npl_section_index", {"filter": _conditions(given) or None, "token_budget": 0}
+    asked |= {"depth": _depth_limit(given), "format": form}
     data: list[tuple[str, Any]] = []
     code = 0
-    for group in given.groups:
-        for item in group.names:
-            asked = {"resource_type": group.kind, "item": item, "depth": _depth_limit(given), "format": form}
-            if given.index:
-                conditions = _conditions(given) or None
-                reply = connection.call("npl_section_index", filter=conditions, token_budget=0, **asked)
-            else:
-                reply = connection.call("npl_load_tailored", selectors=given.selectors, **asked)
-            if reply["success"]:
-                data.append((item, reply["data"]))
-            else:
-                code = max(code, display.failed(reply, given.parser))
+    for kind, item in ((group.kind, item) for group in given.groups for item in group.names):
+        reply = connection.call(tool, resource_type=kind, item=item, **asked)
+        if reply["success"]:
+            data.append((item, reply["data"]))
+        else:
+            code = max(code, display.failed(reply, given.parser))
     if given.format != "text":
         every = [part for _, part in data]
         display.data(every[0] if len(every) == 1 else every, given.format)

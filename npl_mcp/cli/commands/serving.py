@@ -134,15 +134,11 @@ def _open(_: argparse.Namespace, settings: Settings, display: Display) -> Comman
 
 def _spawn(settings: Settings) -> subprocess.Popen[bytes]:
     """Start a server that outlives this process; its token is hidden from other users."""
-    token = {"NPL_MCP_TOKEN": settings.token} if settings.token else {}
+    command = [*python(_MAIN), "run", *settings.flags]
+    environment = inherited_environment({"NPL_MCP_TOKEN": settings.token} if settings.token else {})
     with os.fdopen(os.open(settings.data_folder / service.LOG, _APPEND, 0o600), "ab") as log:
         return subprocess.Popen(
-            [*python(_MAIN), "run", *settings.flags],
-            env=inherited_environment(token),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
 
 

@@ -98,10 +98,8 @@ def _place(text: str) -> Path | str:
 )
 def _copy(given: argparse.Namespace, _: Stores, settings: Settings) -> CommandResult:
     """Copy all stores to another database and compare the rows."""
-    places = [
-        (place, None) if isinstance(place, Path) else (settings.data_folder, place)
-        for place in (given.source, given.target)
-    ]
+    own, named = settings.data_folder, (given.source, given.target)
+    places = [(place, None) if isinstance(place, Path) else (own, place) for place in named]
     with ExitStack() as stack:
         source, target = (stack.enter_context(closing(Stores(*place))) for place in places)
         if _location(source) == _location(target):
@@ -226,10 +224,9 @@ def _permissions(given: argparse.Namespace) -> Permissions:
         if lacking:
             problem = f"--domains: answers of the domain {domain} contain data of {', '.join(lacking)}"
             raise InvalidRequestError(problem, hint=f"add {','.join(lacking)}")
-    if given.sees_roots is None:
-        return Permissions(domains)
     # Another machine may have the roots.
-    return Permissions(domains, tuple(map(os.path.abspath, given.sees_roots)))
+    roots = None if given.sees_roots is None else tuple(map(os.path.abspath, given.sees_roots))
+    return Permissions(domains, roots)
 
 
 def _row(identity: Identity) -> dict[str, Any]:

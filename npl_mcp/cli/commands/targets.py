@@ -21,10 +21,9 @@ from npl_index.library.files import Folder
 from npl_index.library.references import page_and_part, plain_name
 from npl_index.library.roots import below_root
 from npl_mcp.app.file_view import Files
-from npl_mcp.cli.terminal.arguments import argument, option, repeated
+from npl_mcp.cli.terminal.arguments import argument, option, removed, repeated
 from npl_mcp.cli.terminal.display import Display, FailedCallError
 from npl_mcp.cli.transports.connecting import user_settings
-from npl_mcp.config.kinds import RemovedFlag
 from npl_mcp.tools.contract.error_codes import translate
 
 SELECT = repeated("--select", "SELECTOR", "load only these sections", dest="selectors")
@@ -38,26 +37,20 @@ FILTER = repeated(
 ROOT = repeated("--root", "DIR", "search this folder; the first has priority")
 WHERE = (
     repeated("--file", "F", "Markdown file, folder, glob or item name"),
-    argument("--kind", action=RemovedFlag, advice="--file takes the name of an item"),
-    argument("--item", action=RemovedFlag, advice="write the name after --file"),
+    removed("--kind", "--file takes the name of an item"),
+    removed("--item", "write the name after --file"),
     ROOT,
 )
 BUDGET = option("--budget", "N", dest="token_budget", type=int)
-FORMAT = option(
-    "--format", "F", "text (default), yaml or json", choices=("text", "yaml", "json"), default="text"
-)
-AS_JSON = argument(
-    "--json", action="store_const", const="json", dest="format", help="the same as --format json"
-)
+FORMS = ("text", "yaml", "json")
+FORMAT = option("--format", "F", "text (default), yaml or json", choices=FORMS, default="text")
+_SAME = "the same as --format json"
+AS_JSON = argument("--json", action="store_const", const="json", dest="format", help=_SAME)
+_FOR_AGENTS = "markdown (default, the form for agents), yaml or json"
 OUTPUT = (
-    option(
-        "--format",
-        "F",
-        "markdown (default, the form for agents), yaml or json",
-        choices=("markdown", "yaml", "json"),
-    ),
+    option("--format", "F", _FOR_AGENTS, choices=("markdown", *FORMS[1:])),
     AS_JSON,
-    argument("-o", "--output", action=RemovedFlag, advice="the shell writes the output to a file: > FILE"),
+    *(removed(name, "the shell writes the output to a file: > FILE") for name in ("-o", "--output")),
 )
 
 MAX_BYTES = 16 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -21,7 +21,8 @@ NO_SESSION = 1
 PAGE = 1_000
 """Entries of one call."""
 
-_SESSION = option("--session", "ID", "session; by default the current one", dest="session_id")
+_CURRENT = "session; by default the current one"
+_SESSION = option("--session", "ID", _CURRENT, dest="session_id", type=lambda text: text or None)
 _AGENT = option("--agent", "ID", dest="agent_id", required=True)
 
 
@@ -88,14 +89,10 @@ def _log(given: Namespace, connection: ServerConnection, display: Display) -> in
     except (ValueError, RecursionError) as error:
         display.say(f"Error: {error}")
         return NO_SESSION
-    names = ("agent_id", "agent_type", "action", "summary")
-    logged = connection.ask(
-        "worklog_log",
-        **{name: getattr(given, name) for name in names},
-        data=data,
-        tags=[tag.strip() for tag in given.tags.split(",")] if given.tags else None,
-        session_id=given.session_id or None,
-    )
+    names = ("agent_id", "agent_type", "action", "summary", "session_id")
+    values = {name: getattr(given, name) for name in names}
+    tags = [tag.strip() for tag in given.tags.split(",")] if given.tags else None
+    logged = connection.ask("worklog_log", **values, data=data, tags=tags)
     display.text(f"Logged entry #{logged['seq']} to session {logged['session_id']}\n")
     return 0
 
@@ -116,11 +113,9 @@ def _read_entries(given: Namespace, connection: ServerConnection, display: Displ
     entries: list[dict[str, Any]] = []
     code = 0
     asked: dict[str, Any] = {"wait": given.wait, "since": given.since and max(given.since, 0)}
-    session = given.session_id or None
+    reader = {"agent_id": given.agent_id, "peek": given.peek, "session_id": given.session_id}
     while True:
-        reply = connection.call(
-            "worklog_read", agent_id=given.agent_id, peek=given.peek, session_id=session, limit=PAGE, **asked
-        )
+        reply = connection.call("worklog_read", **reader, limit=PAGE, **asked)
         if not reply["success"]:
             code = _failed(reply, given, display)
             break
@@ -133,49 +128,39 @@ def _read_entries(given: Namespace, connection: ServerConnection, display: Displ
             break
         asked = {"since": page["items"][-1]["seq"]}  # without waiting: the remaining entries exist
     if given.json and (entries or not code):
-        rows = [{name: _former_value(entry, name) for name in ENTRY} for entry in entries]
-        display.data(rows, "json", ascii_only=True)
+        display.data([_former(entry, ENTRY) for entry in entries], "json", ascii_only=True)
     return code
 
 
 ENTRY = ("seq", "ts", "agent_id", "agent_type", "action", "summary", "data", "tags", "refs")
 SESSION = ("session_id", "status", "created", "task", "entry_count", "agents", "last_entry")
+TITLES = ("Session", "Status", "Created", "Task", "Entries", "Agents", "Last activity")
 TIMES = ("ts", "created", "last_entry")
 
 
 def _entry_line(entry: Mapping[str, Any]) -> str:
     words = f"{entry['agent_id']}: {entry['action']} - {entry['summary']}"
     # Line breaks are escaped: a second line would be read as the next entry.
-    return escaped(f"[{entry['seq']}] {_former_value(entry, 'ts')} {words}") + "\n"
+    return escaped(f"[{entry['seq']}] {_former(entry, TIMES)['ts']} {words}") + "\n"
 
 
-def _former_value(row: Mapping[str, Any], name: str) -> Any:
-    """Return a field in the form of earlier versions: ``None`` if it is absent, times with ``+00:00``."""
-    value = row.get(name)
-    return value.removesuffix("Z") + "+00:00" if value is not None and name in TIMES else value
+def _former(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return fields in the form of earlier versions: ``None`` if they are absent, times with ``+00:00``."""
+    values: dict[str, Any] = {name: row.get(name) for name in names}
+    return values | {name: f"{values[name].removesuffix('Z')}+00:00" for name in TIMES if values.get(name)}
 
 
 @COMMANDS.add("status", _SESSION, JSON)
 def _status(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Describe a session."""
-    data = connection.ask("worklog_status", session_id=given.session_id or None)
-    session = {name: _former_value(data, name) for name in SESSION}
+    session = _former(connection.ask("worklog_status", session_id=given.session_id), SESSION)
     if given.json:
         display.data(session, "json", ascii_only=True)
     else:
-        display.text("".join(_session_lines(session)))
-
-
-def _session_lines(session: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Session: {session['session_id']}\n"
-    yield f"Status: {session['status']}\n"
-    yield f"Created: {session['created']}\n"
-    if session["task"]:
-        yield f"Task: {escaped(session['task'])}\n"
-    yield f"Entries: {session['entry_count']}\n"
-    yield f"Agents: {escaped(', '.join(session['agents'])) or 'none'}\n"
-    if session["last_entry"]:
-        yield f"Last activity: {session['last_entry']}\n"
+        values = {**session, "agents": ", ".join(session["agents"]) or "none"}.values()
+        rows = zip(TITLES, values, strict=True)
+        lines = (f"{title}: {escaped(str(value))}\n" for title, value in rows if value not in (None, ""))
+        display.text("".join(lines))
 
 
 @COMMANDS.add("list", switch("--all", help="also archived sessions, with their names for --session"), JSON)
@@ -183,27 +168,21 @@ def _list_sessions(given: Namespace, connection: ServerConnection, display: Disp
     """List the sessions, the newest first; * marks the current one."""
     sessions = connection.ask("worklog_sessions", archived=given.all)
     if given.json:
-        rows = [{name: _former_value(session, name) for name in SESSION} for session in sessions]
-        named = [{**row, "session_id": _session_name(row)} for row in rows]
-        display.data(named, "json", ascii_only=True)
+        rows = [_former(session, SESSION) for session in sessions]
+        display.data(rows, "json", ascii_only=True)
         return
     for session in sessions:
         mark = "*" if session["current"] else " "
         counts = f"entries={session['entry_count']} agents={len(session['agents'])}"
-        display.text(f"{mark} {_session_name(session)} [{session['status']}] {counts}\n")
-
-
-def _session_name(session: Mapping[str, Any]) -> str:
-    """Return the name for ``--session``; the id of an archived session may be in use again."""
-    archived = session.get("archived_as")
-    return session["session_id"] if archived is None else f"archive/{archived}"
+        # The id of an archived session may be in use again.
+        name = f"archive/{session['archived_as']}" if "archived_as" in session else session["session_id"]
+        display.text(f"{mark} {name} [{session['status']}] {counts}\n")
 
 
 @COMMANDS.add("close", switch("--archive", help="also move the session to the archive"), _SESSION)
 def _close(given: Namespace, connection: ServerConnection, display: Display) -> None:
     """Close a session for good."""
-    session = given.session_id or None
-    data = connection.ask("worklog_close", archive=given.archive, session_id=session)
+    data = connection.ask("worklog_close", archive=given.archive, session_id=given.session_id)
     done = "archived" if given.archive else "closed"
     display.text(f"Session {data['session_id']} {done}\n")
 

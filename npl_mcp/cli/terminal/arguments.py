@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from npl_index.errors import DocumentNotFoundError, NPLError
 from npl_mcp import __version__
-from npl_mcp.config.kinds import REMOVED_SETTINGS, RemovedFlag
+from npl_mcp.config.kinds import REMOVED_SETTINGS, warn
 from npl_mcp.config.settings import COMMANDS, SERVERS, Settings, flags
 from npl_mcp.config.sources import Origin
 from npl_mcp.tools.domains import tool_named
@@ -57,6 +57,12 @@ def switch(*names: str, help: str | None = None) -> Argument:
     return argument(*names, action="store_true", help=help)
 
 
+def removed(name: str, advice: str) -> Argument:
+    """Return an option of an earlier version: its value has no effect but a warning."""
+    hidden = {"dest": "removed", "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
+    return argument(name, type=lambda _: warn(name, advice), **hidden)
+
+
 def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
     """Add arguments to a parser."""
     for names, settings in arguments:
@@ -69,9 +75,8 @@ def server_flags(program: str) -> tuple[Argument, ...]:
     :param program: :data:`~npl_mcp.config.settings.HTTP` or :data:`~npl_mcp.config.settings.STDIO`.
     """
     # Clients still start servers with flags of earlier versions.
-    removed = ((f"--{name}", text) for name, text in REMOVED_SETTINGS.items())
-    warning = (argument(flag, action=RemovedFlag, advice=text) for flag, text in removed)
-    return (*flags(program), *flags(SERVERS), *warning)
+    former = (removed(f"--{name}", advice) for name, advice in REMOVED_SETTINGS.items())
+    return (*flags(program), *flags(SERVERS), *former)
 
 
 CLIENT_FLAGS: tuple[Argument, ...] = tuple(flags(COMMANDS))

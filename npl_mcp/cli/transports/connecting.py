@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from npl_mcp.app.app import App
     from npl_mcp.app.worklog_context import Worklogs
 
+Note = Callable[[str], object]
+"""Function that reports one line to the user."""
+
 
 class InProcess(Transport):
     """A transport that calls tools in this process.
@@ -52,15 +55,15 @@ class InProcess(Transport):
     def _first_argument(self, tool: str) -> App | Worklogs:
         """Return the first argument of a tool. Importing the application takes a quarter of a second."""
         settings = self._settings
-        if self._app is None and tool.startswith(WORKLOG_TOOLS):
-            from npl_mcp.app.worklog_context import Worklogs
+        if self._app is None:
+            if tool.startswith(WORKLOG_TOOLS):
+                from npl_mcp.app.worklog_context import Worklogs
 
-            self._app = Worklogs(settings.data_folder, settings.worklog_project, settings.database_url)
-            self.callback(self._app.close)
-        elif self._app is None:
-            from npl_mcp.app.app import App
+                self._app = Worklogs(settings.data_folder, settings.worklog_project, settings.database_url)
+            else:
+                from npl_mcp.app.app import App
 
-            self._app = App(replace(settings, warm_up=False))
+                self._app = App(replace(settings, warm_up=False))
             self.callback(self._app.close)
         return self._app
 
@@ -74,9 +77,7 @@ class ServerConnection(ExitStack):
     :param note: function that gets a message when a server is replaced.
     """
 
-    def __init__(
-        self, transport: Transport, settings: Settings | None, note: Callable[[str], object]
-    ) -> None:
+    def __init__(self, transport: Transport, settings: Settings | None, note: Note) -> None:
         super().__init__()
         self._transport, self._settings, self._note = self.enter_context(transport), settings, note
 
@@ -121,7 +122,7 @@ def user_settings(given: Namespace, roots: Sequence[str] = ()) -> Settings:
     return replace(settings, roots=(*map(Path, roots), *settings.roots))
 
 
-def connect(given: Namespace, note: Callable[[str], object], roots: Sequence[str] = ()) -> ServerConnection:
+def connect(given: Namespace, note: Note, roots: Sequence[str] = ()) -> ServerConnection:
     """Return a connection to the tools.
 
     :param given: arguments of the command. With ``--root``, a running server is never called.

@@ -36,6 +36,8 @@ GATEWAY_FAILED = (502, 504)
 
 _BLOCK_BYTES = 64 * 1024
 
+Headers = Mapping[str, bytes]
+
 
 class HttpTransport(base.Transport):
     """A transport to a running server.
@@ -85,7 +87,7 @@ class HttpTransport(base.Transport):
             raise base.TransportError("does not have the tool")
         raise base.TransportError(f"sent no reply of a tool (status {answer.status})", sent=True)
 
-    def _sent(self, tool: str, headers: Mapping[str, bytes], body: bytes) -> tuple[HTTPResponse, bytes]:
+    def _sent(self, tool: str, headers: Headers, body: bytes) -> tuple[HTTPResponse, bytes]:
         with closing(connect_verified(self.address)) as connection:
             path = f"{self.address.prefix}/mcp/tools/{tool}"
             answer, content = request(connection, "POST", path, headers, body, base.CALL_SECONDS)
@@ -155,12 +157,7 @@ def connect(address: base.Address) -> HTTPConnection:
 
 
 def request(
-    connection: HTTPConnection,
-    method: str,
-    path: str,
-    headers: Mapping[str, bytes],
-    body: bytes | None,
-    seconds: float,
+    connection: HTTPConnection, method: str, path: str, headers: Headers, body: bytes | None, seconds: float
 ) -> tuple[HTTPResponse, bytes]:
     """Send a request and return its answer with its content.
 

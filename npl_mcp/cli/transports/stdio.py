@@ -59,13 +59,9 @@ class StdioTransport(Transport):
         program, *arguments = self._command
         # Like this process, the server searches the working directory. The default for log_file, sys.stderr,
         # may not be a file that a process can write to.
-        transport = ClientTransport(
-            program,
-            arguments,
-            env=inherited_environment({"NPL_SEARCH_CWD": "1", "NPL_PATIENCE": f"{CALL_SECONDS:g}"}),
-            keep_alive=False,
-            log_file=sys.__stderr__,
-        )
+        variables = inherited_environment({"NPL_SEARCH_CWD": "1", "NPL_PATIENCE": f"{CALL_SECONDS:g}"})
+        log = sys.__stderr__
+        transport = ClientTransport(program, arguments, env=variables, keep_alive=False, log_file=log)
         client = Client(transport, init_timeout=START_SECONDS, timeout=CALL_SECONDS)
         portal = self.enter_context(start_blocking_portal())
         try:

@@ -1,17 +1,23 @@
-"""Activity: what agents did, in one list in time, by day and agent; the pages of a session and a worklog."""
+"""The first page, with the inbox and the agents at work; what agents did, in one list in time; the pages of a
+session and a worklog.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from npl_mcp.app.context import Context
+from npl_mcp.browsing.places import roots_of
+from npl_mcp.config.clients import CLIENTS, NAME
 from npl_mcp.stores import activity as store
 from npl_mcp.stores.base import checks
 from npl_mcp.stores.base.paging import later, now
 from npl_mcp.stores.calls import KEPT_DAYS, LoggedCall
+from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.usage import latest
 from npl_mcp.web.routing import TEAM, Data, WebPage
 from npl_mcp.web.visits import Visit, address
@@ -21,6 +27,40 @@ SHOWN = 200
 
 ENTRIES = 100
 """Entries on the page of a worklog."""
+
+
+async def start(visit: Visit) -> Data:
+    """Return the visitor's inbox, and the last acts of agents; a new visitor is told what to do."""
+    return {
+        "inbox": await inbox(visit),
+        "new": not visit.who and visit.sees("npl"),
+        "connect": _connecting(visit),
+        "places": await visit.run(lambda app: as_dict([*roots_of(app)])) if visit.sees("npl") else [],
+        "at_work": await visit.run(at_work, visit),
+    }
+
+
+async def inbox(visit: Visit) -> Data:
+    """Return the visitor's inbox: notifications, todos, and open reviews of the visitor."""
+    who = visit.who
+    waiting: Data = {"notifications": None, "todos": [], "reviews": []}
+    if who and visit.sees("chat") and (await visit.call("chat_list_rooms", persona=who, limit=1))["total"]:
+        waiting["notifications"] = await visit.call("chat_get_notifications", persona=who, limit=20)
+        todos = await visit.call("chat_list_todos", persona=who, filter="mine", limit=20)
+        waiting["todos"] = todos["items"]
+    if who and visit.sees("review"):
+        reviews = await visit.call("review_list", reviewer_persona=who, status="in_progress", limit=20)
+        waiting["reviews"] = reviews["items"]
+    return waiting
+
+
+def _connecting(visit: Visit) -> list[str]:
+    """Return the command that connects Claude Code, and the entry for other clients."""
+    url = f"{visit.settings.web_url or str(visit.request.base_url).rstrip('/')}/mcp"
+    headers = {"Authorization": "Bearer $NPL_MCP_TOKEN"} if visit.is_signed_in else {}
+    commands = (client.connecting(url, headers) for client in CLIENTS)
+    entry = {"type": "http", "url": url} | ({"headers": headers} if headers else {})
+    return [next(filter(None, commands), ""), json.dumps({"mcpServers": {NAME: entry}})]
 
 
 async def activity(visit: Visit) -> Data:
@@ -110,6 +150,7 @@ def leads(entry: Mapping[str, Any]) -> str:
 
 
 DECLARED = (
+    WebPage("/", start, "start.html"),
     WebPage("/activity", activity, "activity.html", "search", "Activity", entry=TEAM),
     WebPage("/sessions/{session}", session, "activity.html", "session", entry=TEAM),
     # Names of archived worklogs contain a slash, so no path may follow them.

@@ -20,19 +20,13 @@ from npl_mcp.tools.review import comments_on
 from npl_mcp.web.rendering import in_thread
 from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 100
 """Maximum artifacts of a list, and revisions and reviews of an artifact on its page."""
 
-COLUMNS = {
-    "name": "Name",
-    "reviews": "Reviews",
-    "revisions": "Revisions",
-    "type": "Type",
-    "created_at": "Created",
-}
+COLUMNS = columns("name", "reviews", "revisions", "type", created_at="Created")
 
 LINES = 1_000
 """Maximum lines of a text on a page."""

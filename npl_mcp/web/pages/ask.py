@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from npl_index.answer.auditing import CUT, NO_ROOM, TAKEN, Audit, audit
@@ -112,15 +113,11 @@ async def audit_of(visit: Visit, section: str | None = None, **given: Any) -> Da
     """
 
     def answer(app: Context) -> Audit:
-        request = TailorRequest.parse(
-            question_in(app, given.get("context")),
-            given.get("topics"),
-            given.get("selectors"),
-            given.get("token_budget"),
-            app.settings.token_budget,
-            exclude=given.get("exclude"),
-            among=SectionFilter.parse(given.get("filter")),
-        )
+        question, among = question_in(app, given.get("context")), SectionFilter.parse(given.get("filter"))
+        names = ("topics", "selectors", "exclude", "token_budget")
+        more: dict[str, Any] = {name: given.get(name) for name in names}
+        budget = app.settings.token_budget
+        request = TailorRequest.parse(question, default_budget=budget, among=among, **more)
         ref = DocumentRef(given.get("file"))
         documents = app.documents_of(ref, request.selectors, request.exclude, seconds=HURRY)
         wanted = replace(request, exclude=app.documents.possible(request.exclude, documents))
@@ -168,26 +165,26 @@ def ruler(audit: Data, budget: int) -> Data:
     :returns: ``top``, the tokens at its end; ``blocks``, each with the number of its section, state, start
         and width in percent, and label; ``beyond``, the number of sections beyond its end.
     """
-    top, at, beyond = SCALE, 0, 0
-    while top < 2 * budget or top < audit["tokens"]:
+    top = SCALE
+    while top < max(2 * budget, audit["tokens"]):
         top *= 2
-    rows = [(row, row.get("taken_tokens") or 0) for row in audit["matches"]]
-    labels = [f"{row['title']}: {taken:,} of {row['tokens']:,} tokens" for row, taken in rows]
-    frame = audit["tokens"] - sum(taken for _, taken in rows)
+    rows = [(row["tokens"], row.get("taken_tokens") or 0, row) for row in audit["matches"]]
+    labels = [f"{row['title']}: {taken:,} of {tokens:,} tokens" for tokens, taken, row in rows]
+    frame = audit["tokens"] - sum(taken for _, taken, _ in rows)
     parts = [
-        *(("taken", taken, number) for number, (_, taken) in enumerate(rows, 1)),
-        ("frame", frame, 0),
-        *((row["state"], row["tokens"] - taken, number) for number, (row, taken) in enumerate(rows, 1)),
+        *((number, "taken", taken) for number, (_, taken, _) in enumerate(rows, 1)),
+        (0, "frame", frame),
+        *((number, row["state"], tokens - taken) for number, (tokens, taken, row) in enumerate(rows, 1)),
     ]
-    blocks = []
-    for state, tokens, number in parts:
-        if tokens > 0 and at < top:
-            label = labels[number - 1] if number else f"Pointers: {frame:,} tokens"
-            start, width = 100 * at / top, 100 * min(tokens, top - at) / top
-            blocks.append((number, state, round(start, 3), round(width, 3), label))
-        beyond += tokens > 0 and at >= top
-        at += max(0, tokens)
-    return {"top": top, "blocks": blocks, "beyond": beyond}
+    parts = [part for part in parts if part[-1] > 0]
+    labels.insert(0, f"Pointers: {frame:,} tokens")
+    starts = accumulate((tokens for *_, tokens in parts), initial=0)
+    blocks = [
+        (number, state, round(100 * at / top, 3), round(100 * min(tokens, top - at) / top, 3), labels[number])
+        for (number, state, tokens), at in zip(parts, starts, strict=False)
+        if at < top
+    ]
+    return {"top": top, "blocks": blocks, "beyond": len(parts) - len(blocks)}
 
 
 DECLARED = (WebPage(PATH, ask, "ask.html", "npl", "Ask"),)

@@ -12,21 +12,13 @@ from npl_mcp.documents.tickets import DEFINED, FACETS
 from npl_mcp.tools.contract.error_codes import ErrorCode
 from npl_mcp.web.editing import TEMPLATE, Editor
 from npl_mcp.web.routing import TEAM, Action, Data, FormPage, WebPage
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 SHOWN = 50
 """Rows of a page in the table."""
 
-COLUMNS = {
-    "key": "Key",
-    "title": "Title",
-    "status": "Status",
-    "priority": "Priority",
-    "type": "Type",
-    "assignee": "Assignee",
-    "phaseEpic": "Phase",
-}
+COLUMNS = columns("key", "title", "status", "priority", "type", "assignee", phaseEpic="Phase")
 
 
 async def changes(visit: Visit) -> Data:
@@ -58,9 +50,8 @@ async def create(visit: Visit) -> str:
     """Create a change request."""
     form = visit.form
     data = {name: form[name] for name in ("title", "priority", "assignee", "phaseEpic") if form.get(name)}
-    created = await visit.call(
-        "create_cr", type=form.get("type", ""), data=data, project=form.get("project") or None
-    )
+    project = form.get("project") or None
+    created = await visit.call("create_cr", type=form.get("type", ""), data=data, project=project)
     return address(f"/changes/{created['key']}")
 
 
@@ -79,7 +70,8 @@ async def change(visit: Visit) -> Data:
         "suggestions": lacks["suggestions"],
         "_text": without_title(whole["content"]),
         "_edits": [
-            (_heading(row["section"]), _edit_page(key, row["section"])) for row in sections["sections"]
+            (_heading(path), address(f"/changes/{key}/edit", section=path))
+            for path in (row["section"] for row in sections["sections"])
         ],
         "_back": address("/changes", **dict(parse_qsl(visit.text("back")))),
         "_names": ATTRIBUTES,
@@ -94,28 +86,18 @@ def _heading(path: str) -> str:
     return path.rpartition(" / ")[2].lstrip("# ")
 
 
-def _edit_page(key: str, section: str) -> str:
-    return address(f"/changes/{key}/edit", section=section)
+async def _read(visit: Visit, key: str, section: str) -> Data:
+    given = {"key": key, "section": section, "operation": "get"}
+    return await visit.call("manage_cr_sections", **given)  # type: ignore[no-any-return]
 
 
-def _about(visit: Visit) -> Data:
-    key, section = visit.path("key"), visit.form.get("section") or visit.text("section")
-    above = (("Changes", "/changes"), (key, f"/changes/{key}"))
-    return {"key": key, "section": section, "_action": f"/changes/{key}/section", "_above": above}
-
-
-async def _read(visit: Visit, about: Data) -> Data:
-    place = {"key": about["key"], "section": about["section"]}
-    return await visit.call("manage_cr_sections", **place, operation="get")  # type: ignore[no-any-return]
-
-
-async def _write(visit: Visit, about: Data, text: str, digest: str) -> str:
-    given = {"key": about["key"], "section": about["section"], "content": text, "expect": digest}
+async def _write(visit: Visit, key: str, section: str, text: str, digest: str) -> str:
+    given = {"key": key, "section": section, "content": text, "expect": digest}
     written = await visit.call("manage_cr_sections", **given, operation="replace")
     return address(f"/changes/{written['key']}") + "#text"
 
 
-EDITOR = Editor(_about, _read, _write)
+EDITOR = Editor("key", "/changes", _read, _write)
 
 
 async def save_attributes(visit: Visit) -> str | FormPage:

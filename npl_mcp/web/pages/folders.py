@@ -17,16 +17,13 @@ from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.editing import TEMPLATE, Editor
 from npl_mcp.web.markdown import Levels, markdown
 from npl_mcp.web.routing import Action, Data, WebPage
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import Visit, address
 
 SHOWN = 200
 """Rows of a folder, and sections of a file, on one page."""
 
-COLUMNS = {"name": "Name", "tokens": "Tokens", "title": "Title", "files": "Files", "sections": "Sections"}
-
-ACTION = "/documents/section"
-"""Address of the form of a section."""
+COLUMNS = columns("name", "tokens", "title", "files", "sections")
 
 ANCHOR = "s-"
 """Prefix of the anchors of headings, which keeps them apart from the ids of the page."""
@@ -107,28 +104,20 @@ def _leading(file: Data) -> Callable[[str], str | None]:
     return leads
 
 
-def _about(visit: Visit) -> Data:
-    file = visit.form.get("file") or visit.text("file")
-    section = visit.form.get("section") or visit.text("selector")
-    above = (("Documents", "/documents"), (file, f"/documents/{file}"))
-    return {"file": file, "section": section, "_action": ACTION, "_above": above}
+async def _read(visit: Visit, file: str, section: str) -> Data:
+    return as_dict(await visit.run(own_section, file, section))  # type: ignore[no-any-return]
 
 
-async def _read(visit: Visit, about: Data) -> Data:
-    section: Data = as_dict(await visit.run(own_section, about["file"], about["section"]))
-    return section
-
-
-async def _write(visit: Visit, about: Data, text: str, digest: str) -> str:
-    own = {"file": about["file"], "selector": f"{about['section']} [depth=0]"}
+async def _write(visit: Visit, file: str, section: str, text: str, digest: str) -> str:
+    own = {"file": file, "selector": f"{section} [depth=0]"}
     written = await visit.call("npl_update_section", **own, operation="replace", content=text, expect=digest)
     return to_document(written["file"], selector=written["selector"].removesuffix(" [depth=0]"))
 
 
-EDITOR = Editor(_about, _read, _write)
+EDITOR = Editor("file", "/documents", _read, _write)
 
 
-FINDINGS = {"file": "File", "note": "Problem", "line": "Line", "tokens": "Tokens"}
+FINDINGS = columns("file", note="Problem", line="Line", tokens="Tokens")
 
 
 async def health(visit: Visit) -> Data:
@@ -152,7 +141,7 @@ async def health(visit: Visit) -> Data:
 DECLARED = (
     WebPage("/documents", documents, "documents.html", "npl", "Documents"),
     WebPage("/documents/edit", EDITOR.page, TEMPLATE, "npl"),
-    Action(ACTION, EDITOR.save, "npl"),
+    Action("/documents/section", EDITOR.save, "npl"),
     WebPage("/documents/health", health, "health.html", "npl"),
     WebPage("/documents/{file:path}", documents, "documents.html", "npl"),
 )

@@ -13,7 +13,7 @@ from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.web.pages.ask import audit_of
 from npl_mcp.web.rendering import marked, sought
 from npl_mcp.web.routing import Action, Data, WebPage
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import CallError, Visit, address
 
 PATH = "/questions"
@@ -21,7 +21,7 @@ PATH = "/questions"
 SHOWN = 200
 """Rows of a page."""
 
-COLUMNS = {"question": "Question", "result": "Result", "rank": "Rank", "file": "File"}
+COLUMNS = columns("question", "result", "rank", "file")
 
 RESULTS = {True: "pass", False: "fail", None: "not asked"}
 
@@ -49,8 +49,8 @@ async def questions(visit: Visit) -> Data:
     except CallError as error:
         problems, runs = [error.message, *problems], False
     rows = [
-        {**_row(question, name, outcome), "old": bool(outcome) and not current}
-        for (question, name), (outcome, current) in zip(every, known, strict=True)
+        {**_row(*question, outcome), "old": bool(outcome) and not current}
+        for question, (outcome, current) in zip(every, known, strict=True)
     ]
     left, wanted = sum(not current for _, current in known), visit.text("result")
     shown = [row for row in rows if wanted in ("", row["result"])]

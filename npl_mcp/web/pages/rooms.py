@@ -9,19 +9,13 @@ from typing import Any
 from npl_mcp.stores.chat import feed, rooms
 from npl_mcp.web.routing import TEAM, Action, Data, WebPage
 from npl_mcp.web.signing_in import local_path
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import Visit
 
 SHOWN = 100
 """Rows or events of a page."""
 
-COLUMNS = {
-    "name": "Name",
-    "members": "Members",
-    "event_count": "Events",
-    "description": "About",
-    "created_at": "Created",
-}
+COLUMNS = columns("name", "members", event_count="Events", description="About", created_at="Created")
 
 _TODOS = 50
 _QUOTED = 120
@@ -82,10 +76,8 @@ async def _quoting(visit: Visit, number: int, events: Sequence[Any]) -> list[Any
         others = await visit.read(feed.by_ids, number, sorted(missing))
         known |= {event["id"]: event for event in others}
     answers = (known.get(event.get("reply_to_id")) for event in events)
-    return [
-        {**event, "answers": _words(other)} if other else event
-        for event, other in zip(events, answers, strict=True)
-    ]
+    pairs = zip(events, answers, strict=True)
+    return [{**event, "answers": _words(other)} if other else event for event, other in pairs]
 
 
 def _words(event: Any) -> Data:

@@ -45,16 +45,10 @@ async def search(visit: Visit) -> Data:
     shown: Data = {"query": query, "_titles": TITLES, "_kinds": [*kinds, *named["kind"]]}
     if not words:
         return {**shown, "items": [], "total": 0}
-    find = partial(
-        visit.call,
-        "search",
-        kinds=",".join(shown["_kinds"]) or None,
-        path=named["path"] or None,
-        without=named["without"] or None,
-        seconds=HURRY,
-        limit=visit.number("limit", SHOWN),
-        offset=visit.number("offset"),
-    )
+    asked: dict[str, Any] = {name: named[name] or None for name in ("path", "without")}
+    asked |= {"kinds": ",".join(shown["_kinds"]) or None, "seconds": HURRY}
+    page = {"limit": visit.number("limit", SHOWN), "offset": visit.number("offset")}
+    find = partial(visit.call, "search", **asked, **page)
     result = await find(query=words)
     last = words.split()[-1]
     near = result.get("near", {})

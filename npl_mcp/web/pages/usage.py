@@ -22,25 +22,17 @@ from npl_mcp.tools.contract.responses import as_dict
 from npl_mcp.tools.npl import npl_load_tailored
 from npl_mcp.web.pages.ask import to_ask
 from npl_mcp.web.routing import Data, WebPage
-from npl_mcp.web.tables import paged
+from npl_mcp.web.tables import columns, paged
 from npl_mcp.web.visits import Visit, address
 
-TABS: Mapping[str, tuple[str, Callable[[LoggedCall], object]]] = {
-    "": ("Not answered", lambda call: call.context and call.outcome in ("nothing", "weak")),
-    "failed": ("Failed", lambda call: call.error),
-    "all": ("All calls", lambda call: call),
+TABS: Mapping[str, Callable[[LoggedCall], object]] = {
+    "": lambda call: call.context and call.outcome in ("nothing", "weak"),
+    "failed": lambda call: call.error,
+    "all": lambda call: call,
 }
-"""Titles of the tabs and conditions of their calls, by the parameter ``show``."""
+"""Conditions of the calls in a tab, by the parameter ``show``."""
 
-COLUMNS = {
-    "call": "Call",
-    "answer": "Answer",
-    "reason": "Reason",
-    "who": "Caller",
-    "used": "Tokens",
-    "micros": "ms",
-    "created_at": "When",
-}
+COLUMNS = columns("call", "answer", "reason", who="Caller", used="Tokens", micros="ms", created_at="When")
 
 SHOWN = 50
 """Rows on a page."""
@@ -84,14 +76,13 @@ async def usage(visit: Visit) -> Data:
             "saved": places.get(_key(call.context)) if call.context else None,
         }
         for call in await visit.run(latest)
-        if TABS[show][1](call)
+        if TABS[show](call)
     ]
     return {
         **paged(visit, rows, COLUMNS, SHOWN),
         "recording": visit.settings.log_calls,
         "days": KEPT_DAYS,
         "_show": show,
-        "_tabs": {name: title for name, (title, _) in TABS.items()},
     }
 
 

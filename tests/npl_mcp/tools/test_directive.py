@@ -242,20 +242,20 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     )
     (tmp_path / "directive/reference/templates").mkdir()
     (tmp_path / "directive/reference/templates/spec_template.md").symlink_to(tmp_path / "nowhere.md")
-    done = scaffold(tmp_path)
-    assert done.kept == (
+    written, kept = scaffold(tmp_path)
+    assert kept == [
         "directive/reference/agent_context.md",
         "directive/reference/templates/spec_template.md",
         "directive/templates/tdr_template.md",
-    )
-    assert done.made == (
+    ]
+    assert written == [
         "directive/reference/agent_operating_procedure.md",
         "directive/reference/templates/impact_template.md",
-    )
+    ]
     assert (tmp_path / "directive/reference/agent_context.md").read_text() == "MINE"
     assert not (tmp_path / "nowhere.md").exists()
     assert not (tmp_path / "directive/reference/templates/tdr_template.md").exists()
-    for path in done.made:
+    for path in written:
         assert (tmp_path / path).read_bytes() == (SCAFFOLD.parent / path).read_bytes()
 
 
