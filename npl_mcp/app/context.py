@@ -178,12 +178,13 @@ class Context:
             unreadable = (*indexed.members.unreadable, *gone)
             collection: Collection = indexed
             locations, missing = indexed.files, indexed.members.missing
-        else:
+        until = time.monotonic() + self.settings.time_limit
+        if not several:
             unreadable = () if named or ref != DocumentRef() else (ONLY_REFERENCE,)
             collection = documents.indexed_document(locations[0], locations[0].stat()).collection
         files, is_all = documents.names(locations), documents.searches_all(ref, selectors)
         file = documents.name_of(ref, files) if several else files[0]
-        clock = self.clock(file)
+        clock = Deadline(file, until)
         aliases = documents.aliases(ref, locations)
         if named:
             pairs = zip(locations, aliases, strict=True)

@@ -105,7 +105,7 @@ class ArtifactDocuments:
             files = [RevisionFile.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
             listed = Listed.of(files, [file.state for file in files])
             fewer = "name some: artifact:1, artifact:2"
-            return check_number(listed, self._max_files, name, "Markdown artifacts", fewer)
+            return check_number(listed, self._max_files, name, "artifacts", fewer)
         match = _REVISION.fullmatch(name)
         if match is None:
             problem = f"{name[:64]!r} is not the name of an artifact"
