@@ -14,7 +14,7 @@ SETUP := $(VENV)/.set-up
 export PYTHONDONTWRITEBYTECODE :=
 
 # Tests of the database for every engine.
-ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sets_of_stores.py \
+ON_POSTGRES := tests/npl_mcp/stores tests/npl_mcp/app/test_sources.py \
 	$(patsubst %,tests/npl_mcp/tools/test_%.py,artifact chat chat_rooms chat_todos review session worklog waiting hostile_arguments search search_at_once) \
 	$(patsubst %,tests/npl_mcp/server/test_%.py,commands registry) \
 	$(patsubst %,tests/npl_mcp/http/test_%.py,identity replicas) tests/npl_mcp/web/test_stores.py
