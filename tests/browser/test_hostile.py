@@ -78,7 +78,7 @@ def _page(site: Site, link: str) -> str | None:
     """Return the address of a link to one of our pages; exports and files are not pages."""
     if not link.startswith(f"{site.url}/"):
         return None
-    parts = urlsplit(link)
-    if parts.path.startswith("/static/") or parts.path.rpartition("/")[2] in ("export", "download"):
+    parts, name = urlsplit(link), urlsplit(link).path.rpartition("/")[2]
+    if parts.path.startswith("/static/") or name in ("export", "download") or name.endswith(".csv"):
         return None
     return parts.path + (f"?{parts.query}" if parts.query else "")
