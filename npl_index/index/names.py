@@ -11,17 +11,17 @@ from npl_index.index.writing import AMONG
 from npl_index.markdown.traits import LEVEL, bits_of
 from npl_index.ranking.vocabulary import LAST
 from npl_index.selectors.labels import fold as folded
-from npl_index.selectors.names import KnownNames, Place
+from npl_index.selectors.names import Place
 
 
-class IndexNames(KnownNames):
-    """The names of sections in the index."""
+class IndexNames:
+    """The names of sections in the index; see :class:`~npl_index.selectors.names.Names`."""
 
     def __init__(self, reader: IndexReader) -> None:
         self._rows, self._members = reader.rows, reader.members
 
     @cached_property
-    def _rows_of_files(self) -> list[tuple[str, str, int]]:
+    def _titles(self) -> list[tuple[str, str, int]]:
         """Names of each document and of its first section, and its number of sections."""
         title_of = {document: tuple(titles) for document, *titles in self._rows(self._select)}
         return [title_of.get(number, ("", "", 1)) for number in self._members.documents.tolist()]
@@ -35,22 +35,22 @@ class IndexNames(KnownNames):
 
         :param changed: positions of changed documents.
         """
-        if "_rows_of_files" in vars(former):
-            titles, numbers = former._rows_of_files.copy(), self._members.documents
+        if "_titles" in vars(former):
+            titles, numbers = former._titles.copy(), self._members.documents
             position_of = {int(numbers[position]): position for position in changed}
             paths = json.dumps([self._members.indexed[position][0].path for position in changed])
             for document, *row in self._rows(f"{self._select} AND path {AMONG}", paths):
                 if document in position_of:
                     titles[position_of[document]] = tuple(row)
-            self._rows_of_files = titles
+            self._titles = titles
 
     def title(self, tree: int) -> tuple[str, str]:
         """Return the names of a document and of its first section."""
-        return self._rows_of_files[tree][:2]
+        return self._titles[tree][:2]
 
     def size(self, tree: int) -> int:
         """Return the number of a document's sections."""
-        return self._rows_of_files[tree][2]
+        return self._titles[tree][2]
 
     def name(self, place: Place) -> tuple[int, str]:
         """Return the heading level of a section, and the folded form of its name."""
@@ -75,7 +75,7 @@ class IndexNames(KnownNames):
         return self._places(f"kind & ?1 = ?1 AND kind & {LEVEL} = ?2", bits, level)
 
     @cached_property
-    def _headings(self) -> list[str]:
+    def _spelt(self) -> list[str]:
         rows = self._rows(
             f"SELECT DISTINCT spelt FROM name WHERE spelt > '' AND root {self._members.in_roots}"
         )
@@ -84,14 +84,14 @@ class IndexNames(KnownNames):
     @cached_property
     def _spelt_by_word(self) -> dict[str, list[str]]:
         headings: dict[str, list[str]] = {}
-        for spelt in self._headings:
+        for spelt in self._spelt:
             for word in dict.fromkeys(spelt.split(" ")):
                 headings.setdefault(word, []).append(spelt)
         return headings
 
     def spelt(self) -> Sequence[str]:
         """Return the different headings of the roots, each as its terms."""
-        return self._headings
+        return self._spelt
 
     def spelt_with(self, words: Collection[str]) -> Iterable[str]:
         """Return the headings, each as its terms, with one of some words."""

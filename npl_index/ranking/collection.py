@@ -24,7 +24,7 @@ from npl_index.ranking.standing import Standing, Versions, language_of, status_i
 from npl_index.ranking.vocabulary import KnownVocabulary, Vocabulary
 from npl_index.selectors.filters import FieldTest, TraitFilter, unknown_field
 from npl_index.selectors.labels import heading_label
-from npl_index.selectors.names import KnownNames, Name, Place
+from npl_index.selectors.names import KnownNames, Name, Names, Place
 from npl_index.tokens.counting import TokenCounter
 from npl_index.tokens.sections import NOTHING
 
@@ -41,7 +41,7 @@ class Collection(ABC):
     documents: Sequence[ParsedDocument]
     paths: Sequence[str]
     vocabulary: Vocabulary
-    names: KnownNames
+    names: Names
     partial = False
     """Whether further documents are not indexed yet."""
 

@@ -16,7 +16,7 @@ from npl_index.markdown.sections import Section, SectionTree
 from npl_index.selectors.grammar import Step
 from npl_index.selectors.hierarchy import Hierarchy
 from npl_index.selectors.labels import fold, fold_document, heading_label, label
-from npl_index.selectors.names import KnownNames, Place, names_of
+from npl_index.selectors.names import KnownNames, Names, Place, names_of
 from npl_index.selectors.predicates import Conditions
 
 
@@ -38,7 +38,7 @@ class Scope:
         names: Sequence[Collection[str]],
         clock: Deadline = NO_DEADLINE,
         addresses: Sequence[Sequence[str]] = (),
-        register: KnownNames | None = None,
+        register: Names | None = None,
     ) -> None:
         self.trees = trees
         self.clock = clock

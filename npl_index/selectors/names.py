@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from npl_index.cached import cached_property
 from npl_index.markdown.copies import SIMILAR, copy_digest
@@ -57,8 +57,39 @@ def names_of(tree: SectionTree, spelt: Iterable[str] = repeat("")) -> list[Name]
     return names
 
 
+class Names(Protocol):
+    """The names of documents' sections, available without reading the documents."""
+
+    def title(self, tree: int) -> tuple[str, str]:
+        """Return the names of a document and of its first section."""
+
+    def size(self, tree: int) -> int:
+        """Return the number of a document's sections."""
+
+    def name(self, place: Place) -> tuple[int, str]:
+        """Return the heading level of a section, and the folded form of its name."""
+
+    def called(self, fold: str, *, begins: bool = False) -> Iterable[Place]:
+        """Return the sections whose name, visible or as written, has a folded form, or begins with it."""
+
+    def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Place]:
+        """Return the sections of a level whose own text has all given traits, in document order."""
+
+    def spelt(self) -> Iterable[str]:
+        """Return the different headings, each as its terms."""
+
+    def headed(self, spelt: str) -> Sequence[tuple[Place, str]]:
+        """Return the sections whose heading has these terms, with the folded forms of their names."""
+
+    def spelt_with(self, words: Collection[str]) -> Iterable[str]:
+        """Return the headings, each as its terms, with any of the words."""
+
+    def is_unique(self, level: int, label: str) -> bool:
+        """Return whether exactly one section has a level and a label."""
+
+
 class KnownNames:
-    """The names of documents' sections, in memory; a subclass reads them elsewhere, without the documents.
+    """The names of sections in memory; see :class:`Names`.
 
     :param titles: name of each document and of its first section.
     :param names: names of each document's sections.
@@ -98,14 +129,14 @@ class KnownNames:
                     alike[name.copy >> SIMILAR].append(((document, section), name.copy))
         return alike
 
-    def called(self, fold: str, *, begins: bool = False) -> Iterable[Place]:
+    def called(self, fold: str, *, begins: bool = False) -> Iterator[Place]:
         """Return the sections whose name, visible or as written, has a folded form, or begins with it."""
         fits = str.startswith if begins else str.__eq__
         return self._matching(
             lambda name: fits(name.fold, fold) or bool(name.written and fits(name.written, fold))
         )
 
-    def holding(self, level: int | None, traits: Sequence[str]) -> Iterable[Place]:
+    def holding(self, level: int | None, traits: Sequence[str]) -> Iterator[Place]:
         """Return the sections of a level whose own text has all given traits, in document order."""
         bits = bits_of(traits)
         return self._matching(lambda name: name.kind & bits == bits and level in (None, name.level))
@@ -118,7 +149,7 @@ class KnownNames:
         """Return the sections whose heading has these terms, with the folded forms of their names."""
         return [(place, self.name(place)[1]) for place in self._spelt.get(spelt, ())]
 
-    def spelt_with(self, words: Collection[str]) -> Iterable[str]:
+    def spelt_with(self, words: Collection[str]) -> Iterator[str]:
         """Return the headings, each as its terms, with any of the words."""
         return (spelt for spelt in self._spelt if not set(words).isdisjoint(spelt.split(" ")))
 
