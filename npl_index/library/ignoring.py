@@ -28,8 +28,6 @@ _MAX_KEPT = 20_000
 
 _ESCAPED = re.compile(r"\\(.)")
 _NEGATED = re.compile(r"(?<!\\)\[\^")
-_LAST_SPACES = re.compile(r"(?:(?<=\\ )|(?<![\\ ])) +\Z")  # a space after a backslash stays
-_CLOSED = re.compile(r"(?:[^\[]|\[(?:!|(?!!))(?:\]|(?!\]))[^\]]*\])*")  # no bracket is open
 
 
 class Rule(NamedTuple):
@@ -104,7 +102,7 @@ def _parts_in(rules: Rules, folder: str) -> tuple[int, ...]:
 @cached(LRUCache(_MAX_KEPT, lambda rules: 1 if rules is None else len(rules.rules)), lock=threading.Lock())
 def rules_of(folder: str, text: str, label: str, above: Rules | None) -> Rules | None:
     """Return the rules of a text in the form of ``.gitignore``; the same object for the same arguments."""
-    lines = [_LAST_SPACES.sub("", line.removesuffix("\r")) for line in text.split("\n")]
+    lines = [_without_spaces(line.removesuffix("\r")) for line in text.split("\n")]
     rules = [rule for line in lines if (rule := _rule(line)) is not None]
     if not rules or len(rules) > MAX_RULES:
         return above
@@ -167,13 +165,31 @@ def _rule(line: str) -> tuple[Rule, str] | None:
     if "/" not in path:
         segments.insert(0, "**")
     segments = [_ESCAPED.sub(_literal, _NEGATED.sub("[!", segment)) for segment in segments]
-    if not all(map(_CLOSED.fullmatch, segments)):
+    if any(map(_is_open, segments)):
         return None  # as in git
     try:
         pattern = PathPattern.compile(segments, parameter="exclude")
     except InvalidRequestError:  # too long
         return None
     return Rule(pattern, not line.startswith("!"), line.endswith("/")), segments[-1]
+
+
+def _without_spaces(line: str) -> str:
+    """Return a line without its last spaces, except one after a backslash."""
+    bare = line.rstrip(" ")
+    return f"{bare} " if bare.endswith("\\") and bare != line else bare
+
+
+def _is_open(segment: str) -> bool:
+    """Return whether a bracket of a segment is not closed."""
+    at = segment.find("[")
+    while at >= 0:
+        begin = at + 1 + segment.startswith("!", at + 1)
+        end = segment.find("]", begin + segment.startswith("]", begin))
+        if end < 0:
+            return True
+        at = segment.find("[", end)
+    return False
 
 
 def _literal(escaped: re.Match[str]) -> str:
