@@ -217,8 +217,8 @@ def read(
 
 def _entry(row: Row) -> Entry:
     where = f"entry {row['seq']} of a worklog, column"
-    values = {name: row[name] and json_of(row[name], f"{where} {name}") for name in JSON_COLUMNS}
-    return fill(Entry, row, **values)
+    names = [name for name in JSON_COLUMNS if row[name] is not None]
+    return fill(Entry, row, **{name: json_of(row[name], f"{where} {name}") for name in names})
 
 
 def move(tx: Transaction, number: int, agent_id: str, last_seq: int, last_read: str | None) -> None:
