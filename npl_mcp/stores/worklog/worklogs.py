@@ -160,8 +160,8 @@ def _start(tx: Transaction, project: str, session_id: str | None, task: str | No
 
 
 def insert(tx: Transaction, project: str, session: WorklogSession) -> Row:
-    """Store a session."""
-    names = ("created", "closed", "archived_as", "task", "status", "entry_count", "last_entry")
+    """Store a session without entries."""
+    names = ("created", "closed", "archived_as", "task", "status")
     values = {name: getattr(session, name) for name in names}
     row: Row = tx.insert("worklog_session", _COLUMNS, project=project, id=session.session_id, **values)
     return row
