@@ -109,11 +109,18 @@ class Attacks:
         """Return texts that match all before a long repeat, and all before its end."""
         for number, item in enumerate(items):
             if any(_repeated([item])):
-                for start in self._samples(items[:number]):
+                for start in self._starts(items[:number], item):
                     yield before + start
                     for inside in _inside(str(item[0]), item[1]):
                         yield from self._beginnings(list(inside), before + start)
                 yield from (before + text for text in self._samples(items[: number + 1]))
+
+    def _starts(self, items: list[Any], after: Any) -> list[str]:
+        """Return texts that match some elements; if what is after looks back, with each sign as the last."""
+        if not items or str(items[-1][0]) not in _SINGLE or "ASSERT" not in repr(after):
+            return self._samples(items)
+        signs = [sign for sign in self.alphabet if self._fits(items[-1], sign)]
+        return [text + sign for text in self._samples(items[:-1]) for sign in signs]
 
     def _samples(self, items: list[Any]) -> list[str]:
         """Return texts that match some elements: with the fewest repeats, and with one of each."""
@@ -190,11 +197,7 @@ def main() -> None:
         for name, text in Attacks(pattern):
             print(f"{source!r} {use} {name}", flush=True)
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-            if use == "search":
-                for _ in pattern.finditer(text):
-                    pass
-            else:
-                getattr(pattern, use)(text)
+            list(pattern.finditer(text) if use == "search" else [getattr(pattern, use)(text)])
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 

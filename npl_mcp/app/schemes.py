@@ -1,4 +1,4 @@
-"""Schemes of the names of documents that are no files, such as ``artifact:12``, and of removed features."""
+"""Schemes in the names of artifacts and change requests, as in ``artifact:12``, and the removed schemes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Documents that are no files: artifacts and change requests.
+"""Artifacts and change requests as documents.
 
-Their names have a scheme: ``artifact:12`` is the current revision of an artifact, ``artifact:12@0`` its
-first, ``cr:TST-002`` a change request, ``cr:TST`` all of a project. ``artifact:*`` and ``cr:*`` are all. The
-source of each scheme has the interface of the library of files, so all documents are treated alike.
+``artifact:12`` is the current revision of an artifact, ``artifact:12@0`` its first, ``cr:TST-002`` a change
+request, ``cr:TST`` all of a project. ``artifact:*`` and ``cr:*`` are all. The source of each scheme has the
+interface of the library of files, so all documents are treated alike.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ class DamagedRevisionError(errors.DocumentError):
     """The content of an artifact's revision is not the one that was stored."""
 
 
-def check_number(found: Listed, most: int, name: str | None, kind: str, fewer: str) -> Listed:
+def _check_number(
+    found: Listed, most: int, missing: errors.DocumentNotFoundError, kind: str, fewer: str
+) -> Listed:
     """Check the number of the documents of a set.
 
-    :param name: name of the set, for messages.
+    :param missing: the error if the set is empty.
     :param kind: what the documents are, for messages.
     :param fewer: a remedy if they are too many.
-    :raises DocumentNotFoundError: there are none.
-    :raises DocumentTooLargeError: there are more than ``most``.
+    :raises DocumentNotFoundError: the set is empty.
+    :raises DocumentTooLargeError: the set has more than ``most`` documents.
     """
     if not found:
-        raise errors.DocumentNotFoundError(f"no {kind} match {(name or '')[:64]!r}")
+        raise missing
     if len(found) > most:
         raise errors.DocumentTooLargeError(f"there are more than {most:,} {kind}", hint=fewer)
     return found
@@ -96,7 +98,7 @@ class ArtifactDocuments:
         :raises ArtifactNotFoundError: the artifact does not exist.
         :raises RecordNotFoundError: the revision does not exist.
         :raises DocumentNotFoundError: no artifact is Markdown.
-        :raises DocumentTooLargeError: there are more than the limit.
+        :raises DocumentTooLargeError: the set has more documents than the limit.
         """
         name = ref.file or ""
         if self.is_set(ref):
@@ -104,8 +106,9 @@ class ArtifactDocuments:
                 rows = tx.all(f"{_CURRENT} ORDER BY artifact_id")
             files = [RevisionFile.of(row) for row in rows if has_suffix(row["filename"], MARKDOWN_SUFFIXES)]
             listed = Listed.of(files, [file.state for file in files])
-            fewer = "name some: artifact:1, artifact:2"
-            return check_number(listed, self._max_files, name, "artifacts", fewer)
+            hint, fewer = "artifact_list lists all artifacts", "name some: artifact:1, artifact:2"
+            missing = errors.DocumentNotFoundError("no artifact is Markdown", hint=hint)
+            return _check_number(listed, self._max_files, missing, "artifacts", fewer)
         match = _REVISION.fullmatch(name)
         if match is None:
             problem = f"{name[:64]!r} is not the name of an artifact"
@@ -205,8 +208,8 @@ class CrDocuments:
     def find(self, ref: DocumentRef) -> tuple[DocumentFile, ...]:
         """Find the change request with a key, or a set.
 
-        :raises DocumentNotFoundError: there is no change request.
-        :raises DocumentTooLargeError: they are more than the limit.
+        :raises DocumentNotFoundError: no change request has the key, or the set is empty.
+        :raises DocumentTooLargeError: the set has more documents than the limit.
         :raises ConflictError: two files have the same key.
         """
         projects, name = self._changes.projects, _cr_name(ref)
@@ -221,7 +224,8 @@ class CrDocuments:
                 raise ambiguous_key((ticket, following))
         files = [RequestFile.of(project.folder.file(ticket.name), ticket.key) for project, ticket in pairs]
         listed = Listed.of(files, [_with_own_path(ticket.state) for _, ticket in pairs])
-        return check_number(listed, self._max_files, ref.file, _CRS, "name one project: cr:TST")
+        missing = errors.DocumentNotFoundError(f"no change request matches {(ref.file or '')[:64]!r}")
+        return _check_number(listed, self._max_files, missing, _CRS, "name one project: cr:TST")
 
     def find_called(self, name: str) -> tuple[DocumentFile, ...]:
         """Find the change request with a key; empty if the name is not a key or nothing has it."""

@@ -116,7 +116,7 @@ async def when_new(
     until = time.monotonic() + seconds
 
     def look(known: Topic | None, last: bool) -> Pending | T:
-        """Return the entries, or the news to wait for while there are none."""
+        """Return the entries, or without entries the news to wait for."""
         seen: Position = None
         if not last:
             known = known or user.database.reading(topic)

@@ -286,6 +286,9 @@ async def once_with_files(
 ) -> object:
     """Make a call that changes files, as :class:`Once` does; wait for an equal call that is running.
 
+    Files have no transaction: the id is reserved before their change, and the answer is stored after it.
+    After a kill in between, a repetition is refused, because nothing tells whether the change was made.
+
     :raises InvalidRequestError: the ``request_id`` belongs to another call.
     :raises ConflictError: an equal call has begun, and its outcome is not known.
     """

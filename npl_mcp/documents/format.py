@@ -44,7 +44,8 @@ MAX_NUMBER = 99_999
 """Highest number of a change request. Longer numbers are dates and the like, and would use up all numbers."""
 
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,4}")
-_KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]{1,18})", re.IGNORECASE | re.ASCII)
+_KEY = re.compile(r"(?:([A-Z][A-Z0-9]{1,4})-)?([0-9]+)", re.IGNORECASE | re.ASCII)
+_MAX_DIGITS = 18
 _MAX_SLUG = 50
 _MAX_NOTE = 2_000
 
@@ -72,7 +73,7 @@ class ChangeKey:
         """
         clean = checks.line(text, parameter)
         match = _KEY.fullmatch(clean)
-        if match is None or int(match[2]) > MAX_NUMBER:
+        if match is None or len(match[2]) > len(str(MAX_NUMBER)):
             raise checks.invalid(parameter, f"is {clean[:64]!r}, which is not a key", "e.g. TST-005 or 5")
         return cls(match[1] and match[1].upper(), int(match[2]))
 
@@ -104,7 +105,9 @@ def is_code(text: str) -> bool:
 def number_in(key: str) -> int | None:
     """Return the number of a key in the form of files; ``None`` for other texts."""
     match = _KEY.fullmatch(key)
-    return int(match[2]) if match and match[1] and key.isupper() else None
+    if match is None or match[1] is None or len(match[2]) > _MAX_DIGITS or not key.isupper():
+        return None
+    return int(match[2])
 
 
 def key_in(name: str) -> str:

@@ -380,7 +380,7 @@ def review_comment_own(
     :returns: a new comment.
     """
     with app.database.joined():
-        review = _own(app, artifact_id, revision, reviewer_persona)
+        review = _own_review(app, artifact_id, revision, reviewer_persona)
         return review_add_comment(app, review, location, comment, reviewer_persona)
 
 
@@ -398,12 +398,12 @@ def review_complete_own(
     :returns: a completed review.
     """
     with app.database.joined():
-        review = _own(app, artifact_id, revision, reviewer_persona)
+        review = _own_review(app, artifact_id, revision, reviewer_persona)
         return review_complete(app, review, overall_comment, reviewer_persona, verdict)
 
 
-def _own(app: Context, artifact_id: int, number: int, reviewer_persona: str) -> int:
-    """Return the id of a persona's review in progress of a revision; begin one if there is none.
+def _own_review(app: Context, artifact_id: int, number: int, reviewer_persona: str) -> int:
+    """Return the id of a persona's review in progress of a revision; begin a review if it has none.
 
     :param number: the revision's number.
     """

@@ -21,7 +21,7 @@
         │   ├── BusyError              for a moment
         │   │   └── FullError
         │   ├── RefusedError           a row contradicts others
-        │   └── MigratedError          for this version
+        │   └── MigratedError          since its schema changed
         └── StorageError               a file cannot be written or read
 """
 

@@ -24,7 +24,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote
@@ -54,6 +54,8 @@ MAX_LINE = 8 * 1024 * 1024
 """Maximum bytes of one entry; the limits of its parts keep it below, including escapes."""
 
 _SMALL_FILE = 1024 * 1024
+_BATCH = 1_000
+"""Lines that are parsed and stored at once: the entries of a log take several times its size in memory."""
 
 
 @dataclass(slots=True)
@@ -125,19 +127,25 @@ def _session(project: str, path: str) -> WorklogSession | None:
 def _import(tx: Transaction, project: str, session: WorklogSession, folder: Folder, counts: Imported) -> None:
     """Store a session with its entries and cursors, and add to the counts."""
     lines = [line for line in _content(folder, LOG, MAX_LOG_BYTES).split(b"\n") if line.strip()]
-    entries = [entry for line in lines if (entry := parse_line(line)) is not None]
-    counted = replace(session, entry_count=len(entries), last_entry=entries[-1].ts if entries else None)
-    number = worklogs.insert(tx, project, counted)["number"]
-    tx.insert_many("worklog_entry", [_row(number, seq, entry) for seq, entry in enumerate(entries, 1)])
-    agents = Counter(entry.agent_id for entry in entries)
+    number, total, last = worklogs.insert(tx, project, session)["number"], 0, None
+    agents, positions = Counter[str](), dict[int, int]()  # the first position of each number in the log
+    for start in range(0, len(lines), _BATCH):
+        rows = []
+        for entry in filter(None, map(parse_line, lines[start : start + _BATCH])):
+            total, last = total + 1, entry.ts
+            agents[entry.agent_id] += 1
+            positions.setdefault(entry.seq, total)
+            rows.append(_row(number, total, entry))
+        tx.insert_many("worklog_entry", rows)
+    # At the end: PostgreSQL takes quadratic time to update a row again and again in one transaction.
+    sql = "UPDATE worklog_session SET entry_count = :total, last_entry = :last WHERE number = :number"
+    tx.run(sql, total=total, last=last, number=number)
     own = {"session_number": number}
     rows = [{**own, "agent_id": agent, "entry_count": count} for agent, count in agents.items()]
     tx.insert_many("worklog_agent", rows)
     counts.sessions += 1
-    counts.entries += len(entries)
-    counts.skipped_lines += len(lines) - len(entries)
-    # The first position of each number.
-    positions = {entry.seq: seq for seq, entry in reversed([*enumerate(entries, 1)])}
+    counts.entries += total
+    counts.skipped_lines += len(lines) - total
     numbers = sorted(positions)
     for agent, last_seq, last_read in _cursors(folder):
         # The first position of the highest number that is not above the cursor's.

@@ -160,8 +160,8 @@ def _start(tx: Transaction, project: str, session_id: str | None, task: str | No
 
 
 def insert(tx: Transaction, project: str, session: WorklogSession) -> Row:
-    """Store a session."""
-    names = ("created", "closed", "archived_as", "task", "status", "entry_count", "last_entry")
+    """Store a session without entries."""
+    names = ("created", "closed", "archived_as", "task", "status")
     values = {name: getattr(session, name) for name in names}
     row: Row = tx.insert("worklog_session", _COLUMNS, project=project, id=session.session_id, **values)
     return row
@@ -217,8 +217,8 @@ def read(
 
 def _entry(row: Row) -> Entry:
     where = f"entry {row['seq']} of a worklog, column"
-    values = {name: row[name] and json_of(row[name], f"{where} {name}") for name in JSON_COLUMNS}
-    return fill(Entry, row, **values)
+    names = [name for name in JSON_COLUMNS if row[name] is not None]
+    return fill(Entry, row, **{name: json_of(row[name], f"{where} {name}") for name in names})
 
 
 def move(tx: Transaction, number: int, agent_id: str, last_seq: int, last_read: str | None) -> None:

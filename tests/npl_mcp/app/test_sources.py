@@ -107,6 +107,8 @@ def test_a_wrong_name_gets_a_clear_error(call: Call, guide: str, case: str) -> N
 def test_what_is_no_text_is_refused(call: Call) -> None:
     number = stored(call, "picture", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png")
     assert call("npl_section_index", file=f"artifact:{number}")["error_code"] == "FILE_SYSTEM_ERROR"
+    told = call("npl_section_index", file="artifact:*")["error"]
+    assert told == "no artifact is Markdown; artifact_list lists all artifacts"
 
 
 def test_no_file_takes_the_name_of_a_scheme() -> None:

@@ -150,7 +150,9 @@ def test_a_file_changed_within_one_tick_is_seen(tmp_path: Path) -> None:
         assert requests.list(None, None, Slice(50, 0)).items[0].status == status
 
 
-@pytest.mark.parametrize("text", ["x", "TST", "TST-", "-5", "TST-123456", "T-1", "TST-1/..", "TST 1"])
+@pytest.mark.parametrize(
+    "text", ["x", "TST", "TST-", "-5", "TST-123456", "000005", "T-1", "TST-1/..", "TST 1"]
+)
 def test_what_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError):
         ChangeKey.parse(text)

@@ -158,6 +158,7 @@ def test_a_file_that_is_half_written_is_left_to_its_writer(project: Project, cut
         ("TST-004-x.md", SECOND.replace("TST-002", "TST-004").encode() + b"\xe9", "not UTF-8"),
         ("TST-004-x.md", b"x" * ((16 << 20) + 1), "larger than"),
         ("TST-100000-x.md", SECOND.replace("TST-002", "TST-100000").encode(), "too long"),
+        (f"TST-{10**20}-x.md", b"\xff\xfe", "not UTF-8"),
     ],
 )
 def test_an_unreadable_file_is_listed_as_such(project: Project, name: str, data: bytes, problem: str) -> None:
