@@ -45,7 +45,7 @@ from benchmarks.relevance.questions import (
 )
 from npl_index.ranking.collection import IndexedDocument
 from npl_index.ranking.features import FEATURE_WEIGHTS, Feature
-from npl_index.ranking.keywords import extract_keywords
+from npl_index.ranking.naming import read
 from npl_index.ranking.scoring import Query, rank
 from npl_index.selectors.names import Place
 
@@ -62,7 +62,7 @@ def judge(
     wanted, exactly = (
         set[Place]().union(*(scope.places(label, exact=exact) for label in labels)) for exact in (False, True)
     )
-    query = Query(extract_keywords(question.text))
+    query = Query(read(question.text, scope.collection))
     places = [hit[:2] for hit in rank(scope.collection, query, features=features).hits]
     right = [place in wanted for place in places]
     return {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, pairwise
 from math import log
 from operator import itemgetter
@@ -26,7 +27,7 @@ from npl_index.ranking.spelling import (
     without_compounds,
     words_and_symbols,
 )
-from npl_index.ranking.wordlists import question_terms, rarity, stop_word_parts
+from npl_index.ranking.wordlists import question_terms, rarity, stop_word_parts, unspaced_words
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,8 @@ _IDENTIFIER = re.compile(
 _NAME = re.compile(r"[^\W_]-[^\W_]+-[^\W_]")  # read-only-mode
 _CAMEL = re.compile("[a-z][A-Z]")
 _PHRASE = range(2, 5)
+_LETTERS = {"pair": (2, 2), "triple": (3, 4)}  # of a term, and about those of a word
+_HIRAGANA = re.compile("[ぁ-ゟ]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,9 @@ def extract_keywords(text: str, *, known: Callable[[str], bool] = lambda _: True
     runs = _runs(INSIDE.sub(shown_to_ask, ESCAPE.sub(" ", text)))
     occurrences = [term for run in runs for word in run for term in word.terms]
     occurrences = occurrences or terms(text, keep_stop_words=True)
-    shaping = question_terms()
     counts = Counter(occurrences)
-    weights = {
-        term: (1 + log(n)) * (QUESTION_WEIGHT if term in shaping else 1.0) for term, n in counts.items()
-    }
+    share_of = {term: word.share for word in chain.from_iterable(runs) for term in word.terms}
+    weights = {term: (1 + log(n)) * _weight(term) * share_of.get(term, 1.0) for term, n in counts.items()}
     if len(weights) > MAX_QUERY_TERMS:
         worth = {term: (not known(term), -weight * rarity(term)) for term, weight in weights.items()}
         kept = set(sorted(weights, key=worth.__getitem__)[:MAX_QUERY_TERMS])
@@ -96,7 +97,7 @@ def extract_keywords(text: str, *, known: Callable[[str], bool] = lambda _: True
     shown = _best_words(runs, counts) or tuple(dict.fromkeys(occurrences))
     parts = tuple(pair for pair in _parts_in(runs).items() if weights.keys() >= set(pair))
     written = tuple({word.terms: word for run in runs for word in run}.values())
-    said = " ".join(without_compounds(occurrences))
+    said = " ".join(without_compounds(occurrences if text.isascii() else terms(text)))
     first_pairs = tuple(pairs)[:MAX_QUERY_TERMS]
     keywords = Keywords(shown, tuple(weights.items()), first_pairs, parts, written, said, text)
     logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
@@ -162,9 +163,16 @@ class Word(NamedTuple):
         return cut_word(self.text.rstrip("-.'").lstrip("'"))
 
     @property
-    def size(self) -> int:
-        """The number of words: text in a script without spaces has several."""
-        return 1 if self.text.isascii() else len(self.terms)
+    def size(self) -> float:
+        """The number of words: text without spaces has several."""
+        letters = _LETTERS.get(kind_of(self.text[0]))
+        # A text of n characters has n - 1 pairs, or n - 2 triples.
+        return (len(self.terms) + letters[0] - 1) / letters[1] if letters else 1.0
+
+    @property
+    def share(self) -> float:
+        """The weight of each term: overlapping terms of a text without spaces weigh together as its words."""
+        return self.size / len(self.terms) if kind_of(self.text[0]) in _LETTERS else 1.0
 
 
 def _runs(text: str) -> list[list[Word]]:
@@ -175,8 +183,8 @@ def _runs(text: str) -> list[list[Word]]:
         if not text[last : match.start()].isspace():
             runs.append([])
         raw = match[0]
-        for piece in [raw] if raw.isascii() else words_and_symbols(raw):
-            parts = tuple(terms(piece))
+        for piece in [raw] if raw.isascii() else _pieces(raw):
+            parts = _terms_of(piece)
             alone = not parts or not piece[0].isalnum()
             if alone:
                 runs.append([])
@@ -186,6 +194,29 @@ def _runs(text: str) -> list[list[Word]]:
                 runs.append([])
         last = match.end() if raw[-1] not in ".'" else -1
     return [run for run in runs if run]
+
+
+def _pieces(raw: str) -> Iterator[str]:
+    """Yield the words of a chunk; of a text without spaces, the parts between words without a subject."""
+    for piece in words_and_symbols(raw):
+        yield from filter(None, _between().split(piece))
+
+
+@cache
+def _between() -> re.Pattern[str]:
+    # Hiragana mostly spell grammar.
+    return re.compile(f"(?:{'|'.join(unspaced_words())})|({_HIRAGANA.pattern})")
+
+
+def _terms_of(piece: str) -> tuple[str, ...]:
+    """Return the terms of a word; of several characters with pairs, only the pairs."""
+    parts = tuple(terms(piece))
+    return (kind_of(piece[0]) == "pair" and tuple(part for part in parts if len(part) > 1)) or parts
+
+
+def _weight(term: str) -> float:
+    """Return the weight of a term by its part in a question."""
+    return QUESTION_WEIGHT if term in question_terms() or _HIRAGANA.match(term) else 1.0
 
 
 def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ class Coverage(NamedTuple):
 
     def joint_ratio(self) -> float:
         """Return the ratio for the best section, or for a long task the first sections together."""
-        size = max(1, sum(word.size for word in self.words) // _PART)
+        size = max(1, int(sum(word.size for word in self.words) / _PART))
         joint = self.shares[:, :size].max(axis=1)
         return float(self.judged_weights @ joint * (1 + self.support[:size].max()) / self._needed)
 
@@ -148,7 +148,7 @@ def cover(
     weight_of, weights = dict(keywords.weights), np.zeros((len(words), 2))
     asked_for = np.minimum(1.0, [weight_of.get(term, 1.0) for term in terms])
     np.maximum.at(weights, owners, (asked_for * _rarities(passages.vocabulary, terms)).T)
-    plain, judged = weights.T * [_IDENTIFIER if word.identifier else 1.0 for word in words]
+    plain, judged = weights.T * [_IDENTIFIER if word.identifier else word.size for word in words]
     present_words = frozenset(owners[number] for number in present)
     return Coverage(
         words,

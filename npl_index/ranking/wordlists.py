@@ -41,6 +41,13 @@ def stop_words() -> frozenset[str]:
 
 
 @cache
+def unspaced_words() -> tuple[str, ...]:
+    """Return the Chinese words that carry no subject, longest first."""
+    words = (word for line in data_lines("unspaced_words.txt") for word in line.split())
+    return tuple(sorted(words, key=len, reverse=True))
+
+
+@cache
 def stop_word_parts() -> frozenset[str]:
     """Return the parts of stop words between apostrophes, such as ``isn``."""
     return frozenset(part for word in stop_words() for part in word.split("'"))
