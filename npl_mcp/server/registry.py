@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from fastmcp.tools.base import Tool
@@ -31,12 +32,11 @@ class ListedTool(Tool):
 
         :param settings: settings of the server.
         """
-        schema = _compact(validator(spec.function).json_schema())
-        hidden = unlisted(spec.function)
-        shown = {name: part for name, part in schema["properties"].items() if name not in hidden}
+        schema = _parameters(spec.function)
+        shown = schema["properties"]
         if "description" in (budget := shown.get("token_budget", {})):
             description = budget["description"].format(token_budget=settings.token_budget)
-            shown["token_budget"] = {**budget, "description": description}
+            shown = {**shown, "token_budget": {**budget, "description": description}}
         closed = {"additionalProperties": False} if spec.closed else {}
         return cls(
             spec=spec,
@@ -71,6 +71,13 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
     return ToolAnnotations(destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False)
 
 
+@cache  # a shared process makes a server for each connection
+def _parameters(function: Callable[..., object]) -> Mapping[str, Any]:
+    schema, hidden = _compact(validator(function).json_schema()), unlisted(function)
+    schema["properties"] = {name: part for name, part in schema["properties"].items() if name not in hidden}
+    return schema
+
+
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON schema without the parts that cost tokens and do not inform an agent.
 
@@ -98,6 +105,7 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
 _NOISE = {"default": (None, False), "ge": (0,), "additionalProperties": (True, False)}
 
 
+@cache
 def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
     returned = value_type(inspect.signature(function, eval_str=True).return_annotation)
     schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]
