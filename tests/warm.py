@@ -14,7 +14,6 @@ import ctypes
 import gc
 import json
 import os
-import pkgutil
 import runpy
 import signal
 import socket
@@ -28,17 +27,10 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from npl_index.index.building import WORKER
-from npl_mcp.app.app import App
-from npl_mcp.config.settings import Settings
-from npl_mcp.http.app import create_app
-from npl_mcp.http.policy import Policy
-from npl_mcp.web.rendering import environment
 from tests.postgres_server import OURS
-from tests.tools import npl_load_tailored
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,15 +53,6 @@ _USUAL = {
 
 _WORKER = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
 """The words after the interpreter with which pytest-xdist starts a worker."""
-
-_IMPORTED_LATE = (
-    "fastmcp.client",
-    "psycopg",
-    "xdist.remote",
-    "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.h11_impl",
-    "uvicorn.protocols.websockets.auto",
-)
 
 
 class Popen(subprocess.Popen):  # type: ignore[type-arg]
@@ -191,14 +174,7 @@ def main(line: socket.socket) -> None:
     """Fork a program for each message; in it, this returns when the program ends."""
     interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
-    for package in ("npl_index", "npl_mcp"):
-        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-            if not module.name.endswith("__main__") and ".migrations." not in module.name:
-                import_module(module.name)
-    for name in _IMPORTED_LATE:
-        import_module(name)
-    with TemporaryDirectory() as folder:
-        _make_what_lasts(Path(folder))
+    import_module("tests.lasting").make()
     _keep(list(sys.modules.items()))
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in each program"
@@ -248,19 +224,6 @@ def _next_program(line: socket.socket) -> dict[str, Any]:
     line.detach()
     program: dict[str, Any] = json.loads(data.decode("utf-8", "surrogateescape"))
     return program
-
-
-def _make_what_lasts(folder: Path) -> None:
-    """Make the lasting objects of a server: schemas of tools, routes, templates, tables of the ranking."""
-    settings = Settings(
-        cwd=folder, home=folder, system=folder, data_dir=folder / "data", web_url="http://none"
-    )
-    create_app(Policy(settings, frozenset(), own_token=""))
-    for template in environment().list_templates():
-        environment().get_template(template)
-    app = App(settings)
-    npl_load_tailored(app, context="prompt")
-    app.close()
 
 
 def _keep(modules: list[tuple[str, types.ModuleType]]) -> None:

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
