@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from fastmcp.tools.base import Tool
@@ -12,7 +12,6 @@ from mcp_types import ToolAnnotations
 from pydantic import Field, InstanceOf, TypeAdapter
 
 from npl_mcp.calls.arguments import validator
-from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import Reply, value_type
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -26,24 +25,27 @@ class ListedTool(Tool):
 
     spec: InstanceOf[ToolSpec] = Field(exclude=True)
 
-    @classmethod
-    def of(cls, spec: ToolSpec, settings: Settings) -> ListedTool:
+    @staticmethod
+    @lru_cache(1_000)  # a shared process makes a server for each connection
+    def of(spec: ToolSpec, token_budget: int, structured: bool) -> ListedTool:
         """Return the entry of a tool.
 
-        :param settings: settings of the server.
+        :param token_budget: maximum tokens of answers to calls that name none.
+        :param structured: whether answers have structured content.
         """
-        schema = _parameters(spec.function)
-        shown = schema["properties"]
+        schema = _compact(validator(spec.function).json_schema())
+        hidden = unlisted(spec.function)
+        shown = {name: part for name, part in schema["properties"].items() if name not in hidden}
         if "description" in (budget := shown.get("token_budget", {})):
-            description = budget["description"].format(token_budget=settings.token_budget)
-            shown = {**shown, "token_budget": {**budget, "description": description}}
+            description = budget["description"].format(token_budget=token_budget)
+            shown["token_budget"] = {**budget, "description": description}
         closed = {"additionalProperties": False} if spec.closed else {}
-        return cls(
+        return ListedTool(
             spec=spec,
             name=spec.name,
             description=spec.description,
             parameters={**schema, "properties": shown, **closed},
-            output_schema=_reply_schema(spec.function) if settings.structured else None,
+            output_schema=_reply_schema(spec.function) if structured else None,
             annotations=_annotations(spec),
         )
 
@@ -69,13 +71,6 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
         return ToolAnnotations(read_only_hint=True, open_world_hint=False)
     destructive, idempotent = None if spec.destructive else False, spec.idempotent or None
     return ToolAnnotations(destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False)
-
-
-@cache  # a shared process makes a server for each connection
-def _parameters(function: Callable[..., object]) -> Mapping[str, Any]:
-    schema, hidden = _compact(validator(function).json_schema()), unlisted(function)
-    schema["properties"] = {name: part for name, part in schema["properties"].items() if name not in hidden}
-    return schema
 
 
 def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +100,6 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
 _NOISE = {"default": (None, False), "ge": (0,), "additionalProperties": (True, False)}
 
 
-@cache
 def _reply_schema(function: Callable[..., object]) -> dict[str, Any]:
     returned = value_type(inspect.signature(function, eval_str=True).return_annotation)
     schema = TypeAdapter(Reply[returned]).json_schema(mode="validation")  # type: ignore[valid-type]

@@ -104,7 +104,7 @@ class ToolSpec:
         """Whether the function runs on the event loop, where it can wait."""
         return inspect.iscoroutinefunction(self.function)
 
-    @cached_property
+    @property
     def description(self) -> str:
         """The first paragraph of the function's docstring, on one line."""
         return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
