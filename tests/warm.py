@@ -1,7 +1,7 @@
 """Python programs that tests start are forked from a process that has imported their packages.
 
 A server takes most of its start to import them, and tests start hundreds. So are the workers of
-pytest-xdist; each forks its programs by a process of its own. Each program is a process of its
+pytest-xdist; each forks its programs by a process of its own. A program with one thread forks what it starts. Each program is a process of its
 own all the same, and a child of the one that starts it: with its own arguments, environment, working
 directory, pipes and signals. Anything else starts as ever: a script, code that looks at what is imported, and
 a program whose environment gives Python itself anything new.
@@ -60,13 +60,40 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
 
     def _execute_child(self, *args: Any) -> None:
         given = _GIVEN.bind(self, *args).arguments
-        if not _can_be_forked(given):
+        if not self._can_be_forked(given):
             super()._execute_child(*args)
             return
         pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
-        self.pid = _forked(given, [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)])
+        self.pid = self._forked(given, [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)])
         self._child_created = True
         self._close_pipe_fds(*(given[name] for name in _PIPES))
+
+    def _can_be_forked(self, given: dict[str, Any]) -> bool:
+        return _can_be_forked(given)
+
+    def _forked(self, given: dict[str, Any], files: list[int]) -> int:
+        return _forked(_program(given), files)
+
+
+class _Child(Popen):
+    """A program that a program starts while it has one thread: it forks itself."""
+
+    def _can_be_forked(self, given: dict[str, Any]) -> bool:
+        return _threads() == 1 and _can_be_forked({**given, "pass_fds": ()})
+
+    def _forked(self, given: dict[str, Any], files: list[int]) -> int:
+        sys.stdout.flush()
+        if process := os.fork():
+            return process
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        for file in given["pass_fds"]:
+            os.dup(file)
+        raise _LeaveError(_program(given))
+
+
+class _LeaveError(BaseException):
+    """Leads out of a program, in the process that it forked, to the next one."""
 
 
 _GIVEN = signature(subprocess.Popen._execute_child)
@@ -141,11 +168,10 @@ def _read_at_start(environment: Any) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
 
 
-def _forked(given: dict[str, Any], files: list[int]) -> int:
-    """Have a program forked, and return its process id."""
+def _program(given: dict[str, Any]) -> dict[str, Any]:
     umask = os.umask(0)
     os.umask(umask)
-    program = {
+    return {
         "command": [os.fsdecode(word) for word in given["args"][1:]],
         "environment": dict(os.environ if given["env"] is None else given["env"]),
         "folder": str(Path(given["cwd"] or ".").absolute()),
@@ -153,6 +179,10 @@ def _forked(given: dict[str, Any], files: list[int]) -> int:
         "session": given["start_new_session"],
         "group": given.get("process_group", -1),
     }
+
+
+def _forked(program: dict[str, Any], files: list[int]) -> int:
+    """Have a program forked, and return its process id."""
     with _one_at_a_time:
         if _Process.running is None:
             _Process.running = _started()
@@ -166,6 +196,10 @@ def _forked(given: dict[str, Any], files: list[int]) -> int:
             _adopt(False)
 
 
+def _threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
 def _adopt(whether: bool) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(whether), 0, 0, 0)
 
@@ -177,7 +211,7 @@ def main(line: socket.socket) -> None:
     import_module("tests.lasting").make()
     _keep(list(sys.modules.items()))
     gc.freeze()
-    assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in each program"
+    assert _threads() == 1, "a thread would be missing in each program"
     program = _next_program(line)
     if program["command"] == _WORKER:
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -195,7 +229,14 @@ def main(line: socket.socket) -> None:
             program = _next_program(its)
     signal.signal(signal.SIGINT, interrupted)
     gc.enable()
-    _run(**program)
+    if _Process.running is None:
+        subprocess.Popen = _Child  # type: ignore[misc]
+    while program:
+        try:
+            _run(**program)
+            program = {}
+        except _LeaveError as left:
+            (program,) = left.args
 
 
 def _next_program(line: socket.socket) -> dict[str, Any]:
