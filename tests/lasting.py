@@ -13,15 +13,8 @@ from npl_mcp.web.rendering import environment
 from tests.tools import npl_load_tailored
 
 _IMPORTED_LATE = (
-    "fastmcp.client",
-    "html5lib",
-    "hypothesis",
-    "jsonschema",
-    "psycopg",
-    "xdist.remote",
-    "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.h11_impl",
-    "uvicorn.protocols.websockets.auto",
+    "fastmcp.client html5lib hypothesis jsonschema psycopg xdist.remote uvicorn.lifespan.on"
+    " uvicorn.protocols.http.h11_impl uvicorn.protocols.websockets.auto"
 )
 
 
@@ -31,7 +24,7 @@ def make() -> None:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             if not module.name.endswith("__main__") and ".migrations." not in module.name:
                 import_module(module.name)
-    for name in _IMPORTED_LATE:
+    for name in _IMPORTED_LATE.split():
         import_module(name)
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -38,17 +38,8 @@ _PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
 _LONGEST = 1 << 20
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "FASTMCP_", "COVERAGE_", "SSL_")
 _PACKAGES = ("npl_mcp", "tests.", "benchmarks.")
-_USUAL = {
-    "preexec_fn": None,
-    "close_fds": True,
-    "pass_fds": (),
-    "shell": False,
-    "executable": None,
-    "gid": None,
-    "gids": None,
-    "uid": None,
-    "umask": -1,
-}
+_NONE = dict.fromkeys(("preexec_fn", "executable", "gid", "gids", "uid"))
+_USUAL = {**_NONE, "close_fds": True, "pass_fds": (), "shell": False, "umask": -1}
 """Options of a forked program."""
 
 _WORKER = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
@@ -69,17 +60,38 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
         self._close_pipe_fds(*(given[name] for name in _PIPES))
 
     def _can_be_forked(self, given: dict[str, Any]) -> bool:
-        return _can_be_forked(given)
+        environment = os.environ if given["env"] is None else given["env"]
+        return (
+            sys.platform == "linux"
+            and OURS not in os.environ  # servers that share a database are compared as they are deployed
+            and not any(name.startswith("COVERAGE_") for name in environment)
+            and isinstance(given["args"], (list, tuple))
+            and (given["args"] == [sys.executable, *_WORKER] or _is_known(*given["args"]))
+            and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
+            and Path(given["cwd"] or ".").is_dir()
+            and _read_at_start(environment).items() <= _read_at_start(os.environ).items()
+        )
 
     def _forked(self, given: dict[str, Any], files: list[int]) -> int:
-        return _forked(_program(given), files)
+        """Have a program forked, and return its process id."""
+        with _one_at_a_time:
+            if _Process.running is None:
+                _Process.running = _started()
+            line = _Process.running.line
+            # That process has a child fork, which ends: the program becomes a child of this process.
+            _adopt(True)
+            try:
+                socket.send_fds(line, [json.dumps(_program(given)).encode("utf-8", "surrogateescape")], files)
+                return int(line.recv(_LONGEST))
+            finally:
+                _adopt(False)
 
 
 class _Child(Popen):
     """A program that a program starts while it has one thread: it forks itself."""
 
     def _can_be_forked(self, given: dict[str, Any]) -> bool:
-        return _threads() == 1 and _can_be_forked({**given, "pass_fds": ()})
+        return _threads() == 1 and super()._can_be_forked({**given, "pass_fds": ()})
 
     def _forked(self, given: dict[str, Any], files: list[int]) -> int:
         sys.stdout.flush()
@@ -142,20 +154,6 @@ def _started() -> _Process:
     return _Process(line, process.wait)
 
 
-def _can_be_forked(given: dict[str, Any]) -> bool:
-    environment = os.environ if given["env"] is None else given["env"]
-    return (
-        sys.platform == "linux"
-        and OURS not in os.environ  # servers that share a database are compared as they are deployed
-        and not any(name.startswith("COVERAGE_") for name in environment)
-        and isinstance(given["args"], (list, tuple))
-        and (given["args"] == [sys.executable, *_WORKER] or _is_known(*given["args"]))
-        and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
-        and Path(given["cwd"] or ".").is_dir()
-        and _read_at_start(environment).items() <= _read_at_start(os.environ).items()
-    )
-
-
 def _is_known(program: str, option: str = "", what: str = "", *_: str) -> bool:
     if program != sys.executable:
         return False
@@ -179,21 +177,6 @@ def _program(given: dict[str, Any]) -> dict[str, Any]:
         "session": given["start_new_session"],
         "group": given.get("process_group", -1),
     }
-
-
-def _forked(program: dict[str, Any], files: list[int]) -> int:
-    """Have a program forked, and return its process id."""
-    with _one_at_a_time:
-        if _Process.running is None:
-            _Process.running = _started()
-        line = _Process.running.line
-        # The process that forks has it done by a child, which ends: the program becomes a child of this one.
-        _adopt(True)
-        try:
-            socket.send_fds(line, [json.dumps(program).encode("utf-8", "surrogateescape")], files)
-            return int(line.recv(_LONGEST))
-        finally:
-            _adopt(False)
 
 
 def _threads() -> int:
