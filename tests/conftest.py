@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import shutil
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -43,10 +42,6 @@ hypothesis_settings.load_profile("npl")
 
 T = TypeVar("T")
 
-MEMORY = Path("/dev/shm")
-ROOM = 4 << 30
-"""Required free bytes: a run of all tests needs about one GiB, and the last one is kept."""
-
 
 def case_text(name: str) -> str:
     """Return the text of a file below ``tests/cases``."""
@@ -69,30 +64,12 @@ def every(step: int, cases: Iterable[T], turn: int = 0) -> list[T]:
     return list(cases) if THOROUGH else list(cases)[turn % step :: step]
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Let workers start fast, as programs of tests do."""
-    until_the_end = ExitStack()
-    until_the_end.enter_context(warm.programs())
-    config.add_cleanup(until_the_end.close)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Import all tests without garbage collection; later ones are few and pass over what tests consist of."""
     gc.set_threshold(10_000, 20, 20)
     with lasting():
         return (yield)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let folders of tests be in memory, where nothing waits for a disk, if there is room for all.
-
-    Let tests drop a database that they did not close: it closes its connections, and the driver warns.
-    """
-    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-    config.addinivalue_line("filterwarnings", "ignore:.* was deleted while still open:ResourceWarning")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -65,38 +65,20 @@ ROOMS = {
 # Own modules that are imported inside a function, with the reason.
 LATE = {
     # A command line imports what its command needs and nothing else: an import takes longer than a call.
-    (
-        "npl_mcp.stores.base.opening",
-        "npl_mcp.stores.base.postgres",
-    ): "most have no such database, and commands start in milliseconds",
-    ("npl_mcp.stores.base.sqlite", "npl_index.ranking.analysis"): "10 ms; most commands need no terms",
-    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.stdio"): "it needs FastMCP",
-    ("npl_mcp.cli.transports.connecting", "npl_mcp.cli.transports.http"): "HTTP and TLS: 20 ms",
-    (
-        "npl_mcp.cli.commands.start",
-        "npl_mcp.cli.commands.load",
-    ): "the hook runs at each prompt, in milliseconds",
-    ("npl_mcp.cli.commands.local", "npl_mcp.questions.outcomes"): "the application: a quarter of a second",
-    (
-        "npl_mcp.cli.transports.connecting",
-        "npl_mcp.app.worklog_context",
-    ): "the database: 25 ms; items need none",
-    (
-        "npl_mcp.cli.transports.connecting",
-        "npl_mcp.app.app",
-    ): "it takes a quarter of a second; whole items and worklogs need none of it",
-    ("npl_mcp.cli.commands.local", "npl_mcp.app.app"): "a quarter of a second",
-    ("npl_mcp.cli.commands.local", "npl_mcp.app.document_map"): "the index, as above",
-    (
-        "npl_mcp.cli.commands.serving",
-        "npl_mcp.http.listening",
-    ): "FastMCP takes most of a second; status and stop need none of it",
-    (
-        "npl_mcp.cli.commands.mcp",
-        "npl_mcp.server.server",
-    ): "FastMCP takes most of a second; --help needs none of it",
-    ("npl_mcp.cli.commands.mcp", "npl_mcp.server.sessions"): "FastMCP as well",
-    ("npl_mcp.__main__", "npl_mcp.cli.commands.mcp"): "a pipe needs none of it",
+    "npl_mcp.stores.base.opening npl_mcp.stores.base.postgres": "most have no such database",
+    "npl_mcp.stores.base.sqlite npl_index.ranking.analysis": "10 ms; most commands need no terms",
+    "npl_mcp.cli.transports.connecting npl_mcp.cli.transports.stdio": "it needs FastMCP",
+    "npl_mcp.cli.transports.connecting npl_mcp.cli.transports.http": "HTTP and TLS: 20 ms",
+    "npl_mcp.cli.commands.start npl_mcp.cli.commands.load": "the hook runs at each prompt, in milliseconds",
+    "npl_mcp.cli.commands.local npl_mcp.questions.outcomes": "the application: a quarter of a second",
+    "npl_mcp.cli.transports.connecting npl_mcp.app.worklog_context": "the database: 25 ms; items need none",
+    "npl_mcp.cli.transports.connecting npl_mcp.app.app": "a quarter of a second; whole items need none",
+    "npl_mcp.cli.commands.local npl_mcp.app.app": "a quarter of a second",
+    "npl_mcp.cli.commands.local npl_mcp.app.document_map": "the index, as above",
+    "npl_mcp.cli.commands.serving npl_mcp.http.listening": "FastMCP takes most of a second; stop needs none",
+    "npl_mcp.cli.commands.mcp npl_mcp.server.server": "FastMCP takes most of a second; --help needs none",
+    "npl_mcp.cli.commands.mcp npl_mcp.server.sessions": "FastMCP as well",
+    "npl_mcp.__main__ npl_mcp.cli.commands.mcp": "a pipe needs none of it",
 }
 
 # Modules that import others by a name made while the program runs, with the reason.
@@ -130,12 +112,12 @@ def text(name: str) -> str:
 
 
 @cache
-def parsed(name: str) -> ast.Module:
-    return ast.parse(text(name))
+def nodes(name: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(text(name))))
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
@@ -145,8 +127,8 @@ def imported(tree: ast.AST) -> Iterator[str]:
                 yield alias.name
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+def functions(name: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in nodes(name):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -160,11 +142,12 @@ def package_of(module: str) -> str:
 TOOL_MODULES = {f"npl_mcp.tools.{name}" for name in LISTED}
 
 
+@cache
 def uses(name: str) -> set[str]:
     """Return the own modules that a module imports anywhere in its text, or by name."""
     by_name = TOOL_MODULES if name == "npl_mcp.tools.domains" else set()
     return by_name | {
-        target for target in imported(parsed(name)) if target.split(".")[0] in ("npl_index", "npl_mcp")
+        target for target in imported(nodes(name)) if target.split(".")[0] in ("npl_index", "npl_mcp")
     }
 
 
@@ -230,10 +213,10 @@ def test_modules_imported_by_name_are_there() -> None:
 def test_own_modules_are_imported_at_the_top() -> None:
     """Only the listed functions hide an edge of the import graph."""
     hidden = {
-        (name, target)
+        f"{name} {target}"
         for name in MODULES
-        for function in functions(parsed(name))
-        for target in imported(function)
+        for function in functions(name)
+        for target in imported(ast.walk(function))
         if target.split(".")[0] in ("npl_index", "npl_mcp")
     }
     assert hidden == set(LATE)
@@ -250,7 +233,7 @@ def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply() -> None:
     broad = Counter(
         name
         for name in MODULES
-        for node in ast.walk(parsed(name))
+        for node in nodes(name)
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"))
         and not any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
@@ -260,15 +243,8 @@ def test_broad_handlers_stand_only_where_a_failure_becomes_a_reply() -> None:
 
 # The package sets a variable before FastMCP is imported; vocabularies lie where tiktoken's own variables say.
 READERS = (
-    "npl_mcp",
-    "npl_mcp.pipe",
-    "npl_mcp.config.child_processes",
-    "npl_mcp.config.sessions",
-    "npl_mcp.config.settings",
-    "npl_mcp.config.sources",
-    "npl_mcp.config.user_folders",
-    "npl_mcp.cli.commands.hook",
-    "npl_index.tokens.folders",
+    "npl_mcp npl_mcp.pipe npl_mcp.config.child_processes npl_mcp.config.sessions npl_mcp.config.settings"
+    " npl_mcp.config.sources npl_mcp.config.user_folders npl_mcp.cli.commands.hook npl_index.tokens.folders"
 )
 
 
@@ -277,8 +253,8 @@ def test_only_the_settings_read_the_environment() -> None:
     reads = [
         (name, node.lineno)
         for name in MODULES
-        if name not in READERS
-        for node in ast.walk(parsed(name))
+        if name not in READERS.split()
+        for node in nodes(name)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and (node.value.id, node.attr) in {("os", "environ"), ("os", "getenv"), ("os", "environb")}
@@ -293,18 +269,14 @@ def test_files_and_functions_stay_small() -> None:
     long = {
         (name, function.name): lines
         for name in MODULES
-        for function in functions(parsed(name))
+        for function in functions(name)
         if (lines := (function.end_lineno or 0) - function.body[0].lineno + 1) > MAX_FUNCTION_LINES
     }
     assert long == {}
 
 
 # Packages whose import has another name.
-DISTRIBUTIONS = {
-    "Stemmer": "pystemmer",
-    "markdown_it": "markdown-it-py",
-    "yaml": "pyyaml",
-}
+DISTRIBUTIONS = {"Stemmer": "pystemmer", "markdown_it": "markdown-it-py", "yaml": "pyyaml"}
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
@@ -313,7 +285,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
     listed = project.partition("\ndependencies = [")[2].partition("\n]")[0]
     declared = {name.lower() for name in re.findall(r'^ *"([\w-]+)', listed, re.MULTILINE)}
     extras = project.partition("\n[project.optional-dependencies]\n")[2].partition("\n[")[0]
-    names = {target.split(".")[0] for name in MODULES for target in imported(parsed(name))}
+    names = {target.split(".")[0] for name in MODULES for target in imported(nodes(name))}
     # tomllib is a module of Python 3.11.
     others = names - sys.stdlib_module_names - {"npl_index", "npl_mcp", "tomllib"}
     used = {DISTRIBUTIONS.get(name, name.replace("_", "-")) for name in others}
@@ -349,6 +321,6 @@ def test_the_library_knows_no_face() -> None:
         target.split(".")[0]
         for name in MODULES
         if name.startswith("npl_index")
-        for target in imported(parsed(name))
+        for target in imported(nodes(name))
     }
     assert outside.isdisjoint({"npl_mcp", "mcp", "mcp_types", "fastmcp", "sqlite3", "pydantic"})

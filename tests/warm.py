@@ -1,10 +1,10 @@
 """Python programs that tests start are forked from a process that has imported their packages.
 
 A server takes most of its start to import them, and tests start hundreds. So are the workers of
-pytest-xdist; each forks its programs by a process of its own. Each program is a process of its
-own all the same, and a child of the one that starts it: with its own arguments, environment, working
-directory, pipes and signals. Anything else starts as ever: a script, code that looks at what is imported, and
-a program whose environment gives Python itself anything new.
+pytest-xdist; each forks its programs by a process of its own. A program with one thread forks what it
+starts. Each program is a process of its own all the same, and a child of the one that starts it: with its
+own arguments, environment, working directory, pipes and signals. Anything else starts as ever: a script,
+code that looks at what is imported, and a program whose environment gives Python itself anything new.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import ctypes
 import gc
 import json
 import os
-import pkgutil
 import runpy
 import signal
 import socket
@@ -28,17 +27,10 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from npl_index.index.building import WORKER
-from npl_mcp.app.app import App
-from npl_mcp.config.settings import Settings
-from npl_mcp.http.app import create_app
-from npl_mcp.http.policy import Policy
-from npl_mcp.web.rendering import environment
 from tests.postgres_server import OURS
-from tests.tools import npl_load_tailored
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -46,30 +38,12 @@ _PR_SET_CHILD_SUBREAPER = 36  # of prctl(2)
 _LONGEST = 1 << 20
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "FASTMCP_", "COVERAGE_", "SSL_")
 _PACKAGES = ("npl_mcp", "tests.", "benchmarks.")
-_USUAL = {
-    "preexec_fn": None,
-    "close_fds": True,
-    "pass_fds": (),
-    "shell": False,
-    "executable": None,
-    "gid": None,
-    "gids": None,
-    "uid": None,
-    "umask": -1,
-}
+_NONE = dict.fromkeys(("preexec_fn", "executable", "gid", "gids", "uid"))
+_USUAL = {**_NONE, "close_fds": True, "pass_fds": (), "shell": False, "umask": -1}
 """Options of a forked program."""
 
 _WORKER = ["-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"]
 """The words after the interpreter with which pytest-xdist starts a worker."""
-
-_IMPORTED_LATE = (
-    "fastmcp.client",
-    "psycopg",
-    "xdist.remote",
-    "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.h11_impl",
-    "uvicorn.protocols.websockets.auto",
-)
 
 
 class Popen(subprocess.Popen):  # type: ignore[type-arg]
@@ -77,13 +51,61 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
 
     def _execute_child(self, *args: Any) -> None:
         given = _GIVEN.bind(self, *args).arguments
-        if not _can_be_forked(given):
+        if not self._can_be_forked(given):
             super()._execute_child(*args)
             return
         pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
-        self.pid = _forked(given, [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)])
+        self.pid = self._forked(given, [own if pipe == -1 else pipe for own, pipe in enumerate(pipes)])
         self._child_created = True
         self._close_pipe_fds(*(given[name] for name in _PIPES))
+
+    def _can_be_forked(self, given: dict[str, Any]) -> bool:
+        environment = os.environ if given["env"] is None else given["env"]
+        return (
+            sys.platform == "linux"
+            and OURS not in os.environ  # servers that share a database are compared as they are deployed
+            and not any(name.startswith("COVERAGE_") for name in environment)
+            and isinstance(given["args"], (list, tuple))
+            and (given["args"] == [sys.executable, *_WORKER] or _is_known(*given["args"]))
+            and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
+            and Path(given["cwd"] or ".").is_dir()
+            and _read_at_start(environment).items() <= _read_at_start(os.environ).items()
+        )
+
+    def _forked(self, given: dict[str, Any], files: list[int]) -> int:
+        """Have a program forked, and return its process id."""
+        with _one_at_a_time:
+            if _Process.running is None:
+                _Process.running = _started()
+            line = _Process.running.line
+            # That process has a child fork, which ends: the program becomes a child of this process.
+            _adopt(True)
+            try:
+                socket.send_fds(line, [json.dumps(_program(given)).encode("utf-8", "surrogateescape")], files)
+                return int(line.recv(_LONGEST))
+            finally:
+                _adopt(False)
+
+
+class _Child(Popen):
+    """A program that a program starts while it has one thread: it forks itself."""
+
+    def _can_be_forked(self, given: dict[str, Any]) -> bool:
+        return _threads() == 1 and super()._can_be_forked({**given, "pass_fds": ()})
+
+    def _forked(self, given: dict[str, Any], files: list[int]) -> int:
+        sys.stdout.flush()
+        if process := os.fork():
+            return process
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        for file in given["pass_fds"]:
+            os.dup(file)
+        raise _LeaveError(_program(given))
+
+
+class _LeaveError(BaseException):
+    """Leads out of a program, in the process that it forked, to the next one."""
 
 
 _GIVEN = signature(subprocess.Popen._execute_child)
@@ -132,20 +154,6 @@ def _started() -> _Process:
     return _Process(line, process.wait)
 
 
-def _can_be_forked(given: dict[str, Any]) -> bool:
-    environment = os.environ if given["env"] is None else given["env"]
-    return (
-        sys.platform == "linux"
-        and OURS not in os.environ  # servers that share a database are compared as they are deployed
-        and not any(name.startswith("COVERAGE_") for name in environment)
-        and isinstance(given["args"], (list, tuple))
-        and (given["args"] == [sys.executable, *_WORKER] or _is_known(*given["args"]))
-        and all(given.get(name, usual) == usual for name, usual in _USUAL.items())
-        and Path(given["cwd"] or ".").is_dir()
-        and _read_at_start(environment).items() <= _read_at_start(os.environ).items()
-    )
-
-
 def _is_known(program: str, option: str = "", what: str = "", *_: str) -> bool:
     if program != sys.executable:
         return False
@@ -158,11 +166,10 @@ def _read_at_start(environment: Any) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
 
 
-def _forked(given: dict[str, Any], files: list[int]) -> int:
-    """Have a program forked, and return its process id."""
+def _program(given: dict[str, Any]) -> dict[str, Any]:
     umask = os.umask(0)
     os.umask(umask)
-    program = {
+    return {
         "command": [os.fsdecode(word) for word in given["args"][1:]],
         "environment": dict(os.environ if given["env"] is None else given["env"]),
         "folder": str(Path(given["cwd"] or ".").absolute()),
@@ -170,17 +177,10 @@ def _forked(given: dict[str, Any], files: list[int]) -> int:
         "session": given["start_new_session"],
         "group": given.get("process_group", -1),
     }
-    with _one_at_a_time:
-        if _Process.running is None:
-            _Process.running = _started()
-        line = _Process.running.line
-        # The process that forks has it done by a child, which ends: the program becomes a child of this one.
-        _adopt(True)
-        try:
-            socket.send_fds(line, [json.dumps(program).encode("utf-8", "surrogateescape")], files)
-            return int(line.recv(_LONGEST))
-        finally:
-            _adopt(False)
+
+
+def _threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def _adopt(whether: bool) -> None:
@@ -191,17 +191,10 @@ def main(line: socket.socket) -> None:
     """Fork a program for each message; in it, this returns when the program ends."""
     interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
-    for package in ("npl_index", "npl_mcp"):
-        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-            if not module.name.endswith("__main__") and ".migrations." not in module.name:
-                import_module(module.name)
-    for name in _IMPORTED_LATE:
-        import_module(name)
-    with TemporaryDirectory() as folder:
-        _make_what_lasts(Path(folder))
+    import_module("tests.lasting").make()
     _keep(list(sys.modules.items()))
     gc.freeze()
-    assert len(list(Path("/proc/self/task").iterdir())) == 1, "a thread would be missing in each program"
+    assert _threads() == 1, "a thread would be missing in each program"
     program = _next_program(line)
     if program["command"] == _WORKER:
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -219,7 +212,14 @@ def main(line: socket.socket) -> None:
             program = _next_program(its)
     signal.signal(signal.SIGINT, interrupted)
     gc.enable()
-    _run(**program)
+    if _Process.running is None:
+        subprocess.Popen = _Child  # type: ignore[misc]
+    while program:
+        try:
+            _run(**program)
+            program = {}
+        except _LeaveError as left:
+            (program,) = left.args
 
 
 def _next_program(line: socket.socket) -> dict[str, Any]:
@@ -248,19 +248,6 @@ def _next_program(line: socket.socket) -> dict[str, Any]:
     line.detach()
     program: dict[str, Any] = json.loads(data.decode("utf-8", "surrogateescape"))
     return program
-
-
-def _make_what_lasts(folder: Path) -> None:
-    """Make the lasting objects of a server: schemas of tools, routes, templates, tables of the ranking."""
-    settings = Settings(
-        cwd=folder, home=folder, system=folder, data_dir=folder / "data", web_url="http://none"
-    )
-    create_app(Policy(settings, frozenset(), own_token=""))
-    for template in environment().list_templates():
-        environment().get_template(template)
-    app = App(settings)
-    npl_load_tailored(app, context="prompt")
-    app.close()
 
 
 def _keep(modules: list[tuple[str, types.ModuleType]]) -> None:

@@ -20,6 +20,7 @@ def driver() -> Any:
     return importlib.import_module(f"{name}.dbapi2")
 
 
+@cache
 def missing_search() -> str | None:
     """Return the deficiency of this SQLite; ``None`` if it has full-text search."""
     with closing(driver().connect(":memory:")) as connection:

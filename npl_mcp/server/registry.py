@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from fastmcp.tools.base import Tool
@@ -11,7 +12,6 @@ from mcp_types import ToolAnnotations
 from pydantic import Field, InstanceOf, TypeAdapter
 
 from npl_mcp.calls.arguments import validator
-from npl_mcp.config.settings import Settings
 from npl_mcp.tools.contract.parameters import unlisted
 from npl_mcp.tools.contract.responses import Reply, value_type
 from npl_mcp.tools.contract.spec import ToolSpec
@@ -25,25 +25,27 @@ class ListedTool(Tool):
 
     spec: InstanceOf[ToolSpec] = Field(exclude=True)
 
-    @classmethod
-    def of(cls, spec: ToolSpec, settings: Settings) -> ListedTool:
+    @staticmethod
+    @lru_cache(1_000)  # a shared process makes a server for each connection
+    def of(spec: ToolSpec, token_budget: int, structured: bool) -> ListedTool:
         """Return the entry of a tool.
 
-        :param settings: settings of the server.
+        :param token_budget: maximum tokens of answers to calls that name none.
+        :param structured: whether answers have structured content.
         """
         schema = _compact(validator(spec.function).json_schema())
         hidden = unlisted(spec.function)
         shown = {name: part for name, part in schema["properties"].items() if name not in hidden}
         if "description" in (budget := shown.get("token_budget", {})):
-            description = budget["description"].format(token_budget=settings.token_budget)
+            description = budget["description"].format(token_budget=token_budget)
             shown["token_budget"] = {**budget, "description": description}
         closed = {"additionalProperties": False} if spec.closed else {}
-        return cls(
+        return ListedTool(
             spec=spec,
             name=spec.name,
             description=spec.description,
             parameters={**schema, "properties": shown, **closed},
-            output_schema=_reply_schema(spec.function) if settings.structured else None,
+            output_schema=_reply_schema(spec.function) if structured else None,
             annotations=_annotations(spec),
         )
 

@@ -105,7 +105,7 @@ def create_server(settings: Settings, calls: ToolCalls | None = None) -> FastMCP
         middleware=[KnowCaller(domains, app), AnswerCalls(calls)],
     )
     for spec in calls.specs:  # in a stable order, so that clients' prompt caches stay valid
-        server.add_tool(ListedTool.of(spec, settings))
+        server.add_tool(ListedTool.of(spec, settings.token_budget, settings.structured))
     if "directive" in domains:
         server.add_extension(DirectiveMethods(calls))
     if "npl" in domains:

@@ -60,7 +60,8 @@ class SmallList(BM25SearchTransform):
         find = ToolSpec(search_tools, title="Find Tools")
         call = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
         calls.add(find, call)
-        self._find, self._call = (ListedTool.of(spec, calls.app.settings) for spec in (find, call))
+        answers = calls.app.settings.token_budget, calls.app.settings.structured
+        self._find, self._call = (ListedTool.of(spec, *answers) for spec in (find, call))
 
     async def _matching(self, query: str) -> MatchingTools:
         async with Context(self._server) as context:  # calls over plain HTTP have none

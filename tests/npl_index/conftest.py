@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from types import FrameType
@@ -34,10 +35,13 @@ def document(path: str, text: str) -> Document:
     return Document(PurePosixPath(path).stem, path, state, data, digest, False)
 
 
+_indexed = lru_cache(500)(lambda path, text: index_document(document(path, text)))
+
+
 def document_set(texts: Mapping[str, str], counter: TokenCounter | None = None) -> DocumentSet:
     """Make the documents of a request, by path."""
     counter = counter or estimator()
-    collection = KnownCollection([index_document(document(path, text)) for path, text in texts.items()])
+    collection = KnownCollection([_indexed(path, text) for path, text in texts.items()])
     counts = [TokenCounts(indexed.tree, counter) for indexed in collection.documents]
     for each in counts:
         each.stored()  # as of an indexed document

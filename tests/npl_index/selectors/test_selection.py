@@ -144,9 +144,8 @@ def test_generated_selectors_are_exact(name: str, nodes: list[tuple[int, str]], 
 
 
 def test_generated_selectors_are_exact_in_real_files(corpus: Mapping[str, str]) -> None:
-    trees = [tree for parameter in ALL_CASES for tree in parameter.values[0].documents]  # type: ignore[union-attr]
-    trees += [parse_sections(text.encode(), path) for path, text in corpus.items()]
-    for tree in trees:
+    trees = {id(tree): tree for parameter in ALL_CASES for tree in parameter.values[0].documents}  # type: ignore[union-attr]
+    for tree in (*trees.values(), *(parse_sections(text.encode(), path) for path, text in corpus.items())):
         assert_exact(tree)
 
 

@@ -23,7 +23,7 @@ FILES = 60
 SETS = (".", "part1", "part1, part2", "part*/page*.md", "other:.")
 """All documents of a root, and some of them."""
 
-EDITS = 1_000 if THOROUGH else 150
+EDITS = 1_000 if THOROUGH else 80
 ASKED_EVERY = 10
 QUESTIONS = ("valve and pump", "how cold may soil be", "compost water", "spare words of a hose", "tank9")
 

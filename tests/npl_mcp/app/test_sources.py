@@ -189,7 +189,7 @@ def test_the_file_itself_stays_a_document_of_its_own(project: tuple[Settings, Pa
     assert all(name in str(other) for name in ("cr:TST-002", "1. Description", "2. Rationale", "Sub A"))
 
 
-MANY = 300
+MANY = 120
 FEW = 32
 QUESTIONS = ("care of the valve", "oil a spoon of number7", "pump sieve", "number61", "status of page 8")
 

@@ -180,7 +180,7 @@ WRONG = {"integer": True, "number": False, "boolean": 1}
 @pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPECS])
 def test_every_number_and_truth_value_of_every_tool_is_guarded(settings: Settings, spec: ToolSpec) -> None:
     """The form of its annotation does not matter."""
-    tool = ListedTool.of(spec, settings)
+    tool = ListedTool.of(spec, settings.token_budget, structured=False)
     for name, schema in tool.parameters.get("properties", {}).items():
         for kind in set(types_of(schema)) & WRONG.keys():
             with pytest.raises(NPLError, match=f"{name}: input should be .*true or false"):

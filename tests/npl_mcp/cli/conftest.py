@@ -1,16 +1,12 @@
 """Fixtures of the command lines' tests."""
 
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from npl_mcp.config.server_state import STATE_FILE
 from tests.npl_mcp.cli.stage import Play, Stage
+from tests.npl_mcp.http.http_server import serving
 
 
 @pytest.fixture
@@ -29,23 +25,8 @@ def stage() -> Iterator[Callable[..., Stage]]:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The data folder of a server that runs and writes Markdown for models."""
-    folder = tmp_path_factory.mktemp("served")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NPL_")}
-    words = ["run", "--port", "0", "--data-dir", str(folder), "--format", "markdown"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "npl_mcp.cli.commands.serving", *words],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            while not (folder / STATE_FILE).exists():
-                assert process.poll() is None
-                time.sleep(0.02)
-            yield folder
-        finally:
-            process.terminate()
+    with serving(tmp_path_factory.mktemp("served"), "--format", "markdown") as running:
+        yield running.folder / "data"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -229,17 +228,16 @@ def test_a_refused_form_leaves_nothing(pages: Pages) -> None:
     todo = pages.call("ann", "chat_create_todo", room_id=1, description="Sail")["event_id"]
     pages.call("ann", "chat_claim_todo", event_id=todo)
 
-    def rows() -> dict[str, Any]:
-        return {table: engines.query(folder, f"SELECT * FROM {table}") for table in engines.tables(folder)}
-
+    opened, version = engines.watched(folder)
     refused = set()
     for form in (form for form in FORMS if form.writes):
         for fields in REFUSED:
-            before = rows()
+            before = opened.execute(version).fetchone()
             answer = pages.send(who, filled(form.path, event=str(todo)), **fields)
             if answer.status >= 400:
                 refused.add(form.path)
-                assert rows() == before, (form.path, fields)
+                assert opened.execute(version).fetchone() == before, (form.path, fields)
+    opened.close()
     assert len(refused) > 10
     good = {"location": "line:1", "comment": "x", "message": "x", "reaction": f"{todo} x", "description": "x"}
     for form in (
