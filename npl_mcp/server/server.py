@@ -112,7 +112,7 @@ def create_server(settings: Settings, calls: ToolCalls | None = None) -> FastMCP
         add_documents(server, app)
         server.add_provider(Prompts(app))
     server.add_transform(VisibleParts())
-    if settings.small_list:
+    if isinstance(calls, CallsByName):
         server.add_transform(SmallList(server, calls))
     adapt(server)
     return server

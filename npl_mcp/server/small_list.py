@@ -6,6 +6,7 @@ An agent pays only for the tools that it looks up. Every tool can still be calle
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -49,21 +50,16 @@ class SmallList(BM25SearchTransform):
     :param calls: all tools. Tools that clients always load stay listed.
     """
 
-    def __init__(self, server: FastMCP[Any], calls: ToolCalls) -> None:
+    def __init__(self, server: FastMCP[Any], calls: CallsByName) -> None:
         super().__init__(always_visible=[spec.name for spec in calls.specs if spec.always])
-
-        def search_tools(_: App, query: str) -> MatchingTools:
-            """Find tools."""
-            return from_thread.run(self._matching, query[:MAX_QUERY])
-
         self._server, self._domains = server, calls.domains
-        find = ToolSpec(search_tools, title="Find Tools")
-        call = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
-        calls.add(find, call)
+        calls.small_list = self
+        calls.add(_FIND, _CALL)
         answers = calls.app.settings.token_budget, calls.app.settings.structured
-        self._find, self._call = (ListedTool.of(spec, *answers) for spec in (find, call))
+        self._find, self._call = (ListedTool.of(spec, *answers) for spec in (_FIND, _CALL))
 
-    async def _matching(self, query: str) -> MatchingTools:
+    async def matching(self, query: str) -> MatchingTools:
+        """Return the tools that match a query."""
         async with Context(self._server) as context:  # calls over plain HTTP have none
             every = await self.get_tool_catalog(context)
         others = [tool for tool in every if tool.name not in self._always_visible]
@@ -80,6 +76,11 @@ class SmallList(BM25SearchTransform):
         return self._call
 
 
+def search_tools(_: App, query: str) -> MatchingTools:
+    """Find tools."""
+    return from_thread.run(_LIST.get().matching, query[:MAX_QUERY])
+
+
 def call_tool(
     app: App,  # noqa: ARG001 - every tool takes it
     name: str,
@@ -94,11 +95,20 @@ def call_tool(
     raise InvalidRequestError(f"{name} cannot call itself", parameter="name", hint="search_tools finds tools")
 
 
+# Functions of modules: what is known of a tool is kept by its function, and must not keep ended sessions.
+_FIND = ToolSpec(search_tools, title="Find Tools")
+_CALL = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
+_LIST: ContextVar[SmallList] = ContextVar("_LIST")
+
+
 class CallsByName(ToolCalls):
     """Replaces a call of ``call_tool`` with the call in its arguments."""
 
+    small_list: SmallList
+
     async def invoke(self, name: str, caller: Caller, arguments: Mapping[str, Any]) -> Outcome:
         """Call a tool; an unreadable call goes to ``call_tool``, which reports the mistake."""
+        _LIST.set(self.small_list)
         if name == CALL and not arguments.keys() - {"name", "arguments", PARAMETER}:
             inner, given = arguments.get("name"), arguments.get("arguments")
             if isinstance(given, str):

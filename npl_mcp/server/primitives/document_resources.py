@@ -7,6 +7,7 @@ Hidden documents are reported as not found, as in tools.
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import ResourceError
@@ -39,15 +40,16 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
 
     :param app: the server's view, which finds and reads them on request.
     """
-    timed = limited(app.settings.time_limit)(_text)
+    # FastMCP keeps functions of ended servers.
+    timed, view = limited(app.settings.time_limit)(_text), ref(app)
 
     async def read(path: str, selector: str | None = None) -> str:
         with protocol_errors(ResourceError):
-            return await lane("heavy").run(timed, app, path, selector)
+            return await lane("heavy").run(timed, view, path, selector)
 
     async def read_map() -> str:
         with protocol_errors(ResourceError):
-            return await lane("heavy").run(timed, app)
+            return await lane("heavy").run(timed, view)
 
     shared: dict[str, Any] = {"mime_type": MARKDOWN, "tags": {DOMAIN}}
     about = "What is served: folders, names of documents, rare words of their headings"
@@ -61,18 +63,20 @@ def add_documents(server: FastMCP[Any], app: App) -> None:
     server.resource(FILE, name="document", description=about, **shared)(read)
 
 
-def _text(app: App, path: str | None = None, selector: str | None = None) -> str:
+def _text(view: ref[App], path: str | None = None, selector: str | None = None) -> str:
     """Return the text of a document or of a selected section that the caller may see.
 
     :param path: the document's path; without it, the text is the map of all documents.
     :raises NPLError: the document or section does not exist, or cannot be used.
     """
-    call, ref = CALLER.get().context(app), DocumentRef(path)
+    app = view()
+    assert app is not None
+    call, named = CALLER.get().context(app), DocumentRef(path)
     if path is None:
         return result_of(document_map(call))
-    if len(call.documents.find(ref)) > 1 or call.documents.is_set(ref):
+    if len(call.documents.find(named)) > 1 or call.documents.is_set(named):
         raise InvalidRequestError(f"{path!r} names several documents", hint="give the path of one")
-    gathered = call.gather(ref)
+    gathered = call.gather(named)
     tree, name = gathered.collection.documents[0].tree, gathered.files[0]
     if selector is None:
         return within(call.settings.body_limit, tree.source)

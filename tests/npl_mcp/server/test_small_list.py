@@ -1,11 +1,14 @@
 """Two ways to a cheaper list of tools: chosen domains, and two tools that find and call the others."""
 
+import gc
 import json
 import re
 import sys
 from dataclasses import replace
 from typing import Any
+from weakref import ReferenceType, ref
 
+import anyio
 import pytest
 from fastmcp import Client
 
@@ -160,6 +163,21 @@ async def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings
     async with Client(server) as client:
         await client.call_tool("call_tool", {"name": "session_list"})
     assert [report.tool for report in seen] == ["session_list"]
+
+
+def test_an_ended_server_leaves_nothing(settings: Settings) -> None:
+    """A shared process has many servers; libraries keep what they know of functions."""
+
+    async def use() -> ReferenceType[App]:
+        app = App(small(settings))
+        async with Client(create_server(app.settings, tool_calls(app))) as client:
+            await client.call_tool("search_tools", {"query": "entries"})
+            await client.read_resource("npl://map")
+        return ref(app)
+
+    ended = anyio.run(use)
+    gc.collect()
+    assert ended() is None
 
 
 CHOICES: dict[str, list[str]] = cases("npl_mcp/server/small_list_tables")["choices"]
