@@ -240,12 +240,12 @@ class IndexedCollection(Collection):
         return self._reader.reading()
 
     def passages(
-        self, terms: Sequence[str], also: Collection_[int] = (), among: NDArray[Any] | None = None
+        self, terms: Sequence[str], also: Collection_[int] = (), weights: NDArray[Any] | None = None
     ) -> Passages:
         """Return the sections of the best documents, and of further ones."""
         with self.reading():
             self._reader.check()
-            chosen = list(dict.fromkeys([*self._candidates(terms, among), *sorted(also)])) or [0]
+            chosen = list(dict.fromkeys([*self._candidates(terms, weights), *sorted(also)])) or [0]
             numbers = self.members.documents[chosen].tolist()
             rows_of = self._rows(numbers)
         taken: dict[int, IndexRow] = {}
@@ -259,7 +259,7 @@ class IndexedCollection(Collection):
         postings, vocabulary = Postings([row.sections for row in rows]), self.vocabulary
         return Passages(np.array(positions), postings, vocabulary, lambda: [row.standing for row in rows])
 
-    def _candidates(self, terms: Sequence[str], among: NDArray[Any] | None) -> list[int]:
+    def _candidates(self, terms: Sequence[str], weights: NDArray[Any] | None) -> list[int]:
         """Return the positions of the best documents, best first.
 
         A term of a document counts by its rarity in the collection. This keeps more of the best sections than
@@ -282,7 +282,9 @@ class IndexedCollection(Collection):
                 rarity = log(1 + len(worth) / max(1, len(holders.anywhere)))
                 for positions in holders:
                     worth[positions] += rarity
-        best: list[int] = top_positions(worth if among is None else worth * among, MAX_CANDIDATES).tolist()
+        best: list[int] = top_positions(
+            worth if weights is None else worth * weights, MAX_CANDIDATES
+        ).tolist()
         return best
 
     def _rows(self, numbers: Sequence[int]) -> dict[int, IndexRow]:

@@ -56,13 +56,13 @@ class Collection(ABC):
 
     @abstractmethod
     def passages(
-        self, terms: Sequence[str], also: Collection_[int] = (), among: NDArray[Any] | None = None
+        self, terms: Sequence[str], also: Collection_[int] = (), weights: NDArray[Any] | None = None
     ) -> Passages:
         """Return the sections of the candidates for a question.
 
         :param terms: terms of the question.
         :param also: further candidates.
-        :param among: whether each document may be a candidate; ``None`` for all.
+        :param weights: weight of each document as a candidate; 0 excludes it.
         """
 
     def holders(self, terms: Sequence[str]) -> Sequence[int]:  # noqa: ARG002
@@ -214,7 +214,7 @@ class KnownCollection(Collection):
         self,
         terms: Sequence[str],  # noqa: ARG002
         also: Collection_[int] = (),  # noqa: ARG002
-        among: NDArray[Any] | None = None,  # noqa: ARG002
+        weights: NDArray[Any] | None = None,  # noqa: ARG002
     ) -> Passages:
         """Return all sections."""
         return self.whole

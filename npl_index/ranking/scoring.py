@@ -77,7 +77,7 @@ from npl_index.ranking.features import FEATURE_WEIGHTS, Feature, Table
 from npl_index.ranking.keywords import Keywords, identifier_parts
 from npl_index.ranking.naming import FEW, headed_alone, named_by
 from npl_index.ranking.positions import best_windows
-from npl_index.ranking.standing import reasons
+from npl_index.ranking.standing import other_versions, reasons
 from npl_index.ranking.topics import headed_by, topic_fit, topic_terms
 from npl_index.ranking.verdict import Coverage, cover, judge
 from npl_index.selectors.filters import ANY, SectionFilter, TraitFilter
@@ -91,6 +91,9 @@ aspects."""
 
 LIMIT = 80
 """Maximum number of hits."""
+
+OTHER_VERSION = 0.25
+"""Weight of a candidate of another version: the versions of a few pages must not take all places."""
 
 WINDOW = 12
 """Terms of a window."""
@@ -280,7 +283,9 @@ def find_candidates(
     also = {document for document, _ in (*fitting, *headings, *keywords.places)}
     also.update(document for terms in query.together for document in collection.holders(terms))
     asked = dict.fromkeys(chain((term for term, _ in keywords.weights), *topics))
-    passages = collection.passages(list(asked), also, documents)
+    wanted = np.ones(len(collection.documents)) if documents is None else documents.astype(float)
+    wanted[other_versions(keywords.text, collection.versions)] *= OTHER_VERSION
+    passages = collection.passages(list(asked), also, wanted)
     postings = passages.postings
 
     def numbers(places: Iterable[Place]) -> list[int]:

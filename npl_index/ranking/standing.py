@@ -242,7 +242,7 @@ def reasons(
     if language not in {standing.language for standing in standings}:
         language = ""  # no page stands before others
     asked = _asked_versions(question, frozenset(versions.names.values()))
-    asks_history = bool(versions.history) and _ASKED_HISTORY.search(question) is not None
+    asks_history, others = _asks_history(question, versions), frozenset(other_versions(question, versions))
     asked_words, behind = question.casefold(), dict[int, str]()
     for number, standing in zip(documents, standings, strict=True):
         version, is_history = versions.names.get(number, ""), number in versions.history
@@ -251,13 +251,25 @@ def reasons(
             behind[number] = status
         elif language and standing.language not in ("", language):
             behind[number] = f"language {standing.language}"
-        elif version not in asked if asked and version else number in versions.older and not asks_history:
+        elif number in others:
             behind[number] = f"version {version}"
         elif is_history is not asks_history and (asks_history or not asked):
             behind[number] = "history" if is_history else "current"
         elif not language and standing.language and standing.language == versions.translations.get(number):
             behind[number] = "translation"
     return behind
+
+
+def other_versions(question: str, versions: Versions) -> list[int]:
+    """Return the documents of other versions than a question asks for; by default, those with a newer one."""
+    asked = _asked_versions(question, frozenset(versions.names.values()))
+    if asked:
+        return [number for number, name in versions.names.items() if name not in asked]
+    return [] if _asks_history(question, versions) else [*versions.older]
+
+
+def _asks_history(question: str, versions: Versions) -> bool:
+    return bool(versions.history) and _ASKED_HISTORY.search(question) is not None
 
 
 def _asked_versions(question: str, known: Set[str]) -> Set[str]:
