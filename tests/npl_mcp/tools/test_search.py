@@ -257,6 +257,12 @@ def test_what_stands_in_a_section_is_not_absent(call: Call, docs: Path, query: s
     assert searched(call, query).get("absent") == absent
 
 
+def test_more_documents_may_have_a_word_than_are_ranked(call: Call, docs: Path) -> None:
+    fill(docs, {f"{number}.md": f"# {number}\n\nzebra {str(number) * 9}\n" for number in range(70)})
+    found = searched(call, "zebra", kinds="document")
+    assert (found["total"] < 70, found["capped"]) == (True, ["document"])
+
+
 def test_conditions_narrow_hits_and_their_number(filled: Call) -> None:
     """Parts of the path and excluded words narrow documents and records; records have no path."""
     every = searched(filled, "shears", limit=50)
