@@ -90,7 +90,7 @@ async def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path:
     assert await first == 200
 
 
-WRITING = ("jinja2", "web/markdown", "artifact/comparing", "markdown_it")
+WRITING = ("jinja2", "web/markdown", "web/tables", "artifact/comparing", "markdown_it")
 """Modules whose functions take long with long texts."""
 
 
