@@ -26,22 +26,12 @@ def filled(call: Call, docs: Path) -> Call:
     (docs / "crs" / "GRD-001-shears.md").write_text(f"{CR}The shears are blunt.\n", encoding="utf-8")
     call("chat_create_room", name="shed", members=["ann", "ben"])
     call("chat_send_message", room_id=1, persona="ann", message="Where are the SHEARS, @ben?")
-    call(
-        "chat_create_todo",
-        room_id=1,
-        persona="ben",
-        description="Sharpen 100% of the shears",
-        assigned_to="ann",
-    )
+    todo = {"persona": "ben", "description": "Sharpen 100% of the shears", "assigned_to": "ann"}
+    call("chat_create_todo", room_id=1, **todo)
     call("worklog_init", session_id="spring")
     call("worklog_log", agent_id="ann", action="done", summary="Oiled the shears.", tags=["tools"])
-    call(
-        "artifact_create",
-        name="plan",
-        artifact_type="document",
-        filename="plan.md",
-        content="# Shears\n\nBuy.\n",
-    )
+    plan = {"filename": "plan.md", "content": "# Shears\n\nBuy.\n"}
+    call("artifact_create", name="plan", artifact_type="document", **plan)
     call("artifact_create", name="shears photo", artifact_type="image", filename="a.txt", content="x")
     return call
 
