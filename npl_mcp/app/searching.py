@@ -14,6 +14,7 @@ from npl_index.answer.document_set import DocumentSet
 from npl_index.answer.finding import MAX_LINE, matching_line, nowhere
 from npl_index.answer.steps import LIMITS
 from npl_index.errors import NotFoundError, NPLError, OutsideRootError
+from npl_index.index.collection import MAX_CANDIDATES
 from npl_index.library.documents import DocumentRef
 from npl_index.markdown.sections import Span
 from npl_index.ranking.keywords import Keywords, extract_keywords
@@ -285,7 +286,7 @@ def _section_hits(
         # If a word is absent everywhere, sections with one or two of the others match by chance.
         few = kept[: LIMITS["absent"].names]
         kept = [pair for pair in few if spelt.search(pair[1].text)] or ([] if absent or unheld else few)
-    elif len(sections) >= limit:
+    elif len(sections) >= limit or len({section.hit.document for section in sections}) >= MAX_CANDIDATES:
         result.capped.append(kind)
     if not kept and not keywords.written:  # the index has no stop words and no signs
         others = (section for section in _scanned(result, documents) if section.path not in left_out)

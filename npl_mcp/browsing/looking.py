@@ -48,26 +48,26 @@ def look(
     :raises SectionNotFoundError: the selector selects nothing.
     """
 
-    def folder(kind: str, own: places.Crumb, items: Sequence[places.FolderEntry], **more: Any) -> Any:
-        entry = places.entry_of_many(kind, own, items, more.pop("missing", 0))
+    def folder(kind: str, name: str, items: Sequence[places.FolderEntry], **more: Any) -> Any:
+        entry = places.entry_of_many(kind, places.Crumb(name, file or ""), items, more.pop("missing", 0))
         shown = {"crumbs": (), **values_of(entry), "items": items, "token_counter": app.counter.name}
         return {"folder": {**shown, **more}}
 
     def read() -> Any:
         if file is None:
-            return folder("root", places.Crumb("", ""), [*places.root_entries(app, whole)])
+            return folder("root", "", [*places.root_entries(app, whole)])
         try:
             gathered = app.documents_of(DocumentRef(file), seconds=HURRY)
         except NotIndexedError as error:
             *above, own = places.breadcrumb(file, app.documents.find(DocumentRef(file)))
-            return folder("folder", own, (), crumbs=above, missing=error.files)
+            return folder("folder", own.name, (), crumbs=above, missing=error.files)
         if not gathered.several:
             return {"file": _file(app, gathered, selector, offset, limit)}
         files = places.file_entries(app, gathered)
         *above, own = places.breadcrumb(file, gathered.locations)
         items = files if whole else [*places.folder_entries(file, gathered, files)]
-        unreadable = gathered.unreadable or None
-        return folder("folder", own, items, crumbs=above, missing=gathered.missing, unreadable=unreadable)
+        more = {"crumbs": above, "missing": gathered.missing, "unreadable": gathered.unreadable or None}
+        return folder("folder", own.name, items, **more)
 
     return {
         kind: {name: value for name, value in as_dict(shown).items() if value is not None}

@@ -56,7 +56,7 @@ async def artifact(visit: Visit) -> Data:
     if visit.sees("review"):
         latest = await visit.call("review_list", artifact_id=artifact_id, limit=SHOWN)
     number, review = visit.request.path_params.get("revision"), visit.number("review")
-    about, lines, text = await visit.run(_look, artifact_id, number, offset)
+    about, lines, text, total = await visit.run(_look, artifact_id, number, offset)
     comments = await _comments(visit, about["revision_id"])
     is_markdown = lines is not None and about["filename"].lower().endswith((".md", ".markdown"))
     # Comments stand at the lines of the source.
@@ -68,7 +68,7 @@ async def artifact(visit: Visit) -> Data:
         "is_text": lines is not None,
         "_text": text,
         "items": _lines(lines or (), offset, comments),
-        "total": count_lines(text),
+        "total": total,
         "limit": LINES,
         "offset": offset,
         "comments": comments,
@@ -82,8 +82,8 @@ async def artifact(visit: Visit) -> Data:
 
 def _look(
     app: Context, artifact_id: int, number: int | None, offset: int = 0
-) -> tuple[Data, Sequence[str] | None, str]:
-    """Return a revision, the lines of a page, and its text; without lines and text if it is not text.
+) -> tuple[Data, Sequence[str] | None, str, int]:
+    """Return a revision, the lines of a page, its text, and the number of all lines; no lines without text.
 
     :param number: number of the revision; ``None`` for the newest.
     """
@@ -93,20 +93,23 @@ def _look(
         about["media_type"] = kind
     text = as_text(content)
     if text is None:
-        return about, None, ""
+        return about, None, "", 0
     shown = islice(split_lines(text), offset, offset + LINES)
-    return about, [cut_line(line.rstrip("\r\n")) for line in shown], text
+    return about, [cut_line(line.rstrip("\r\n")) for line in shown], text, count_lines(text)
 
 
 async def _comments(visit: Visit, revision_id: int) -> list[Data]:
     """Return the comments on a revision with their places, if the visitor may see them."""
-    if not visit.sees("review"):
-        return []
-    comments = await visit.run(lambda app: app.database.reading(comments_on, revision_id))
-    return [
-        as_dict(comment) | {name: at for name, at in comment.place._asdict().items() if at is not None}
-        for comment in comments
-    ]
+
+    def read(app: Context) -> list[Data]:
+        comments = app.database.reading(comments_on, revision_id)
+        places = ((comment, comment.place._asdict()) for comment in comments)
+        return [
+            as_dict(comment) | {name: at for name, at in place.items() if at is not None}
+            for comment, place in places
+        ]
+
+    return await visit.run(read) if visit.sees("review") else []
 
 
 async def review(visit: Visit) -> Response:
@@ -154,8 +157,8 @@ async def compared(visit: Visit) -> Data:
     last = history["total"] - 1
     new = visit.number("to", last) or 0
     old = visit.number("from", max(0, new - 1)) or 0
-    _, before, first = await visit.run(_look, artifact_id, old)
-    about, after, second = await visit.run(_look, artifact_id, new)
+    _, before, first, _ = await visit.run(_look, artifact_id, old)
+    about, after, second, _ = await visit.run(_look, artifact_id, new)
     if before is None or after is None:
         raise CallError("only texts can be compared")
     comments = await _comments(visit, about["revision_id"])

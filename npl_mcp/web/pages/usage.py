@@ -63,8 +63,12 @@ def _texts(call: LoggedCall) -> Iterator[str]:
 
 async def usage(visit: Visit) -> Data:
     """Return the calls of a tab, each with its question in the question files."""
+    return await visit.run(_read, visit)
+
+
+def _read(app: Context, visit: Visit) -> Data:
     show = visit.text("show") if visit.text("show") in TABS else "all"
-    files = await visit.run(question_files) if visit.sees("npl") else ()
+    files = question_files(app) if visit.sees("npl") else ()
     places = {_key(known.text): (file.name, known.line) for file in files for known in file.questions}
     rows = [
         {
@@ -75,15 +79,11 @@ async def usage(visit: Visit) -> Data:
             "href": _again(call),
             "saved": places.get(_key(call.context)) if call.context else None,
         }
-        for call in await visit.run(latest)
+        for call in latest(app)
         if TABS[show](call)
     ]
-    return {
-        **paged(visit, rows, COLUMNS, SHOWN),
-        "recording": visit.settings.log_calls,
-        "days": KEPT_DAYS,
-        "_show": show,
-    }
+    about = {"recording": visit.settings.log_calls, "days": KEPT_DAYS, "_show": show}
+    return {**paged(visit, rows, COLUMNS, SHOWN), **about}
 
 
 def _key(question: str) -> frozenset[str]:

@@ -42,6 +42,7 @@ def test_folders_add_up(app: App) -> None:
     below = seen(app, plants["address"])["folder"]
     assert sum(row["tokens"] for row in below["items"]) == plants["tokens"]
     assert [row["name"] for row in below["crumbs"]] == ["docs"]
+    assert seen(app, "plants/*.md")["folder"]["address"] == "plants/*.md"
     assert {row["name"] for row in below["items"]} == {"roses.md", "beans.md"}
     files = seen(app, "docs:", whole=True)["folder"]["items"]
     assert {row["name"] for row in files} == {"guide.md", "plants/roses.md", "plants/beans.md"}

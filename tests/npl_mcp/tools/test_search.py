@@ -26,22 +26,12 @@ def filled(call: Call, docs: Path) -> Call:
     (docs / "crs" / "GRD-001-shears.md").write_text(f"{CR}The shears are blunt.\n", encoding="utf-8")
     call("chat_create_room", name="shed", members=["ann", "ben"])
     call("chat_send_message", room_id=1, persona="ann", message="Where are the SHEARS, @ben?")
-    call(
-        "chat_create_todo",
-        room_id=1,
-        persona="ben",
-        description="Sharpen 100% of the shears",
-        assigned_to="ann",
-    )
+    todo = {"persona": "ben", "description": "Sharpen 100% of the shears", "assigned_to": "ann"}
+    call("chat_create_todo", room_id=1, **todo)
     call("worklog_init", session_id="spring")
     call("worklog_log", agent_id="ann", action="done", summary="Oiled the shears.", tags=["tools"])
-    call(
-        "artifact_create",
-        name="plan",
-        artifact_type="document",
-        filename="plan.md",
-        content="# Shears\n\nBuy.\n",
-    )
+    plan = {"filename": "plan.md", "content": "# Shears\n\nBuy.\n"}
+    call("artifact_create", name="plan", artifact_type="document", **plan)
     call("artifact_create", name="shears photo", artifact_type="image", filename="a.txt", content="x")
     return call
 
@@ -255,6 +245,12 @@ def test_what_stands_in_a_section_is_not_absent(call: Call, docs: Path, query: s
     )
     (docs / "runs.md").write_text(f"{text}numpy.linalg.norm on 10.0.0.7\n", encoding="utf-8")
     assert searched(call, query).get("absent") == absent
+
+
+def test_more_documents_may_have_a_word_than_are_ranked(call: Call, docs: Path) -> None:
+    fill(docs, {f"{number}.md": f"# {number}\n\nzebra {str(number) * 9}\n" for number in range(70)})
+    found = searched(call, "zebra", kinds="document")
+    assert (found["total"] < 70, found["capped"]) == (True, ["document"])
 
 
 def test_conditions_narrow_hits_and_their_number(filled: Call) -> None:

@@ -90,7 +90,7 @@ async def test_a_page_is_answered_while_another_is_written(tmp_path: Path, path:
     assert await first == 200
 
 
-WRITING = ("jinja2", "web/markdown", "artifact/comparing", "markdown_it")
+WRITING = ("jinja2", "web/markdown", "web/tables", "artifact/comparing", "review/annotation", "markdown_it")
 """Modules whose functions take long with long texts."""
 
 
@@ -109,12 +109,14 @@ async def test_nothing_of_a_page_is_written_on_the_event_loop(tmp_path: Path) ->
         tools = ToolCalls(app)
         site = site_of(tools)
         entry = {"agent_id": "ann", "action": "found", "summary": "a rope"}
+        comment = {"location": "line:1", "comment": "c"}
         file = {"name": "n", "artifact_type": "t", "filename": "a.md", "content": "# A\n", "session_id": "s"}
         for tool, given in (
             ("session_create", {"session_id": "s"}),
             ("worklog_init", {"session_id": "s"}),
             ("worklog_log", {"session_id": "s", **entry}),
             ("artifact_create", file),
+            ("review_comment_own", {"artifact_id": 1, "revision": 0, "reviewer_persona": "ann", **comment}),
         ):
             outcome = await tools.invoke(tool, Caller(), given)
             assert outcome.code is None, outcome
