@@ -166,10 +166,8 @@ async def test_a_call_is_reported_once_as_the_tool_it_was_for(settings: Settings
 
 
 def test_an_ended_server_leaves_nothing(settings: Settings) -> None:
-    """A shared process has many servers; libraries keep what they know of functions."""
-
     async def use() -> ReferenceType[App]:
-        app = App(small(settings))
+        app = App(small(settings))  # libraries keep what they know of functions
         async with Client(create_server(app.settings, tool_calls(app))) as client:
             await client.call_tool("search_tools", {"query": "entries"})
             await client.read_resource("npl://map")
