@@ -139,7 +139,7 @@ def test_the_working_directory_is_no_root_where_one_is_given(tmp_path: Path, tra
 @pytest.mark.thorough
 def test_servers_started_at_one_moment_are_one(stopped: Path) -> None:
     """Several starts race; one server results, and each start reports it."""
-    env = environment(stopped, NPL_MCP_PORT="0")
+    env = environment(stopped, NPL_MCP_PORT="0", PYTHONHASHSEED="1")  # not forked, so /proc has it
     starts = [
         subprocess.Popen(command("start"), env=env, cwd=stopped, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
