@@ -452,7 +452,9 @@ def day_of_sessions(folder: Path, seconds: float, names: Sequence[str]) -> Outco
         stop_sessions(folder / "shared" / "data")
         wrong += [text for neighbour in neighbours for text in neighbour.wrong]
         log = (folder / "shared" / "data" / "sessions.log").read_text(encoding="utf-8")
-        return Outcome("sessions", quiet, rounds, wrong, megabytes, time.perf_counter() - start, log)
+        outcome = Outcome("sessions", quiet, rounds, wrong, megabytes, time.perf_counter() - start, log)
+    stop_sessions(folder / "shared" / "data")  # a session without an answer may have started another
+    return outcome
 
 
 def told(outcome: Outcome, wanted: bool) -> bool:
