@@ -178,9 +178,12 @@ class Word(NamedTuple):
 
 
 def _pieces(raw: str) -> Iterator[str]:
-    """Yield the words of a chunk; of a text without spaces, the parts between words without a subject."""
+    """Yield the words of a chunk; of a text without spaces, the parts between words without a subject.
+
+    Empty pieces stand for these words.
+    """
     for piece in words_and_symbols(raw):
-        yield from filter(None, _between().split(piece))
+        yield from (part or "" for part in _between().split(piece))
 
 
 @cache
@@ -203,7 +206,7 @@ def _runs(text: str, split: Callable[[str], Iterable[str]] = _pieces) -> list[li
             runs.append([])
         raw = match[0]
         for piece in [raw] if raw.isascii() else split(raw):
-            parts = _terms_of(piece)
+            parts = _terms_of(piece) if piece else ()
             alone = not parts or not piece[0].isalnum()
             if alone:
                 runs.append([])
@@ -234,10 +237,10 @@ def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[s
     """
     best: dict[tuple[str, ...], tuple[float, str]] = {}
     for run in runs:
-        is_phrase = len(run) in _PHRASE and question_terms().isdisjoint(word.terms[-1] for word in run)
+        is_phrase = len(run) in _PHRASE and not any(shapes(word.terms[-1]) for word in run)
         for words in (*([word] for word in run), *([run] if is_phrase else ())):
             key = tuple(word.terms[-1] for word in words)
-            weight = 1.0 if question_terms().isdisjoint(key) else QUESTION_WEIGHT
+            weight = QUESTION_WEIGHT if any(map(shapes, key)) else 1.0
             worth = weight * fmean((1 + log(counts[term])) * rarity(term) for term in key)
             best.setdefault(key, (-worth, " ".join(map(_spelling, words))))
     ordered = sorted(best.values(), key=itemgetter(0))
