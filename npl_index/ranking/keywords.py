@@ -83,12 +83,14 @@ def extract_keywords(text: str, *, known: Callable[[str], bool] = lambda _: True
     # A character may stand for a sentence.
     most = max(len(text), MAX_ANALYSED)
     text = text[: len(text) * most // max(most, len(folded(text)))]
-    runs = _runs(INSIDE.sub(shown_to_ask, ESCAPE.sub(" ", text)))
-    occurrences = [term for run in runs for word in run for term in word.terms]
-    occurrences = occurrences or terms(text, keep_stop_words=True)
+    plain = INSIDE.sub(shown_to_ask, ESCAPE.sub(" ", text))
+    runs = _runs(plain) or _runs(plain, words_and_symbols)
+    every = terms(plain) or terms(plain, keep_stop_words=True)
+    occurrences = [term for run in runs for word in run for term in word.terms] or every
     counts = Counter(occurrences)
     share_of = {term: word.share for word in chain.from_iterable(runs) for term in word.terms}
-    weights = {term: (1 + log(n)) * _weight(term) * share_of.get(term, 1.0) for term, n in counts.items()}
+    weights = {term: (1 + log(n)) * share_of.get(term, 1.0) for term, n in counts.items()}
+    weights |= {term: weight * QUESTION_WEIGHT for term, weight in weights.items() if shapes(term)}
     if len(weights) > MAX_QUERY_TERMS:
         worth = {term: (not known(term), -weight * rarity(term)) for term, weight in weights.items()}
         kept = set(sorted(weights, key=worth.__getitem__)[:MAX_QUERY_TERMS])
@@ -97,7 +99,7 @@ def extract_keywords(text: str, *, known: Callable[[str], bool] = lambda _: True
     shown = _best_words(runs, counts) or tuple(dict.fromkeys(occurrences))
     parts = tuple(pair for pair in _parts_in(runs).items() if weights.keys() >= set(pair))
     written = tuple({word.terms: word for run in runs for word in run}.values())
-    said = " ".join(without_compounds(occurrences if text.isascii() else terms(text)))
+    said = " ".join(without_compounds(every))
     first_pairs = tuple(pairs)[:MAX_QUERY_TERMS]
     keywords = Keywords(shown, tuple(weights.items()), first_pairs, parts, written, said, text)
     logger.debug("keywords %s, terms %s", keywords.words, keywords.weights)
@@ -175,7 +177,27 @@ class Word(NamedTuple):
         return self.size / len(self.terms) if kind_of(self.text[0]) in _LETTERS else 1.0
 
 
-def _runs(text: str) -> list[list[Word]]:
+def _pieces(raw: str) -> Iterator[str]:
+    """Yield the words of a chunk; of a text without spaces, the parts between words without a subject.
+
+    Empty pieces stand for these words.
+    """
+    for piece in words_and_symbols(raw):
+        yield from (part or "" for part in _between().split(piece))
+
+
+@cache
+def _between() -> re.Pattern[str]:
+    single = "".join(word for word in unspaced_words() if len(word) == 1)
+    several = "|".join(word for word in unspaced_words() if word not in single)
+    # A character with one other is a word, as in 目的. Hiragana mostly spell grammar.
+    other = f"[^{single}ぁ-ゟ]"
+    return re.compile(
+        rf"{several}|(?:\A|(?<={other}{other}))[{single}]+(?={other}.|\Z)|({_HIRAGANA.pattern})"
+    )
+
+
+def _runs(text: str, split: Callable[[str], Iterable[str]] = _pieces) -> list[list[Word]]:
     """Split a text into runs of words with only spaces between them, without stop words."""
     runs: list[list[Word]] = [[]]
     last = 0
@@ -183,8 +205,8 @@ def _runs(text: str) -> list[list[Word]]:
         if not text[last : match.start()].isspace():
             runs.append([])
         raw = match[0]
-        for piece in [raw] if raw.isascii() else _pieces(raw):
-            parts = _terms_of(piece)
+        for piece in [raw] if raw.isascii() else split(raw):
+            parts = _terms_of(piece) if piece else ()
             alone = not parts or not piece[0].isalnum()
             if alone:
                 runs.append([])
@@ -196,27 +218,15 @@ def _runs(text: str) -> list[list[Word]]:
     return [run for run in runs if run]
 
 
-def _pieces(raw: str) -> Iterator[str]:
-    """Yield the words of a chunk; of a text without spaces, the parts between words without a subject."""
-    for piece in words_and_symbols(raw):
-        yield from filter(None, _between().split(piece))
-
-
-@cache
-def _between() -> re.Pattern[str]:
-    # Hiragana mostly spell grammar.
-    return re.compile(f"(?:{'|'.join(unspaced_words())})|({_HIRAGANA.pattern})")
-
-
 def _terms_of(piece: str) -> tuple[str, ...]:
     """Return the terms of a word; of several characters with pairs, only the pairs."""
     parts = tuple(terms(piece))
     return (kind_of(piece[0]) == "pair" and tuple(part for part in parts if len(part) > 1)) or parts
 
 
-def _weight(term: str) -> float:
-    """Return the weight of a term by its part in a question."""
-    return QUESTION_WEIGHT if term in question_terms() or _HIRAGANA.match(term) else 1.0
+def shapes(term: str) -> bool:
+    """Return whether a term shapes a question and is not its subject."""
+    return term in question_terms() or _HIRAGANA.match(term) is not None
 
 
 def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[str, ...]:
@@ -227,10 +237,10 @@ def _best_words(runs: Sequence[Sequence[Word]], counts: Counter[str]) -> tuple[s
     """
     best: dict[tuple[str, ...], tuple[float, str]] = {}
     for run in runs:
-        is_phrase = len(run) in _PHRASE and question_terms().isdisjoint(word.terms[-1] for word in run)
+        is_phrase = len(run) in _PHRASE and not any(shapes(word.terms[-1]) for word in run)
         for words in (*([word] for word in run), *([run] if is_phrase else ())):
             key = tuple(word.terms[-1] for word in words)
-            weight = 1.0 if question_terms().isdisjoint(key) else QUESTION_WEIGHT
+            weight = QUESTION_WEIGHT if any(map(shapes, key)) else 1.0
             worth = weight * fmean((1 + log(counts[term])) * rarity(term) for term in key)
             best.setdefault(key, (-worth, " ".join(map(_spelling, words))))
     ordered = sorted(best.values(), key=itemgetter(0))

@@ -206,7 +206,10 @@ def rank(
         table, passages = candidates.table, candidates.table.passages
         gains = _gains(table, features, weights, with_topics=weights.topic > 0)
         # What has a word of the question is a hit, whatever stands before it.
-        values = np.where(table.is_related, sum(gains.values(), np.zeros(table.size)).clip(_NEGLIGIBLE), 0)
+        whole = sum(gains.values(), np.zeros(table.size))
+        values = np.where(table.is_related, whole.clip(_NEGLIGIBLE), 0)
+        # What stands behind others is not left out for it.
+        costs = (values - whole + gains.get("behind", 0.0)).clip(max=0)
         allowed = _allowed(passages, among, documents)
         named = {passages.number(*place) for place in query.keywords.places}
         for is_last in (False, True):
@@ -216,9 +219,7 @@ def rank(
             raised = (values + gains["named"]) * allowed
             order = top_positions(raised, limit, table.copies)
             order = _of_length(collection, passages, order, among.traits)
-            # What stands behind others is not left out for it.
-            costs = gains.get("behind", np.zeros(table.size))[order]
-            order = order[raised[order] - costs >= score_cutoff * raised[order[:1]]]
+            order = order[(raised - costs)[order] >= score_cutoff * raised[order[:1]]]
             coverage = _coverage(candidates, query, order)
             if is_last or judge(coverage).state == "held":
                 break

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timezone
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from typing import NamedTuple
 from unicodedata import normalize
@@ -272,6 +272,7 @@ def _asks_history(question: str, versions: Versions) -> bool:
     return bool(versions.history) and _ASKED_HISTORY.search(question) is not None
 
 
+@lru_cache(1)  # a ranking asks several times
 def _asked_versions(question: str, known: Set[str]) -> Set[str]:
     """Return the known versions that a question names: the same, or else those with the same numbers."""
     named = {"".join(match) for match in _ASKED_VERSION.findall(question)}

@@ -41,10 +41,10 @@ def headed_by(collection: Collection, keywords: Keywords) -> list[Place]:
     The heading has the words as spelt ("Test" is not "Testing"), and all identifiers (``--force`` is not
     "Force").
     """
-    headed = collection.names.headed(" ".join(without_compounds(term for term, _ in keywords.weights)))
+    headed = collection.names.headed(keywords.said)
     if not headed:
         return []
-    spelt = set(fold(" ".join(keywords.words)).split())
+    spelt = set(fold(" ".join((*keywords.words, keywords.text))).split())
     identifiers = {word.terms[-1] for word in keywords.written if word.is_name}
     return [
         place

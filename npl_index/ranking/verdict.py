@@ -22,9 +22,9 @@ from typing import Any, Literal, NamedTuple
 
 from npl_index.ranking.arrays import NDArray, np
 from npl_index.ranking.bm25f import BACKGROUND, Passages, idf
-from npl_index.ranking.keywords import Keywords, Word, extract_keywords
+from npl_index.ranking.keywords import Keywords, Word, extract_keywords, shapes
 from npl_index.ranking.vocabulary import VARIANT_WEIGHT, Vocabulary
-from npl_index.ranking.wordlists import RARE, commonness, question_terms
+from npl_index.ranking.wordlists import RARE, commonness
 
 MAX_WORDS = 6
 """Maximum words to name."""
@@ -231,7 +231,7 @@ def _rarities(vocabulary: Vocabulary, terms: Sequence[str]) -> NDArray[Any]:
 
 def is_rare(word: Word) -> bool:
     """Return whether a word is rare or an identifier, so that its absence is worth a remark."""
-    is_rare = min(map(commonness, word.terms)) <= RARE and question_terms().isdisjoint(word.terms)
+    is_rare = min(map(commonness, word.terms)) <= RARE and not any(map(shapes, word.terms))
     return word.is_certain and (word.identifier or is_rare)
 
 

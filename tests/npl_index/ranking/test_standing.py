@@ -1,11 +1,14 @@
 """Languages, versions and statuses put documents behind others."""
 
 from dataclasses import replace
+from itertools import starmap
 
 import pytest
 
 from benchmarks.relevance.indexed import indexed_collection
 from npl_index.library.documents import Fingerprint
+from npl_index.ranking.keywords import extract_keywords
+from npl_index.ranking.scoring import Query, rank
 from npl_index.ranking.standing import Standing, language_of, reasons, status_in, status_of, versions_of
 from tests.conftest import cases
 from tests.npl_index.conftest import document
@@ -32,14 +35,7 @@ def test_statuses(fields: list[tuple[str, str]], status: str) -> None:
 
 
 PATHS = ["/v1/a.md", "/v2/a.md", "/de/b.md", "/CHANGELOG.md", "/old.md", "/b.md"]
-STANDINGS = [
-    Standing("en"),
-    Standing("en"),
-    Standing("de"),
-    Standing("en"),
-    Standing("en", "deprecated"),
-    Standing("en"),
-]
+STANDINGS = [*map(Standing, ("en", "en", "de", "en", "en", "en"), ("", "", "", "", "deprecated", ""))]
 USUAL = {0: "version 1", 2: "language de", 3: "history", 4: "deprecated"}
 HISTORY = dict.fromkeys((0, 1, 4, 5), "current") | {2: "language de"}
 
@@ -77,8 +73,9 @@ def test_a_version_is_named_by_any_of_its_numbers(question: str, behind: list[in
 
 def test_english_is_no_other_language() -> None:
     """Its short words are common words of other languages, too."""
-    for question in ("How do I do hot module reloading?", "What is it to me in a pod?"):
-        assert language_of(question) == "en"
+    assert (
+        language_of("How do I do hot module reloading?") == language_of("What is it to me in a pod?") == "en"
+    )
 
 
 def test_a_named_version_stands_before_the_current_pages() -> None:
@@ -111,8 +108,7 @@ RETIRED = ["/legacy/a/b.md", "/docs/_archive/c.md", "/docs/archived.md", "/legac
 )
 def test_a_folder_says_that_its_documents_are_retired(question: str, behind: dict[int, str]) -> None:
     """A question that names the folder asks about them."""
-    known = range(len(RETIRED)), [Standing()] * len(RETIRED), versions_of(RETIRED)
-    assert reasons(question, *known) == behind
+    assert reasons(question, range(5), [Standing()] * 5, versions_of(RETIRED)) == behind
 
 
 def test_the_name_of_a_field_may_begin_with_a_capital() -> None:
@@ -123,7 +119,13 @@ def test_the_name_of_a_field_may_begin_with_a_capital() -> None:
 def test_the_path_of_a_root_says_nothing(root: str) -> None:
     """Versions are folders below the root."""
     names = ("v1/install.md", "v2/install.md", "notes.md")
-    files = [document(name, f"# Install\n\nOn {name}.\n") for name in names]
-    files = [replace(file, fingerprint=Fingerprint(f"/srv/{root}/{file.path}", 0, 9)) for file in files]
-    versions = indexed_collection(files).versions
-    assert (versions.older, versions.history) == ({0}, set())
+    states = ((name, Fingerprint(f"/srv/{root}/{name}", 0, 9)) for name in names)
+    files = [replace(document(name, f"# On {name}\n"), fingerprint=state) for name, state in states]
+    assert indexed_collection(files).versions[::2] == ({0}, set(), {})
+
+
+def test_an_older_page_is_left_out_with_the_newer_one() -> None:
+    texts = {f"{n}.md": f"# Other {n}\n\nA frob of {n}.\n" for n in range(6)}
+    texts |= dict.fromkeys(("v1/a.md", "v2/a.md"), "# Lamp\n\nA rope hangs from a frob.\n")
+    among = indexed_collection(starmap(document, [("z.md", "# Zebra\n\nQuagga mountain.\n"), *texts.items()]))
+    assert len(rank(among, Query(extract_keywords("quagga zebra mountain frob"))).hits) == 1

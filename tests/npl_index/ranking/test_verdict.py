@@ -13,10 +13,7 @@ from tests.conftest import case_text, cases
 from tests.npl_index.conftest import collection, lines_run
 
 CACHE = case_text("npl_index/ranking/verdict/cache.md")
-
 SERVER = case_text("npl_index/ranking/verdict/server.md")
-
-
 BOTH = collection(CACHE, SERVER)
 
 
