@@ -188,13 +188,15 @@ def _pieces(raw: str) -> Iterator[str]:
 
 @cache
 def _between() -> re.Pattern[str]:
+    return re.compile(_words_between())
+
+
+def _words_between() -> str:
     single = "".join(word for word in unspaced_words() if len(word) == 1)
     several = "|".join(word for word in unspaced_words() if word not in single)
     # A character with one other is a word, as in 目的. Hiragana mostly spell grammar.
     other = f"[^{single}ぁ-ゟ]"
-    return re.compile(
-        rf"{several}|(?:\A|(?<={other}{other}))[{single}]+(?={other}.|\Z)|({_HIRAGANA.pattern})"
-    )
+    return rf"{several}|(?:\A|(?<={other}{other}))[{single}]+(?={other}.|\Z)|({_HIRAGANA.pattern})"
 
 
 def _runs(text: str, split: Callable[[str], Iterable[str]] = _pieces) -> list[list[Word]]:

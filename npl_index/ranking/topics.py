@@ -44,7 +44,9 @@ def headed_by(collection: Collection, keywords: Keywords) -> list[Place]:
     headed = collection.names.headed(keywords.said)
     if not headed:
         return []
-    spelt = set(fold(" ".join((*keywords.words, keywords.text))).split())
+    spelt = set(fold(" ".join(keywords.words)).split())
+    # Without spaces, a word has several keywords.
+    spelt.update(word for word in fold(keywords.text).split() if not word.isascii())
     identifiers = {word.terms[-1] for word in keywords.written if word.is_name}
     return [
         place
