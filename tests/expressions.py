@@ -62,22 +62,20 @@ class Attacks:
         self.alphabet = self._representatives(singles)
         beginnings = {"", *self._beginnings(list(tree))}
         repeated = {text for body in _repeated(tree) for text in self._samples(list(body))}
-        self.beginnings = sorted(beginnings, key=_by_length)
-        self.units = sorted({*self.alphabet, *repeated} - {""}, key=_by_length)
+        units = {*self.alphabet, *repeated} - {""}
+        self.beginnings, self.units = (sorted(sorted(texts), key=len) for texts in (beginnings, units))
         self.ends = ["", *self.alphabet[:MOST_ENDS]]
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Give each text as an expression of Python, and itself."""
         for parts in (self.beginnings, self.units, self.ends), ([""], self.beginnings[1:], [""]):
-            yield from self._texts(list(product(*parts)))
-
-    def _texts(self, texts: list[tuple[str, str, str]]) -> Iterator[tuple[str, Any]]:
-        # The same ones in every run, so that a failure comes again.
-        drawn = texts if len(texts) <= MOST_TEXTS else random.Random(0).sample(texts, MOST_TEXTS)
-        for before, unit, after in drawn:
-            times = LENGTH // len(unit)
-            text = before + unit * times + after
-            yield f"{before!r} + {unit!r} * {times} + {after!r}", self._encoded(text)
+            texts = list(product(*parts))
+            # The same ones in every run, so that a failure comes again.
+            drawn = texts if len(texts) <= MOST_TEXTS else random.Random(0).sample(texts, MOST_TEXTS)
+            for before, unit, after in drawn:
+                times = LENGTH // len(unit)
+                text = before + unit * times + after
+                yield f"{before!r} + {unit!r} * {times} + {after!r}", self._encoded(text)
 
     def _representatives(self, singles: list[Any]) -> list[str]:
         """Return one character for each combination of elements that it fits."""
@@ -143,10 +141,6 @@ class Attacks:
     def _by_taste(self) -> list[str]:
         """Return the alphabet, letters before signs and white space last."""
         return sorted(self.alphabet, key=lambda sign: (sign.isspace(), not sign.isalnum()))
-
-
-def _by_length(text: str) -> tuple[int, str]:
-    return len(text), text  # the same order in every run
 
 
 def _inside(kind: str, value: Any) -> tuple[Any, ...]:
