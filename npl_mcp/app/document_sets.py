@@ -366,6 +366,7 @@ class DocumentSets:
                 with live.lock:
                     live.documents = self._set_of(members, live, files.read)
                     live.build = None
+                build.done = build.total  # also what other processes have indexed
                 build.ended.set_result(None)
                 self._learn(files)
                 self._count_later(live, files)

@@ -411,6 +411,7 @@ def day_of_sessions(folder: Path, seconds: float, names: Sequence[str]) -> Outco
         (root / "guide.md").write_text(f"{GUIDE}\n## Owner {number}\n\nText of {number}.\n", encoding="utf-8")
     lay_out(roots[0])
     with ExitStack() as stack:
+        stack.callback(stop_sessions, folder / "shared" / "data")  # which an unanswered call may start again
         lines = [
             stack.enter_context(
                 speaking(folder / "shared", "--shared", "--root", str(roots[at % 5]), *["--write"][at % 5 :])
@@ -452,9 +453,7 @@ def day_of_sessions(folder: Path, seconds: float, names: Sequence[str]) -> Outco
         stop_sessions(folder / "shared" / "data")
         wrong += [text for neighbour in neighbours for text in neighbour.wrong]
         log = (folder / "shared" / "data" / "sessions.log").read_text(encoding="utf-8")
-        outcome = Outcome("sessions", quiet, rounds, wrong, megabytes, time.perf_counter() - start, log)
-    stop_sessions(folder / "shared" / "data")  # a session without an answer may have started another
-    return outcome
+        return Outcome("sessions", quiet, rounds, wrong, megabytes, time.perf_counter() - start, log)
 
 
 def told(outcome: Outcome, wanted: bool) -> bool:
