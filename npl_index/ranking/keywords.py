@@ -42,6 +42,7 @@ _IDENTIFIER = re.compile(
 )
 _NAME = re.compile(r"[^\W_]-[^\W_]+-[^\W_]")  # read-only-mode
 _CAMEL = re.compile("[a-z][A-Z]")
+_LETTER_LAST = re.compile(r"[0-9][A-Za-z]\Z")
 _PHRASE = range(2, 5)
 _LETTERS = {"pair": (2, 2), "triple": (3, 4)}  # of a term, and about those of a word
 _HIRAGANA = re.compile("[ぁ-ゟ]+")
@@ -157,7 +158,9 @@ class Word(NamedTuple):
         text = language[1] if language else folded(self.text).strip(MARKS)
         least = {"word": 2, "triple": 3}.get(kind_of(text[:1] or "-"), 1)
         few = len(text) > MAX_SHOWN or len(SEGMENT.findall(text)) <= MAX_INNER
-        return few and len(text) >= least and text.lower() not in stop_word_parts()
+        # "3d" is a term, but pool-3d has other parts.
+        whole = len(self.terms) > 1 or not _LETTER_LAST.search(text)
+        return few and whole and len(text) >= least and text.lower() not in stop_word_parts()
 
     @property
     def shown(self) -> str:

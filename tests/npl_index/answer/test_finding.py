@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from npl_index.answer.cutting import cut
@@ -75,8 +75,8 @@ RUNS = st.lists(st.tuples(PARTS, JOINTS), min_size=1, max_size=6).map(lambda run
 
 
 @given(RUNS, RUNS)
+@example("pool-10c++", "10c++")
 def test_a_word_that_is_called_absent_stands_nowhere(text: str, question: str) -> None:
-    """The characters next to a word do not matter."""
     for word in absent(text, question):
         assert not re.search(pattern(word), text, re.IGNORECASE), word
 
