@@ -128,7 +128,7 @@ class Blocks:
         """Yield the text and the code in a range in turn, without the lines that open fences."""
         number = max(0, bisect_left(self._fences, (begin,)) - 1)
         for opening, first, last in self._fences[number : bisect_left(self._fences, (end,))]:
-            if begin < last and first < end:
+            if begin < last and opening < end:
                 first, last = max(begin, first), min(last, end)
                 yield begin, opening, False
                 yield first, last, True

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from npl_index.answer.cutting import cut, rest_of
@@ -150,12 +150,12 @@ def test_the_answer_says_what_was_kept_and_what_stands_around_it() -> None:
     st.sampled_from(["", "soil", "seeds below", "water slowly", "June", "frost inside"]),
     st.booleans(),
 )
+@example(["```sh\nwater --slowly\n\nwait\n```\n\n"], 13, "", True)
 def test_pieces_are_the_whole(blocks: list[str], room: int, question: str, exact: bool) -> None:
     """A piece fits, and the text before it, the piece and the text after it are the section."""
     counter = exact_counter() if exact else estimator()
     on = wanting(document_set({"x.md": "# T\n\n" + "".join(blocks)}, counter), question)
     part = on.part((0, 1))
-
     piece = cut(on, part, room)
     if piece is None:
         return
