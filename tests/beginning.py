@@ -1,4 +1,4 @@
-"""The begin of a run of tests: a plugin of pytest."""
+"""The plugin of pytest that prepares a run of tests."""
 
 import os
 import shutil

@@ -3,8 +3,8 @@
 A server takes most of its start to import them, and tests start hundreds. So are the workers of
 pytest-xdist; each forks its programs by a process of its own. A program with one thread forks what it
 starts. Each program is a process of its own all the same, and a child of the one that starts it: with its
-own arguments, environment, working directory, pipes and signals. Anything else starts as ever: a script,
-code that looks at what is imported, and a program whose environment gives Python itself anything new.
+own arguments, environment, working directory, pipes and signals. No fork starts a script, code that looks at
+the imported modules, or a program whose environment has new variables for Python itself.
 """
 
 from __future__ import annotations

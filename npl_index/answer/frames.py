@@ -28,8 +28,9 @@ MARKER = r"(?:[-+*:~]|[0-9]{1,9}[.)]|\[\^[^\]\n]+\]:)"
 _MARK = re.compile(  # a pattern that begins with a set of characters is several times as fast
     rf"[\n<{{*-](?:(?<=\n)(?P<margin>(?:[ \t>]|{MARKER}(?=[ \t]))*)(?:"
     r"(?P<run>`{3,}(?=[^`\n]*$)|~{3,}|:{3,})(?P<info>.*)$"
-    r"|(?P<opening><[A-Za-z][\w.:-]*(?=[\s/>])|(?:\{\{[<%]|\{%-?(?![ \t]*end))[ \t]*[\w-]+(?![\w-]))"
-    r"(?:[^<>\n{]|\{(?!%|\{[<%])|\n(?!\n))*?(?P<is_empty>/)?[>}]"
+    r"|(?P<opening><[A-Za-z][\w.:-]*(?=[\s/>])|(?:\{\{[<%]|\{%-?(?![ \t]*end))[ \t]*[\w-]+(?![\w-])"
+    r"(?=(?:[^<>{}\n]|\{(?!%|\{[<%])|\n(?!\n))*[>}]))"  # many that no sign closes would take quadratic time
+    r"(?:[^<>\n]|\n(?!\n))*?(?P<is_empty>/)?[>}]"
     r"|(?P<comment><!--|\{/\*))"
     r"|(?P<closing>(?:(?<=<)/|(?<=\{)(?:\{[<%][ \t]*/[ \t]*|%-?[ \t]*(?:/[ \t]*|end)))[\w.:-]+(?![\w.:-]))"
     r"[^<>\n}]*[>}]\}{0,2}"

@@ -196,7 +196,7 @@ def _between() -> re.Pattern[str]:
 
 def _words_between() -> str:
     single = "".join(word for word in unspaced_words() if len(word) == 1)
-    several = "|".join(word for word in unspaced_words() if word not in single)
+    several = "|".join(word for word in unspaced_words() if len(word) > 1)
     # A character with one other is a word, as in 目的. Hiragana mostly spell grammar.
     other = f"[^{single}ぁ-ゟ]"
     return rf"{several}|(?:\A|(?<={other}{other}))[{single}]+(?={other}.|\Z)|({_HIRAGANA.pattern})"

@@ -95,7 +95,7 @@ def call_tool(
     raise InvalidRequestError(f"{name} cannot call itself", parameter="name", hint="search_tools finds tools")
 
 
-# Functions of modules: what is known of a tool is kept by its function, and must not keep ended sessions.
+# These stand in the module because caches keep each tool's function, and a method would keep its session.
 _FIND = ToolSpec(search_tools, title="Find Tools")
 _CALL = ToolSpec(call_tool, title="Call Tool", read_only=False, idempotent=False, destructive=True)
 _LIST: ContextVar[SmallList] = ContextVar("_LIST")

@@ -28,7 +28,6 @@ def test_a_project_is_found_from_inside_from_above_and_by_name(tmp_path: Path) -
     make_project(tmp_path / "all" / "one", code="ONE")
     make_project(tmp_path / "all" / "two", code="TWO")
     make_project(tmp_path / "all" / ".hidden", code="HID")
-    make_project(tmp_path / "bare" / "x", code="XXX")
     (tmp_path / "all" / "two" / "deep" / "er").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
     assert codes(tmp_path / "all" / "two" / "deep" / "er") == ["TWO"]
